@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from peekbench.plugins.kinds import KINDS
+from peekbench.plugins.hookspecs import KINDS
 from website.reference.api import MODULES, public_names
 from website.reference.commands import command_names
 from website.reference.hooks import HOOKS, entry_types

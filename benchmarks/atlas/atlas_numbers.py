@@ -3,24 +3,147 @@
 An interval is that of a verdict of `summary`, which adjusts it for all configurations of the table that it receives.
 Tables for other effects than the average bias are made by renaming: a boost is a bias whose arms are `base` and
 `extra`; a method on one task is a configuration of its own.
+
+The records are what docs/atlas.json contains. Scores and effects are fractions, or bits per byte if a section says so.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from atlas_records import BITS, POINTS, Atlas, Cell, Effect, Line, Method, Run, Section, Series
-from pages import rows
+from pydantic import BaseModel, ConfigDict
 
 from peekbench import Verdict, load_results, load_spec
+from peekbench.records import TrialEvidence
 from peekbench.results import Configuration, configurations
 from peekbench.results.analyze import analyze, planned_trials
 from peekbench.spec.experiment import canonical
 from peekbench.store.writer import Store
+
+sys.path.append(str(Path(__file__).parents[1] / "study"))
+
+from pages import rows
+
+POINTS, BITS = "points", "bits per byte"
+
+
+class Record(BaseModel):
+    """A record that does not change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Effect(Record):
+    """A mean difference between two arms."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    decision: str = ""
+    """Decision of `summary` on this difference, or the outcome of a control."""
+    other_tasks: str = ""
+    """What `summary` says about a bias in other tasks like these."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the difference is significantly positive."""
+        return self.low is not None and self.low > 0
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the difference is significantly negative."""
+        return self.high is not None and self.high < 0
+
+
+class Cell(Record):
+    """One method on one task."""
+
+    boost: Effect
+    bias: Effect
+
+
+class Method(Record):
+    """One method on all tasks of a section."""
+
+    name: str
+    spec: str
+    """Name of the file in specs/atlas that runs the method, without suffix."""
+    control: str
+    subsamples: int
+    """Subsamples per task."""
+    base: float
+    extra: float
+    test: float
+    boost: Effect
+    bias: Effect
+    detectable: float | None
+    """Smallest average bias that the run detects with a power of 80% at a level of 5%; None for controls."""
+    tasks: dict[str, Cell]
+
+
+class Section(Record):
+    """Methods on the same tasks with the same sizes."""
+
+    name: str
+    unit: str
+    num_train: int
+    num_test: int
+    num_tasks: int
+    methods: list[Method]
+
+
+class Line(Record):
+    """Effects of one method by dose or by size, averaged over tasks."""
+
+    method: str
+    control: str
+    x: list[float]
+    effects: list[Effect]
+
+
+class Series(Record):
+    """Lines over doses, numbers of test texts or numbers of train texts."""
+
+    name: str
+    """Name of the spec."""
+    num_train: int | None
+    """None if the lines are over this number."""
+    num_test: int | None
+    subsamples: int
+    lines: list[Line]
+
+
+class Run(Record):
+    """A finished run of a spec."""
+
+    spec: str
+    purpose: str
+    trials: int
+    subsamples: int
+
+
+class Atlas(Record):
+    """All numbers of the atlas."""
+
+    runs: list[Run]
+    missing: list[str]
+    """Specs without a finished store."""
+    sections: list[Section]
+    series: list[Series]
+
+    def section(self, name: str) -> Section | None:
+        """Return a section by name; None if its specs have not been run."""
+        return next((section for section in self.sections if section.name == name), None)
+
+    def one_series(self, name: str) -> Series | None:
+        """Return the lines of a spec; None if it has not been run."""
+        return next((series for series in self.series if series.name == name), None)
+
 
 SPECS = Path(__file__).parents[2] / "specs" / "atlas"
 SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -251,7 +374,7 @@ def judge_configurations(results: pd.DataFrame) -> Sequence[tuple[Configuration,
 
 
 def _effect(verdict: Verdict) -> Effect:
-    numbers = (verdict.estimate, verdict.low, verdict.high)
-    mean, low, high = (None if number is None else round(number, DIGITS) for number in numbers)
-    assert mean is not None
-    return Effect(mean=mean, low=low, high=high, decision=verdict.decision, other_tasks=verdict.other_tasks)
+    low, high = (None if number is None else round(number, DIGITS) for number in verdict.estimate.limits)
+    assert isinstance(verdict.evidence, TrialEvidence)
+    mean, other_tasks = round(verdict.estimate.mean, DIGITS), verdict.evidence.other_tasks
+    return Effect(mean=mean, low=low, high=high, decision=verdict.decision, other_tasks=other_tasks)

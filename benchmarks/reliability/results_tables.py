@@ -33,7 +33,10 @@ def read_verdicts(results: pd.DataFrame) -> Verdicts:
     """Return the decisions of a results table with their numbers, in an order that does not depend on names."""
     (summary,) = analyze(results, ["summary"])
     verdicts = [
-        (verdict.decision, *(round(value or 0.0, DIGITS) for value in (verdict.estimate, verdict.low, verdict.high)))
+        (
+            verdict.decision,
+            *(round(value or 0.0, DIGITS) for value in (verdict.estimate.mean, *verdict.estimate.limits)),
+        )
         for verdict in summary.verdicts
     ]
     return sorted(verdicts)

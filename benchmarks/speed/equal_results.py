@@ -25,7 +25,7 @@ from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
 from peekbench_finetune.fit import tapt
 from peekbench_finetune.options import Tapt
-from peekbench_lm.sources.builtin import build_model
+from peekbench_lm.builtin_models import build_model
 
 MARGIN = 0.01
 TASKS = ("stdlib", "numpy", "scipy", "pandas", "sklearn")

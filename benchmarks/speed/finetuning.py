@@ -26,13 +26,13 @@ from peekbench.cache import cache_folder
 from peekbench.records import SourceRef
 from peekbench_finetune.fit import tapt
 from peekbench_finetune.options import Pretraining, Tapt
+from peekbench_lm.builtin_models import build_model
 from peekbench_lm.devices import deterministic, peak_memory
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.loading import quiet_transformers
-from peekbench_lm.models.tokens import encode, load_tokenizer
-from peekbench_lm.sources.builtin import build_model
-from peekbench_lm.training.pretraining import pretrain
-from peekbench_lm.types import Precision
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.loading import quiet_transformers
+from peekbench_lm.options import Precision
+from peekbench_lm.pretraining import pretrain
+from peekbench_lm.tokenizer import encode, load_tokenizer
 
 NUM_TRAIN = NUM_TEST = 50
 

@@ -4,57 +4,56 @@ The stores contain simulated outcomes and are written by the code that runs use.
 own: `peekbench report` of a run with four analyses, `peekbench analyze` of a table with two rows for each trial, and a
 run up to the first outcome of a trial that its store lacks. Prints a table in Markdown, asserts nothing.
 
-    python benchmarks/speed/growth.py [--sizes 1000 10000 100000 1000000] [--picture docs/figures/growth.svg]
+    python benchmarks/speed/growth.py [--sizes 1000 10000 100000 1000000]
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))  # which has the plugin `toy`
 
-from large_tables import make_table
-from report import fill
+import numpy as np
+import pandas as pd
 
 from peekbench.cli import GARBAGE_THRESHOLD
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.observers import Progress
+from peekbench.execution.planning import group_trials, make_trials
 from peekbench.plugins import Outcome
+from peekbench.records.trials import ArmResult, TrialResult
 from peekbench.results.sequential import run
-from peekbench.spec.experiment import load_spec
+from peekbench.spec.experiment import ExperimentSpec, load_spec
+from peekbench.store.writer import Store
 
 TASKS, METHODS = 5, 10
 NUM_TEST = 20
 NUM_MISSING = 500
 """Trials that the store lacks: all methods of several draws."""
-ROWS_PER_TRIAL = 2
-ANALYSES = ("summary", "permutation", "power", "consistency")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a process took."""
-
-    seconds: float
-    processor: float
-    """Seconds of the processor, including those of child processes."""
-    memory: float
-    """Peak memory of the largest process, in GB."""
-
-
-Costs: TypeAlias = dict[int, dict[str, Cost]]
-"""Costs by number of trials and by operation."""
+BATCH = 1000  # trials per transaction
+SPEC = """
+name: growth
+tasks: [{tasks}]
+methods: [{methods}]
+design: {{num_train: 20, num_test: {num_test}, num_subsamples: {subsamples}}}
+analyses: [summary, permutation, power, consistency]
+report: {{allow_incomplete: true}}
+executor: {{use: local, options: {{workers: 1, in_process: true}}}}
+"""
+SESSION: dict[str, Any] = {
+    "started": "2026-01-01T00:00:00+00:00", "command": ["peekbench", "run", "growth.yaml"], "peekbench": "0",
+    "python": "3", "packages": {}, "git": None,
+    "machine": {"processor": "none", "architecture": "none", "cores": 1, "memory": 2**30, "system": "none"},
+}  # fmt: skip
 
 
 class FirstTrial(Progress):
@@ -65,146 +64,113 @@ class FirstTrial(Progress):
         os._exit(0)
 
 
-def write_spec(folder: Path, num_trials: int) -> Path:
-    """Write the spec of a run and return its path."""
-    path = folder / "growth.yaml"
+def write_spec(path: Path, num_trials: int) -> None:
+    """Write the spec of a run."""
     tasks = [
-        f"  - {{use: toy.words, name: task{number}, options: {{num_classes: 2, num_rows: 2000}}}}"
+        f"{{use: toy.words, name: task{number}, options: {{num_classes: 2, num_rows: 2000}}}}"
         for number in range(TASKS)
     ]
-    methods = [f"  - {{use: toy.constant, name: method{number}}}" for number in range(METHODS)]
-    lines = [
-        "name: growth", "tasks:", *tasks, "methods:", *methods,
-        f"design: {{num_train: 20, num_test: {NUM_TEST}, num_subsamples: {num_trials // (TASKS * METHODS)}}}",
-        f"analyses: [{', '.join(ANALYSES)}]", "report: {allow_incomplete: true}",
-        "executor: {use: local, options: {workers: 1, in_process: true}}",
-    ]  # fmt: skip
-    path.write_text("\n".join(lines))
-    return path
+    methods = [f"{{use: toy.constant, name: method{number}}}" for number in range(METHODS)]
+    parts = {"tasks": ", ".join(tasks), "methods": ", ".join(methods)}
+    path.write_text(SPEC.format(num_test=NUM_TEST, subsamples=num_trials // (TASKS * METHODS), **parts))
 
 
-def measure(command: Sequence[str], folder: Path) -> Cost:
-    """Run a command in a folder and return its cost.
+def fill(spec: ExperimentSpec, number: int) -> None:
+    """Store simulated outcomes of the first trials of a spec, in the form that workers return."""
+    outcomes = islice(_outcomes(spec), number)
+    with Store.for_run(spec.folder / "growth.sqlite", spec, describe_tasks(spec)) as store:
+        store.add_session(SESSION, "here")
+        while batch := list(islice(outcomes, BATCH)):
+            store.save(*batch)
+
+
+def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
+    rng = np.random.default_rng(0)
+    keys = {method.name: method.base_key() for method in spec.methods}
+    effects = {name: 0.01 * number for number, name in enumerate(keys)}
+    labels, rows = np.arange(NUM_TEST, dtype=np.int64) % 2, np.arange(NUM_TEST)
+    for item in group_trials(make_trials(spec), keys, set()):
+        for position, trial in enumerate(item.trials):
+            arms = ("base", "extra", "test") if position == 0 else ("extra", "test")
+            yield TrialResult(trial, labels, rows, tuple(_arm(rng, arm, effects[trial.method]) for arm in arms))
+
+
+def _arm(rng: np.random.Generator, arm: str, effect: float) -> ArmResult:
+    accuracy = 0.6 + 0.05 * (arm != "base") + effect * (arm == "test")
+    correct = int(rng.binomial(NUM_TEST, accuracy))
+    scores = {"num_correct": correct, "score": correct / NUM_TEST, "log_loss": 0.69, "brier": 0.5,
+              "macro_f1": accuracy, "bits_per_byte": None}  # fmt: skip
+    predictions = np.full((NUM_TEST, 2), 0.5, dtype=np.float32)
+    return ArmResult(arm, scores, 0.1, 0.01, {"loss": float(rng.normal(2, 0.1))}, predictions)
+
+
+def make_table(num_rows: int) -> pd.DataFrame:
+    """Return a table of scores of 10 methods on 25 tasks with one row for each arm of each trial."""
+    parts = np.indices((10, 25, num_rows // 750, 3))
+    methods, tasks, subsamples, arms = (part.ravel() for part in parts)
+    scores = np.random.default_rng(0).binomial(200, 0.7, len(arms)) / 200
+    columns = {
+        "task": np.array([f"task {number}" for number in range(25)])[tasks],
+        "method": np.array([f"method {number}" for number in range(10)])[methods],
+        "num_train": 50, "num_test": 200, "subsample": subsamples,
+        "arm": np.array(["base", "extra", "test"])[arms], "score": scores,
+    }  # fmt: skip
+    return pd.DataFrame(columns)
+
+
+def measure(command: Sequence[str], folder: Path) -> str:
+    """Run a command in a folder and return its seconds and its memory.
 
     Linux counts the memory of this process at the start of the command as the command's, so this one stays small.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, os.environ.get("PYTHONPATH")]))}
     started = time.perf_counter()
-    output = (folder / "output.txt").open("wb")
-    child = os.posix_spawn(
-        command[0],
-        list(command),
-        environment,
-        file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), 1), (os.POSIX_SPAWN_DUP2, output.fileno(), 2)],
-    )
-    _, status, usage = os.wait4(child, 0)
+    with (folder / "output.txt").open("wb") as output:
+        outputs = [(os.POSIX_SPAWN_DUP2, output.fileno(), number) for number in (1, 2)]
+        child = os.posix_spawn(command[0], list(command), environment, file_actions=outputs)
+        _, status, usage = os.wait4(child, 0)
     seconds = time.perf_counter() - started
-    output.close()
     if status:
         raise SystemExit(f"{command} failed:\n{(folder / 'output.txt').read_text()}")
-    return Cost(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20)
+    processor = usage.ru_utime + usage.ru_stime
+    return f"{seconds:.1f} s, {processor:.1f} s of the processor, {usage.ru_maxrss / 2**20:.2f} GB"
 
 
-def measure_size(num_trials: int, folder: Path) -> Iterator[tuple[str, Cost]]:
-    """Yield the operations with their costs for one number of trials. A store in the folder is used again."""
-    this = [sys.executable, __file__]
-    peekbench = str(Path(sys.executable).with_name("peekbench"))
-    reports = ["--reports", str(folder / "reports")]
-    spec, store, table = write_spec(folder, num_trials), folder / "growth.sqlite", folder / "scores.csv"
-    if not store.exists():
-        yield "fill", measure([*this, "--fill", str(spec), str(num_trials)], folder)
-    yield "resume", measure([*this, "--resume", str(spec)], folder)
-    measure([*this, "--table", str(table), str(num_trials * ROWS_PER_TRIAL)], folder)
-    yield "analyze", measure([peekbench, "analyze", str(table), *reports], folder)
-    yield "report", measure([peekbench, "report", str(store), *reports], folder)
-
-
-def print_table(costs: Costs) -> None:
-    """Print all costs as a table in Markdown."""
-    operations = {"resume": "resume a run", "report": "`peekbench report`", "analyze": "`peekbench analyze`"}
-    print(f"| trials | {' | '.join(operations.values())} |")
-    print(f"|---{'|---' * len(operations)}|")
-    for size, of_size in costs.items():
-        cells = [
-            f"{cost.seconds:.1f} s, {cost.processor:.1f} s of the processor, {cost.memory:.2f} GB"
-            for cost in (of_size[name] for name in operations)
-        ]
-        print(f"| {size:,} | {' | '.join(cells)} |")
-
-
-def draw(costs: Costs, path: Path) -> None:
-    """Draw time and memory against the number of trials."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - optional
-
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    seconds, memory = figure.subplots(1, 2)
-    names = {"resume": "resume a run", "report": "peekbench report", "analyze": "peekbench analyze (2 rows per trial)"}
-    for marker, (name, label) in zip("os^", names.items(), strict=True):
-        of_name = {size: cost[name] for size, cost in costs.items() if name in cost}
-        for axes, values in (
-            (seconds, [cost.processor for cost in of_name.values()]),
-            (memory, [cost.memory for cost in of_name.values()]),
-        ):
-            axes.loglog(list(of_name), values, marker=marker, label=label)
-    seconds.set(xlabel="trials", ylabel="seconds of the processor")
-    memory.set(xlabel="trials", ylabel="peak memory, GB")
-    seconds.set_yticks([1, 2, 5, 10, 20, 50, 100])
-    memory.set_yticks([0.2, 0.5, 1, 2, 5])
-    for axes in (seconds, memory):
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("")
-        axes.grid(visible=True, alpha=0.3)
-    figure.legend(*seconds.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+def measure_size(num_trials: int, folder: Path) -> list[str]:
+    """Return the costs of all operations for one number of trials."""
+    this, peekbench = [sys.executable, __file__], str(Path(sys.executable).with_name("peekbench"))
+    spec, table, reports = folder / "growth.yaml", folder / "scores.csv", ["--reports", str(folder / "reports")]
+    write_spec(spec, num_trials)
+    measure([*this, "--fill", str(spec), str(num_trials)], folder)
+    measure([*this, "--table", str(table), str(2 * num_trials)], folder)
+    return [
+        measure([*this, "--resume", str(spec)], folder),
+        measure([peekbench, "report", str(folder / "growth.sqlite"), *reports], folder),
+        measure([peekbench, "analyze", str(table), *reports], folder),
+    ]
 
 
 def main() -> None:
     """Measure all sizes, or do the step of one process."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000, 100_000, 1_000_000])
-    parser.add_argument("--picture", type=Path, help="file of a plot, SVG or PNG")
-    parser.add_argument("--stores", type=Path, help="folder to keep the stores in; its stores are used again")
-    parser.add_argument(
-        "--costs", type=Path, help="JSON file of costs to add to, so that sizes can be measured in turn"
-    )
     parser.add_argument("--fill", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--resume", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--table", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fill:
-        spec = load_spec(Path(arguments.fill[0]))
-        number = int(arguments.fill[1]) - min(NUM_MISSING, int(arguments.fill[1]) // 2)
-        fill(spec.folder / "growth.sqlite", spec, describe_tasks(spec), number)
+        number = int(arguments.fill[1])
+        fill(load_spec(Path(arguments.fill[0])), number - min(NUM_MISSING, number // 2))
     elif arguments.table:
         make_table(int(arguments.table[1])).to_csv(arguments.table[0], index=False)
     elif arguments.resume:
         gc.set_threshold(GARBAGE_THRESHOLD)  # as commands do
         run(load_spec(arguments.resume), store=arguments.resume.with_suffix(".sqlite"), progress=FirstTrial())
     else:
-        measure_all(arguments.sizes, arguments.stores, arguments.costs, arguments.picture)
-
-
-def measure_all(sizes: Sequence[int], stores: Path | None, costs_path: Path | None, picture: Path | None) -> None:
-    """Measure some sizes, and print and draw their costs with those of a file."""
-    costs: Costs = {}
-    if costs_path and costs_path.exists():
-        stored = json.loads(costs_path.read_text())
-        costs = {int(size): {name: Cost(**cost) for name, cost in of_size.items()} for size, of_size in stored.items()}
-    for size in sizes:
-        with nullcontext(stores) if stores else tempfile.TemporaryDirectory() as parent:
-            folder = Path(parent).resolve() / str(size)
-            folder.mkdir(parents=True, exist_ok=True)
-            for name, cost in measure_size(size, folder):
-                costs.setdefault(size, {})[name] = cost
-                loads = ", ".join(f"{load:.1f}" for load in os.getloadavg())
-                print(f"{size:,} trials, {name}: {cost}; load {loads}", file=sys.stderr, flush=True)
-    costs = dict(sorted(costs.items()))
-    if costs_path:
-        plain = {size: {name: asdict(cost) for name, cost in of_size.items()} for size, of_size in costs.items()}
-        costs_path.write_text(json.dumps(plain, indent=1))
-    print_table(costs)
-    if picture:
-        draw(costs, picture)
+        print("| trials | resume a run | `peekbench report` | `peekbench analyze` |\n|---|---|---|---|")
+        for size in arguments.sizes:
+            with tempfile.TemporaryDirectory() as folder:
+                print(f"| {size:,} | {' | '.join(measure_size(size, Path(folder).resolve()))} |", flush=True)
 
 
 if __name__ == "__main__":

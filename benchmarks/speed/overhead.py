@@ -17,7 +17,6 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from unittest.mock import patch
 
 from peekbench.results.sequential import run
 from peekbench.spec.experiment import parse_spec
@@ -61,7 +60,7 @@ tasks: [{{use: toy.words, options: {{num_classes: 6, num_rows: 2000}}}}]
 methods: [toy.constant]
 design: {{num_train: 50, num_test: 200, num_subsamples: {subsamples}}}
 analyses: [toy.count]
-executor: {{use: local, options: {{workers: {workers}, in_process: {in_process}}}}}
+executor: {{use: local, options: {{workers: {workers}}}}}
 """
 
 
@@ -73,7 +72,7 @@ sys.path.append({str(TOY)!r})
 from pathlib import Path
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.spec.experiment import parse_spec
-spec = parse_spec({SPEC.format(subsamples=trials, workers=1, in_process="false")!r}, folder=Path.cwd())
+spec = parse_spec({SPEC.format(subsamples=trials, workers=1)!r}, folder=Path.cwd())
 started = time.perf_counter()
 planned = list(make_trials(spec))
 items = list(group_trials(planned, {{m.name: m.base_key() for m in spec.methods}}, set()))
@@ -88,7 +87,7 @@ def trials(number: int, workers: int, folder: Path) -> None:
     """Print milliseconds per trial of a long run, seconds to resume it, and the size of its store."""
     sys.path.append(str(TOY))
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TOY), os.environ.get("PYTHONPATH")]))
-    spec = parse_spec(SPEC.format(subsamples=number, workers=workers, in_process="false"), folder=folder)
+    spec = parse_spec(SPEC.format(subsamples=number, workers=workers), folder=folder)
     store = folder / f"workers-{workers}.sqlite"
     started = time.perf_counter()
     run(spec, store=store)
@@ -104,37 +103,6 @@ def trials(number: int, workers: int, folder: Path) -> None:
     )
 
 
-def processor_seconds() -> float:
-    """Return the seconds of the processor that this process and its ended children have used."""
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-
-def safety(number: int, folder: Path) -> None:
-    """Print what the worker process and the checksums cost, in processor time, which other programs affect little.
-
-    The cost of a trial is that of the last two thirds of a run, so it does not include the start of a worker.
-    """
-
-    def cost(in_process: str) -> float:
-        times = []
-        for size in (number // 3, number):
-            spec = parse_spec(SPEC.format(subsamples=size, workers=1, in_process=in_process), folder=folder)
-            started = processor_seconds()
-            run(spec, store=folder / f"safety-{len(list(folder.iterdir()))}.sqlite")
-            times.append(processor_seconds() - started)
-        return 1000 * (times[1] - times[0]) / (number - number // 3)
-
-    def ignore(connection: object) -> None:
-        """Create no triggers."""
-
-    worker, main = cost("false"), cost("true")
-    with patch("peekbench.store.writer.add_triggers", ignore):
-        unchecked = cost("true")
-    for name, milliseconds in (("worker process", worker - main), ("checksums", main - unchecked)):
-        print(f"{name:<20} {milliseconds:.2f} ms of the processor per trial of {main:.2f} ms (target: at most 1 ms)")
-
-
 def main() -> None:
     """Run all measurements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,7 +113,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for workers in (1, 2):
             trials(arguments.trials, workers, Path(folder))
-        safety(arguments.trials, Path(folder))
     print(f"peak memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

@@ -29,9 +29,8 @@ from transformers import (
 
 from peekbench_finetune.classification import HEAD_STANDARD_DEVIATION
 from peekbench_finetune.options import Classification, Pretraining, Tapt
-from peekbench_lm.models.config import model_kind
-from peekbench_lm.models.loading import quiet_transformers
-from peekbench_lm.models.tokens import context_limit
+from peekbench_lm.loading import quiet_transformers
+from peekbench_lm.tokenizer import context_limit, model_kind
 
 
 class Texts(TorchDataset[dict[str, Any]]):

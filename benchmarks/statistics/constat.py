@@ -170,7 +170,9 @@ def main() -> None:
         Setting(num_references=19),
         *(Setting("shifted", 19, 1000, 0.03, "clusters", 8, are_named) for are_named in (False, True)),
     ):
-        texts = " | ".join(f"{rate:.1%}" for rate in measure_default(each, arguments.repeats // 5, arguments.seed))
+        texts = " | ".join(
+            f"{rate:.1%}" for rate in measure_default(each, max(1, arguments.repeats // 5), arguments.seed)
+        )
         facts = f"{each.num_references + 1} | {each.num_test} | {100 * each.scatter:g} | {_describe(each)}"
         print(f"| {facts} | {texts} |", flush=True)
 

@@ -25,7 +25,6 @@ from collections.abc import Sequence
 import numpy as np
 from simulated_trials import ALPHA, RUN, TABLE, Draw, Method, advice_on, judge, share
 
-from peekbench.formatting import ScoreWords
 from peekbench.records import FloatArray, Looks
 from peekbench_summary.verdict import judge_family
 
@@ -157,7 +156,6 @@ def print_coverage(repeats: int, rng: np.random.Generator) -> None:
 def print_power(repeats: int, rng: np.random.Generator) -> None:
     """Print the power if tasks differ, relative to that of the t test."""
     print("\n| noise, points | subsamples | t test | verdict | ratio |\n|---|---|---|---|---|")
-    words = ScoreWords(is_accuracy=True)
     for noise in (2.0, 4.0, 8.0):
         for size in (6, 10, 20):
             by_t, judged = [], []
@@ -166,7 +164,7 @@ def print_power(repeats: int, rng: np.random.Generator) -> None:
                 method.extend(rng, size)
                 bias = method.bias(TABLE)
                 by_t.append(bias.estimate(ALPHA).p_zero <= ALPHA)
-                ((verdict, _),) = judge_family([bias], 1 - ALPHA, words)
+                ((verdict, _),) = judge_family([bias], 1 - ALPHA)
                 judged.append(verdict.decision == "biased down")
             ratio = np.mean(judged) / np.mean(by_t)
             print(f"| {noise:g} | {size} | {share(by_t)} | {share(judged)} | {ratio:.2f} |", flush=True)

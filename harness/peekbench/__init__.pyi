@@ -17,7 +17,6 @@ from .plugins.protocols import Options as Options
 from .records.analysis import Analysis as Analysis
 from .records.analysis import Column as Column
 from .records.analysis import Table as Table
-from .records.analysis import Verdict as Verdict
 from .records.data import Dataset as Dataset
 from .records.data import Folders as Folders
 from .records.data import Inputs as Inputs
@@ -25,6 +24,8 @@ from .records.data import Labeled as Labeled
 from .records.data import Task as Task
 from .records.trials import Context as Context
 from .records.trials import Predictor as Predictor
+from .records.verdicts import Estimate as Estimate
+from .records.verdicts import Verdict as Verdict
 from .results.read import load_results as load_results
 from .spec.experiment import ExperimentSpec as ExperimentSpec
 from .spec.experiment import load_spec as load_spec

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from peekbench.records.units import Unit
 
 if TYPE_CHECKING:
-    from peekbench.records.analysis import Cell, Decision
+    from peekbench.records.analysis import Cell
 
 UNKNOWN = "-"
 
@@ -210,86 +210,10 @@ def spread_unit(is_accuracy: bool) -> Unit:
     return "spread" if is_accuracy else "number"
 
 
-class ScoreWords:
-    """Formats scores for sentences: accuracies in percentage points, other scores unchanged.
-
-    Parameters
-    ----------
-    is_accuracy
-        Whether the scores are accuracies.
-    noun
-        Name of scores that are not accuracies, such as 'the log-likelihood'.
-
-    Examples
-    --------
-    >>> words = ScoreWords(is_accuracy=True)
-    >>> f"The bias in {words.noun} is {words.format_signed(0.0123)}{words.unit}, below {words.size(0.02)}."
-    'The bias in accuracy is +1.23 points, below 2.00 points.'
-    """
-
-    def __init__(self, is_accuracy: bool, noun: str = "the score") -> None:
-        self.is_accuracy = is_accuracy
-        self.noun, self.unit = ("accuracy", " points") if is_accuracy else (noun, "")
-
-    def format_signed(self, value: float) -> str:
-        """Return a difference of scores with its sign, without its unit."""
-        return format_signed(value, "difference" if self.is_accuracy else "number")
-
-    def size(self, value: float) -> str:
-        """Return the size of a difference with its unit."""
-        return f"{value * 100:.2f} points" if self.is_accuracy else f"{value:.4f}"
-
-    def state_bias(
-        self, decision: Decision, mean: float, limits: tuple[float, float], *, interval: str, region: str, scope: str
-    ) -> str:
-        """Return a clause that states a verdict on a bias, with its interval.
-
-        Parameters
-        ----------
-        decision
-            The decision of the verdict.
-        mean, limits
-            Estimate of the bias and its interval, in units of the score.
-        interval
-            Name of the interval: '95% interval'.
-        region
-            Half-width of the region of practical equivalence as text.
-        scope
-            What the estimate is about, such as 'on this task'.
-        """
-        low, high = limits
-        bias = f"{self.format_signed(mean)}{self.unit}"
-        interval = f"({interval} {self.format_signed(low)} to {self.format_signed(high)})"
-        if decision == "equivalent":
-            nonzero = ", although the bias is not zero" if low > 0 or high < 0 else ""
-            return (
-                f"seeing the test texts changed {self.noun} by less than {region} {scope}{nonzero}: {bias} {interval}"
-            )
-        if decision == "inconclusive":
-            return (
-                f"a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than "
-                f"{region}"
-            )
-        verb = "raised" if decision == "biased up" else "lowered"
-        return f"seeing the test texts {verb} {self.noun} by {self.size(abs(mean))} {scope} {interval}"
-
-
-def state_no_effect(num_trials: int) -> str:
-    """Return a sentence for a bias that is exactly zero in every trial.
-
-    Parameters
-    ----------
-    num_trials
-        Number of trials.
-
-    Examples
-    --------
-    >>> state_no_effect(1)
-    'seeing the test texts had no effect: the bias is exactly 0 in the one trial.'
-    """
-    where = "the one trial" if num_trials == 1 else f"all {num_trials:,} trials"
-    return f"seeing the test texts had no effect: the bias is exactly 0 in {where}."
-
+UNKNOWN_LOOKS = (
+    "The looks at a table of scores are unknown: its verdicts hold for a number of subsamples that was fixed before "
+    "any result was seen."
+)
 
 TICK_STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
 """Distances between the round numbers on an axis, in ascending order."""

@@ -15,11 +15,11 @@ from tqdm import tqdm
 
 from peekbench import DataError
 from peekbench.records import FloatArray
-from peekbench_encoders.folder import check_modules
+from peekbench_encoders.provision import check_modules
 from peekbench_lm.devices import deterministic
-from peekbench_lm.models.loading import quiet_transformers
-from peekbench_lm.models.tokens import one_thread
-from peekbench_lm.types import ModelFolder
+from peekbench_lm.loading import quiet_transformers
+from peekbench_lm.options import ModelFolder
+from peekbench_lm.tokenizer import one_thread
 
 LOADING_ERRORS = (OSError, ValueError, RuntimeError, LookupError, TypeError, ImportError, AttributeError)
 """Errors of sentence-transformers and transformers if files are missing or do not match."""

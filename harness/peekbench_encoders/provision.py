@@ -1,18 +1,95 @@
-"""Callables that the entries register: check and prefetch the encoder, and count tokens."""
+"""The files of an encoder, and the callables that entries register: check, prefetch, count tokens."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from peekbench import Folders
+from peekbench import DataError, Folders, PeekbenchError
 from peekbench.records import TokenCounts
-from peekbench_encoders.folder import check_libraries, check_modules, module_limit
 from peekbench_encoders.options import Encoder
 from peekbench_lm import provision
-from peekbench_lm.sources.builtin import BUILTIN_PREFIX, find_builtin
-from peekbench_lm.sources.model_files import describe_model, find_model, is_path
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, find_builtin
+from peekbench_lm.model_files import MODULE_FOLDER, describe_model, find_model, is_path
+from peekbench_lm.provision import check_installed
+
+MODULES_FILE = "modules.json"
+LIBRARY_MODULE = re.compile(
+    r"sentence_transformers\.(?:models|base\.modules|sentence_transformer\.modules)(?:\.[a-z_]+)*\.([A-Za-z]+)"
+)
+WEIGHTS, OTHER_WEIGHTS = "model.safetensors", "pytorch_model.bin"
+SUPPORTED_MODULES = ("Transformer", "Pooling", "WeightedLayerPooling", "Dense", "LayerNorm", "Dropout", "Normalize")
+
+
+def check_libraries() -> None:
+    """Check that the libraries for sentence encoders are installed.
+
+    Raises
+    ------
+    PeekbenchError
+        If a library is missing.
+    """
+    check_installed()
+    if find_spec("sentence_transformers") is None:
+        raise PeekbenchError(
+            "sentence encoders need sentence-transformers: `pip install 'peekbench[embeddings]'`, or in a clone "
+            "`tox run -e run-embeddings -- SPEC`"
+        )
+
+
+def check_modules(folder: Path) -> None:
+    """Check that a model consists of modules of sentence-transformers, so that loading it runs no code of the model.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model. Without ``modules.json``, sentence-transformers averages the last hidden states.
+
+    Raises
+    ------
+    DataError
+        If the model names other modules or folders, has weights in another format, or the file is damaged.
+    """
+    file = folder / MODULES_FILE
+    if not file.is_file():
+        return
+    try:
+        modules = {str(module["path"]): str(module["type"]) for module in json.loads(file.read_text(encoding="utf-8"))}
+    except (OSError, ValueError, TypeError, LookupError) as error:
+        raise DataError(
+            f"{file}: not a list of modules ({error!r}); download the model again, or save it again"
+        ) from error
+    for path, name in modules.items():
+        match = LIBRARY_MODULE.fullmatch(name)
+        if match is None or match[1] not in SUPPORTED_MODULES:
+            raise DataError(
+                f"{file}: the model has the module {name!r}, and peekbench runs no code of models; choose a model that "
+                f"consists of these modules of sentence-transformers: {', '.join(SUPPORTED_MODULES)}"
+            )
+        if path and not MODULE_FOLDER.fullmatch(path):
+            raise DataError(
+                f"{file}: the module folder {path!r} is not a number and a name, such as '1_Pooling'; save the model "
+                "again with sentence-transformers"
+            )
+        if (folder / path / OTHER_WEIGHTS).is_file() and not (folder / path / WEIGHTS).is_file():
+            raise DataError(
+                f"{folder / path / OTHER_WEIGHTS}: peekbench loads only weights in safetensors, because other formats "
+                "may contain code; choose another model, or save it again with sentence-transformers"
+            )
+
+
+def module_limit(folder: Path) -> int | None:
+    """Return the number of tokens that sentence-transformers reads of a text; None if the model does not state it."""
+    file = folder / "sentence_bert_config.json"
+    if not file.is_file():
+        return None
+    config: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return config.get("max_seq_length")
 
 
 def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
@@ -29,7 +106,7 @@ def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
 def check(*, options: Encoder, folders: Folders) -> None:
     """Check, without a download, that an encoder that is built in or in a folder exists and has no code of its own.
 
-    The parameters are those of `peekbench_lm.checks.check`. A `DataError` is raised otherwise.
+    The parameters are those of `peekbench_lm.provision.check`. A `DataError` is raised otherwise.
     """
     if options.model.startswith(BUILTIN_PREFIX):
         find_builtin(options.model.removeprefix(BUILTIN_PREFIX))

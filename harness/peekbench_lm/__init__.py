@@ -1,23 +1,32 @@
-"""Language models for plugins: models in memory, packed texts, training and scoring.
+"""Engine for language models that plugins share: models in memory, packed texts, training and scoring.
 
-This package is a library. It registers no plugin. Each module imports only modules that stand above it in this list.
+This package is a library: it registers no plugin and no spec names it. Methods that predict texts are those of the
+plugin `peekbench_text_prediction`, which specs name `lm`. Each module imports only modules that stand above it.
 
 ====================  ====================================================================
 Module                Contents
 ====================  ====================================================================
-``types``, ``recipe`` types, records and training hyperparameters; no heavy imports
-``options``           options that several methods share; no heavy imports
-``installed``         checks that optional libraries are installed
-``devices``           devices, CPU threads, determinism and memory
+``options``           options, types and training hyperparameters; no heavy imports
 ``seeds``             seeds derived from a seed and a purpose
-``packing``           layout of texts in one sequence, attention, dropout and checkpointing
-``models``            tokenizers, networks, adapters, `LanguageModel` and leases
-``training``          training loop, pretraining and training on completions
-``scoring``           log-probabilities of sequences and continuations
-``sources``           model files: folders, the Hub and built-in models
-``checks``            checks that a model exists and is what a method requires
-``fit``               steps that fits share: loading, preparing for training, metrics of memory
-``provision``         callables that method entries register: pin, prefetch, count tokens
+``devices``           devices, CPU threads, determinism, memory and micro-batches
+``tokenizer``         tokenizers, token ids, kind and context limit of a model
+``corpus``            docstrings of installed packages, as training texts
+``builtin_models``    the table of built-in models, which this machine builds once
+``model_files``       files of models: folders, the Hub and built-in models
+``provision``         callables that method entries register: check, pin, prefetch, count
+``layout``            layout of texts in one sequence, without padding
+``forward_context``   context of a forward pass: dropout and gradient checkpointing
+``attention``         attention within each text of a packed sequence
+``network``           `PackedNetwork`: a network of transformers that computes packed texts
+``loading``           networks from files, with weights of 32 or of four bits
+``language_model``    `LanguageModel`: head, loss, adapters and copies of weights
+``fit``               steps that fits share: leases of models, adapters, metrics of memory
+``training_loop``     training loop and optimizers
+``pretraining``       masked language modeling, and prediction of the next token
+``completions``       training on completions of texts with a common start
+``likelihood``        log-probabilities of texts, of windows and of tokens
+``continuations``     log-probabilities of several continuations of many texts
+``minilm``, ``nano``  how the built-in models are made
 ====================  ====================================================================
 """
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
+from peekbench import PeekbenchError
 from peekbench.errors import SpecError
 from peekbench.plugins import GPU_FRACTION_VARIABLE
-from peekbench_lm.types import DeviceName
+from peekbench_lm.options import DeviceName
 
 OUT_OF_MEMORY_MESSAGES = ("can't allocate memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # constants of glibc's malloc.h
 
 
 def choose_device(name: DeviceName) -> torch.device:
@@ -105,18 +105,6 @@ def deterministic(device: torch.device, threads: int) -> Iterator[None]:
         torch.use_deterministic_algorithms(was_enabled, warn_only=was_warn_only)
 
 
-def keep_freed_memory() -> None:
-    """Make glibc keep freed memory for the tensors of the next step, which have the same sizes.
-
-    By default glibc returns large blocks to the operating system, and each step then waits for zeroed pages.
-    """
-    if sys.platform != "linux":
-        return
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt") and library.mallopt(M_MMAP_MAX, 0):  # allocate no block by mmap
-        library.mallopt(M_TRIM_THRESHOLD, 2**30)
-
-
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Return whether an error means that a device or the machine is out of memory."""
     text = str(error)
@@ -149,3 +137,87 @@ def reset_peak_memory(device: torch.device) -> None:
     """Reset the peak memory of a CUDA device, so that `peak_memory` ignores earlier fits."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+
+
+T = TypeVar("T")
+
+
+class MicroBatch:
+    """Number of texts that are computed at once. It is halved if they do not fit into memory.
+
+    Parameters
+    ----------
+    device
+        Device of the computation.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.limit: int | None = None
+        """Maximum number of texts; None as long as whole batches fit into memory."""
+
+    def size(self, num_texts: int) -> int:
+        """Return how many of a number of texts to compute at once."""
+        return min(self.limit or num_texts, num_texts)
+
+    def run(self, num_texts: int, attempt: Callable[[int], T]) -> T:
+        """Call a function with ever smaller micro-batch sizes until it fits into memory.
+
+        Parameters
+        ----------
+        num_texts
+            Number of texts of the whole batch.
+        attempt
+            Function of the micro-batch size.
+
+        Raises
+        ------
+        PeekbenchError
+            If a single text does not fit into memory.
+        """
+        while True:
+            size = self.size(num_texts)
+            try:
+                return attempt(size)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                reason = error.with_traceback(None)  # the frames hold tensors that must be freed
+            self._shrink(size, reason)
+
+    def run_whole(self, num_texts: int, attempt: Callable[[int], T]) -> T:
+        """Call a function with the size of a batch that cannot be split.
+
+        Parameters
+        ----------
+        num_texts
+            Number of texts of the batch.
+        attempt
+            Function of the micro-batch size.
+
+        Raises
+        ------
+        PeekbenchError
+            If the batch does not fit into memory.
+        """
+        try:
+            return attempt(num_texts)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            reason = error.with_traceback(None)
+        raise PeekbenchError(
+            f"a batch of {num_texts} texts does not fit into memory, and it cannot be split, because its loss compares "
+            "texts with each other; choose a smaller batch_size, context_length or model, or let fewer workers share "
+            "the device"
+        ) from reason
+
+    def _shrink(self, size: int, error: RuntimeError) -> None:
+        """Halve the micro-batch size after an attempt ran out of memory."""
+        if size == 1:
+            raise PeekbenchError(
+                "a single text does not fit into memory; choose a smaller model or context_length, train adapters "
+                "(`lora`), or let fewer workers share the device"
+            ) from error
+        self.limit = size // 2
+        free_memory(self.device)

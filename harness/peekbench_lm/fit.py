@@ -1,24 +1,101 @@
-"""Steps that the fits of different methods share: load a model, prepare it for training, record its memory."""
+"""Steps that fits share: lease a model, prepare it for training, record its memory."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Generic, TypeAlias, TypeVar
+
+import torch
 
 from peekbench import Context
-from peekbench_lm.checks import check_model
-from peekbench_lm.devices import choose_device, deterministic, peak_memory, reset_peak_memory
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import Lease, ModelPool, language_models
-from peekbench_lm.models.packed_network import PackedNetwork
-from peekbench_lm.options import LanguageModelOptions, ModelOptions, TrainingSettings
-from peekbench_lm.seeds import derive_seed
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.types import WeightMode
+from peekbench_lm.devices import MicroBatch, choose_device, deterministic, peak_memory, reset_peak_memory
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.model_files import find_model
+from peekbench_lm.network import PackedNetwork
+from peekbench_lm.options import LanguageModelOptions, ModelFolder, ModelOptions, TrainingSettings, WeightMode
+from peekbench_lm.provision import check_model
+from peekbench_lm.seeds import seed_for
 
 M = TypeVar("M", bound=PackedNetwork)
+_Key: TypeAlias = tuple[ModelFolder, torch.device, WeightMode]
+
+
+class Lease(Generic[M]):
+    """Exclusive use of a model by one fit and by the predictor that the fit returns.
+
+    Parameters
+    ----------
+    model
+        Leased model.
+    """
+
+    def __init__(self, model: M) -> None:
+        self.model = model
+
+
+class ModelPool(Generic[M]):
+    """Models of one class that a process has loaded.
+
+    Parameters
+    ----------
+    load
+        Function that loads a model.
+    """
+
+    def __init__(self, load: Callable[[ModelFolder, torch.device, WeightMode], M]) -> None:
+        self._load = load
+        self._idle: dict[_Key, list[M]] = {}
+        self._first: dict[_Key, M] = {}
+
+    def acquire(self, folder: ModelFolder, device: torch.device, weight_mode: WeightMode = "trained") -> Lease[M]:
+        """Lease a model with the weights of its folder. The lease ends when its last reference is deleted.
+
+        A worker that runs one fit after another always gets the same model. A worker that keeps a predictor during the
+        next fit gets a copy, which shares all weights that are never trained.
+
+        Parameters
+        ----------
+        folder
+            Files of the model.
+        device
+            Device of the computation.
+        weight_mode
+            Weight mode of the model.
+
+        Raises
+        ------
+        DataError
+            If the files are not such a model, lack weights, or do not support the weight mode.
+        PeekbenchError
+            If the device is out of memory, or bitsandbytes is needed and not installed.
+        """
+        key = (folder, device, weight_mode)
+        if key not in self._first:
+            self._first[key] = self._load(folder, device, weight_mode)
+            self._idle[key] = [self._first[key]]
+        idle = self._idle[key]
+        model = idle.pop() if idle else self._first[key].copy()
+        model.restore()
+        model.micro_batch = MicroBatch(device)  # results of a fit must not depend on the memory that earlier fits used
+        lease = Lease(model)
+        weakref.finalize(lease, idle.append, model)
+        return lease
+
+
+def _load(folder: ModelFolder, device: torch.device, weight_mode: WeightMode) -> LanguageModel:
+    return LanguageModel(folder.path, device, weight_mode)
+
+
+language_models = ModelPool(_load)
+"""Language models that this process has loaded."""
+
+
+def acquire(folder: ModelFolder, device: torch.device, weight_mode: WeightMode = "trained") -> Lease[LanguageModel]:
+    """Lease a language model. Parameters and errors are those of `ModelPool.acquire`."""
+    return language_models.acquire(folder, device, weight_mode)
 
 
 @contextmanager
@@ -131,26 +208,20 @@ def acquire_from(
 
 
 def prepare_training(model: LanguageModel, settings: TrainingSettings, seed: int) -> None:
-    """Set the precision and the attention of training, and add adapters if they are trained instead of all weights.
+    """Set the precision of training, and add adapters if they are trained instead of all weights.
 
     Parameters
     ----------
     model
         A model without adapters.
     settings
-        Adapters, precision and attention.
+        Adapters and precision.
     seed
         Seed of the fit.
-
-    Raises
-    ------
-    SpecError
-        If the model, the device or the precision does not support the attention.
     """
     model.precision = settings.precision
-    model.choose_attention(settings.attention_kernel)
     if (lora := settings.lora) is not None:
-        model.add_adapters(lora.rank, lora.alpha, lora.dropout, derive_seed(seed, "adapters"))
+        model.add_adapters(lora.rank, lora.alpha, lora.dropout, seed_for(seed, "adapters"))
 
 
 def record_memory(model: PackedNetwork, metrics: dict[str, float]) -> None:

@@ -1,14 +1,79 @@
-"""Options that several language-model methods share."""
+"""Options, hyperparameters and types that language-model methods share. This module imports nothing heavy."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
 
 from pydantic import Field
 
 from peekbench import Options
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.types import AttentionKernel, DeviceName, Optimizer, Precision, Requirement, Schedule, WeightMode
+
+Kind: TypeAlias = Literal["masked", "causal"]
+"""Training objective of a model: predict masked tokens, or predict the next token."""
+Requirement: TypeAlias = Literal["any", "masked", "causal", "text probabilities"]
+"""What a method requires of a language model: nothing, a training objective, or probabilities of whole texts."""
+Pooling: TypeAlias = Literal["cls", "last", "mean"]
+"""Hidden state that represents a text: of the first token, of the last token, or the mean over all tokens."""
+Schedule: TypeAlias = Literal["linear", "constant"]
+"""Learning rate over the steps: linear decay to zero, or constant."""
+DeviceName: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
+Precision: TypeAlias = Literal["bf16", "fp32"]
+"""Data type of matrix products."""
+WeightMode: TypeAlias = Literal["trained", "frozen", "nf4"]
+"""Weight mode of a model. ``trained``: all weights are trainable, and a copy of them is kept to restore the model.
+``frozen``: the weights are fixed and only adapters are trained. ``nf4``: as ``frozen``, quantized to four bits."""
+Optimizer: TypeAlias = Literal["adamw", "adamw_8bit"]
+"""AdamW with fp32 moments, or with 8-bit moments (paged on a GPU)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """Files of a model in the format of transformers."""
+
+    path: Path
+    """Folder that holds the files."""
+    state: str
+    """Names, sizes and modification times of the files. Two equal states mean equal files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Hyperparameters of a training loop."""
+
+    epochs: int
+    """Passes over the texts."""
+    batch_size: int
+    """Texts per optimizer step."""
+    learning_rate: float
+    """Peak learning rate."""
+    schedule: Schedule
+    """Learning rate over the steps: linear decay to zero, or constant."""
+    weight_decay: float
+    """Weight decay of weight matrices. Biases and normalization weights have none."""
+    max_gradient_norm: float
+    """Gradients with a larger norm are scaled down to this norm; 0 for no limit."""
+    warmup: float = 0.0
+    """Fraction of the steps during which the learning rate rises from zero."""
+    optimizer: Optimizer = "adamw"
+
+    def rate(self, progress: float) -> float:
+        """Return the learning rate after a fraction of the steps.
+
+        Parameters
+        ----------
+        progress
+            Completed fraction of the steps, from 0 to 1.
+
+        Examples
+        --------
+        >>> recipe = Recipe(1, 16, 2.0, "linear", 0.0, 0.0, warmup=0.25)
+        >>> [recipe.rate(progress) for progress in (0, 0.125, 0.5, 1)]
+        [0.0, 1.0, 1.0, 0.0]
+        """
+        share = 1 - progress if self.schedule == "linear" else 1.0
+        return self.learning_rate * min(share, progress / self.warmup if self.warmup else 1.0)
 
 
 class Lora(Options):
@@ -58,10 +123,6 @@ class TrainedModelOptions(LanguageModelOptions):
     """Adapters to train instead of all weights."""
     precision: Precision = "bf16"
     """Precision of matrix products in training. Weights and predictions are always fp32."""
-    attention_kernel: AttentionKernel = "auto"
-    """Implementation of attention in training. grouped: matrices of groups of texts, padded to the longest one. varlen:
-    flash attention of torch, without padding and matrices, for bf16 on a GPU with compute capability 8.0 or higher.
-    auto: varlen if the GPU has it and the layer has no dropout, otherwise grouped."""
 
     @property
     def weight_mode(self) -> WeightMode:
@@ -79,10 +140,6 @@ class TrainingSettings(Protocol):
     @property
     def precision(self) -> Precision:
         """Precision of matrix products in training."""
-
-    @property
-    def attention_kernel(self) -> AttentionKernel:
-        """Implementation of attention in training."""
 
 
 class RecipeOptions(Options):

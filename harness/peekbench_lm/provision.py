@@ -1,24 +1,170 @@
-"""Callables that entries of language-model methods share: pin a model, prefetch it, and count tokens.
-
-Entries refer to them by name, such as ``pin="peekbench_lm.provision:pin"``. This module imports neither torch nor
-transformers at its top level, so pinning stays fast and `prefetch` can say which libraries are missing.
-"""
+"""Checks that optional libraries are installed, without importing them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
-from peekbench import Folders
+from peekbench import Folders, PeekbenchError
+from peekbench.errors import SpecError
 from peekbench.records import Resources, TokenCounts
-from peekbench_lm.checks import check, check_model
-from peekbench_lm.installed import check_installed
-from peekbench_lm.models.config import model_kind
-from peekbench_lm.models.tokens import context_limit, load_tokenizer
-from peekbench_lm.models.tokens import count_tokens as count_text_tokens
-from peekbench_lm.options import LanguageModelOptions, ModelOptions
-from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind
+from peekbench_lm.model_files import describe_model, find_model, is_path, pin_model
+from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
+from peekbench_lm.tokenizer import check_causal, check_text_model, context_limit, load_tokenizer, model_kind
+from peekbench_lm.tokenizer import count_tokens as count_text_tokens
+
+LIBRARIES = ("torch", "transformers", "peft")
+
+
+def check_installed() -> None:
+    """Check that the libraries for language models are installed.
+
+    Raises
+    ------
+    PeekbenchError
+        If a library is missing.
+    """
+    if missing := [library for library in LIBRARIES if find_spec(library) is None]:
+        raise PeekbenchError(
+            f"language models need {' and '.join(missing)}: `pip install 'peekbench[lm]'`, or in a clone "
+            "`tox run -e run-lm -- SPEC`"
+        )
+
+
+def check_bitsandbytes(feature: str, alternative: str) -> None:
+    """Check that bitsandbytes is installed.
+
+    Parameters
+    ----------
+    feature
+        Feature that needs bitsandbytes, as a plural noun.
+    alternative
+        Option that avoids bitsandbytes.
+
+    Raises
+    ------
+    PeekbenchError
+        If bitsandbytes is not installed.
+    """
+    if find_spec("bitsandbytes") is None:
+        raise PeekbenchError(
+            f"{feature} need bitsandbytes: `pip install 'peekbench[qlora]'`, or in a clone "
+            f"`tox run -e run-qlora -- SPEC`; or choose {alternative}"
+        )
+
+
+def check_four_bits() -> None:
+    """Check that weights can be quantized to four bits.
+
+    Raises
+    ------
+    PeekbenchError
+        If bitsandbytes is not installed.
+    """
+    check_bitsandbytes("four-bit weights", "`weights: fp32`")
+
+
+def check(*, options: LanguageModelOptions, folders: Folders) -> None:
+    """Check, without a download, that a model exists, is a language model, and has the required training objective.
+
+    Parameters
+    ----------
+    options
+        Options of the method, which tell what it requires of the model.
+    folders
+        Folders of the spec and of the cache.
+
+    Raises
+    ------
+    DataError
+        If the model does not exist, is not a language model, or gives no probabilities of texts that are required.
+    SpecError
+        If the model has another training objective than the required one.
+    """
+    kind = known_kind(options.model, folders)
+    if kind is not None:
+        check_kind(options.model, kind, options.requirement)
+
+
+def known_kind(model: str, folders: Folders) -> Kind | None:
+    """Return the training objective of a model if it is built in or in a folder; None if it is on the Hub.
+
+    Parameters
+    ----------
+    model
+        Name of the model, as for `find_model`.
+    folders
+        Folders of the spec and of the cache.
+
+    Raises
+    ------
+    DataError
+        If the model does not exist, or is not a language model.
+    """
+    if model.startswith(BUILTIN_PREFIX):
+        return builtin_kind(model.removeprefix(BUILTIN_PREFIX))
+    return model_kind(find_model(model, "", folders).path) if is_path(model) else None
+
+
+def check_model(options: LanguageModelOptions, kind: Kind, tokenizer: Callable[[], Any]) -> None:
+    """Check that a method can use a model whose files are on this machine.
+
+    Parameters
+    ----------
+    options
+        Options of the method, which tell what it requires of the model.
+    kind
+        Training objective of the model.
+    tokenizer
+        Function that returns the tokenizer of the model. It is called if probabilities of texts are required.
+
+    Raises
+    ------
+    DataError
+        If the model gives no probabilities of texts that are required.
+    SpecError
+        If the model has another training objective than the required one.
+    """
+    if options.requirement == "text probabilities":
+        check_text_model(options.model, kind, tokenizer())
+    else:
+        check_kind(options.model, kind, options.requirement)
+
+
+def check_kind(model: str, kind: Kind, requirement: Requirement) -> None:
+    """Check the training objective of a model.
+
+    Parameters
+    ----------
+    model
+        Name of the model, for the error.
+    kind
+        Its training objective.
+    requirement
+        What is required of the model.
+
+    Raises
+    ------
+    DataError
+        If probabilities of texts are required, and the model is not causal.
+    SpecError
+        If a training objective is required, and the model has another one.
+    """
+    if requirement == "text probabilities":
+        check_causal(model, kind)
+    elif requirement == "masked" and kind != "masked":
+        raise SpecError(
+            f"model {model}: it continues texts, but a model that fills in masked tokens is required; choose a masked "
+            "language model such as builtin:bert-nano"
+        )
+    elif requirement == "causal" and kind != "causal":
+        raise SpecError(
+            f"model {model}: it fills in masked tokens, but a model that continues a text is required; choose a causal "
+            "language model such as gpt2 or builtin:gpt2-nano"
+        )
 
 
 def pin(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 
-def derive_seed(seed: int, *keys: object) -> int:
+def seed_for(seed: int, *keys: object) -> int:
     """Return the seed for one purpose.
 
     Parameters

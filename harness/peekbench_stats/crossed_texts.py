@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student_t
 
-from peekbench.records import FloatArray, IntArray
-from peekbench_stats.degrees_of_freedom import welch_satterthwaite
+from peekbench.records import Estimate, FloatArray, IntArray
+from peekbench_stats.t_tests import welch_satterthwaite
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,10 @@ class CrossedMean:
 
 
 @dataclass(frozen=True, slots=True)
-class CrossedInterval:
+class CrossedInterval(Estimate):
     """Interval of an average over tasks for other texts of these tasks."""
 
-    mean: float
-    low: float
-    high: float
-    text_share: float
+    text_share: float = 0.0
     """Share of the variance that other texts add."""
 
 
@@ -143,7 +140,7 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
     if not least + of_subsamples > 0:
         num_trials = sum(task.degrees + 1 for task in tasks)
         half = 1 - (1 - level) ** (1 / min(num_texts, num_trials))
-        return CrossedInterval(mean, mean - half, mean + half, 0.0)
+        return CrossedInterval(mean, mean - half, mean + half, level=level)
     degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
     of_means, of_answers, of_other_texts = (
         float(student_t.ppf((1 + level) / 2, each)) for each in (degrees, np.inf, max(num_texts - len(tasks), 1))
@@ -151,4 +148,4 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
     squared = max(of_means**2 * of_subsamples, of_answers**2 * least) + of_other_texts**2 * of_texts
     half = float(np.sqrt(squared)) / len(tasks)
     share = of_texts / (max(of_subsamples, least) + of_texts)
-    return CrossedInterval(mean, mean - half, mean + half, share)
+    return CrossedInterval(mean, mean - half, mean + half, level=level, text_share=share)

@@ -17,7 +17,7 @@ from scipy.fft import irfft, next_fast_len
 from scipy.special import stdtr
 
 from peekbench.records import FloatArray, IntArray
-from peekbench_stats.degrees_of_freedom import welch_satterthwaite
+from peekbench_stats.t_tests import welch_satterthwaite
 
 MAX_ENUMERATED = 32  # values without a common divisor, for which all sign patterns are enumerated
 MAX_CONVOLVED = 500_000  # additions up to which the distribution of whole numbers is a chain of convolutions

@@ -23,7 +23,7 @@ from peekbench_bayes.figures import Fit, forest, posteriors
 from peekbench_bayes.netcdf import save_posterior
 from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import Posterior
-from peekbench_bayes.scores import region_of, resolve_options, words_of
+from peekbench_bayes.scores import region_of, resolve_options
 from peekbench_bayes.summaries import summarize
 from peekbench_bayes.verdict import judge
 
@@ -70,7 +70,6 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     biases = [fit for fit in first_engine if fit[0].effect == "bias"]
     is_accuracy = all(arms.is_accuracy for arms in splits)
     unit = difference_unit(is_accuracy)
-    words = words_of(options, is_accuracy=is_accuracy)
     return Analysis(
         "hierarchical",
         tables=(
@@ -83,7 +82,7 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
             *forest(biases, options.preset, options.level, region, unit),
             *posteriors(first_engine, options.preset, options.level, region, unit),
         ),
-        verdicts=tuple(judge(*fit, level=options.verdict_level, region=region, words=words) for fit in biases),
+        verdicts=tuple(judge(*fit, level=options.verdict_level, region=region, score=options.score) for fit in biases),
         warnings=tuple(_warnings(fits)),
         attachments=_attachments(fits, options) if options.save_posterior and find_spec("arviz") else {},
     )
@@ -121,13 +120,13 @@ def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hie
     for arms, posterior in fits:
         key = (*arms.cells, arms.effect, posterior.engine)
         summary = summarize(posterior.average, options.level)
-        average = (summary.mean, summary.low, summary.high, summary.sd, summary.positive)
+        average = (summary.mean, summary.low, summary.high, summary.standard_error, summary.positive)
         _, *other_tasks, _ = _optional_summary(posterior.other_tasks, options.level)
         log_odds = _optional_summary(posterior.log_odds, options.level)
         rows.append((*key, "all" if len(arms.models) > 1 else arms.models[0], *average, *other_tasks, *log_odds))
         for number, model in enumerate(arms.models if len(arms.models) > 1 else ()):
             summary = summarize(posterior.by_model[:, :, number], options.level)
-            by_model = (summary.mean, summary.low, summary.high, summary.sd, summary.positive)
+            by_model = (summary.mean, summary.low, summary.high, summary.standard_error, summary.positive)
             rows.append((*key, model, *by_model, *(None,) * 6))
     table_columns = (
         *columns, Column("effect"), Column("engine"), Column("model"),
@@ -145,7 +144,7 @@ def _optional_summary(draws: FloatArray | None, level: float) -> tuple[Cell, Cel
     if draws is None:
         return None, None, None, None
     summary = summarize(draws, level)
-    return summary.mean, summary.low, summary.high, summary.sd
+    return summary.mean, summary.low, summary.high, summary.standard_error
 
 
 def _task_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:

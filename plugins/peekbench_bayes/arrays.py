@@ -29,8 +29,8 @@ class PairedArms:
 
     label: str
     """The method, and its sizes if they vary: 'tapt (num_test=50)'."""
-    cells: tuple[Cell, ...]
-    """First cells of a table row: the method, and the sizes if they vary."""
+    parts: tuple[tuple[str, Cell], ...]
+    """Column and value of the method, and of the sizes if they vary."""
     effect: Effect
     models: tuple[str, ...]
     tasks: tuple[str, ...]
@@ -42,6 +42,11 @@ class PairedArms:
     """Scores of the treatment arm."""
     is_accuracy: bool
     """Whether the scores are accuracies."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """First cells of a table row: the method, and the sizes if they vary."""
+        return tuple(cell for _, cell in self.parts)
 
     @property
     def difference(self) -> FloatArray:
@@ -104,8 +109,8 @@ def _split(results: pd.DataFrame, effects: list[Effect], varying: list[str]) -> 
         scores = {arm: _to_array(rows[rows["arm"] == arm], rows, models, tasks) for arm in rows["arm"].unique()}
         for effect in effects:
             control, treatment = (scores[arm] for arm in ARMS[effect])
-            cells = tuple(key[name] for name in varying)
-            yield PairedArms(label, cells, effect, models, tasks, num_scored, control, treatment, is_accuracy)
+            parts = tuple((name, key[name]) for name in varying)
+            yield PairedArms(label, parts, effect, models, tasks, num_scored, control, treatment, is_accuracy)
 
 
 def _to_array(

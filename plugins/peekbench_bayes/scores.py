@@ -7,8 +7,7 @@ from typing import TypeVar
 
 import pandas as pd
 
-from peekbench.formatting import ScoreWords
-from peekbench.results import SCORES, check_region, default_region, resolve_score
+from peekbench.results import check_region, default_region, resolve_score
 from peekbench_bayes.arrays import PairedArms
 from peekbench_bayes.options import Hierarchical, Meta, OfScore, PriorCheck, Recovery
 
@@ -49,11 +48,3 @@ def region_of(
     if is_log_odds:
         return LOG_ODDS_REGION
     return default_region(options.score)
-
-
-def words_of(options: Hierarchical, *, is_accuracy: bool) -> ScoreWords:
-    """Return the words for sentences about the score."""
-    if options.score == "score":
-        return ScoreWords(is_accuracy)
-    title = next(score.title for score in SCORES if score.name == options.score)
-    return ScoreWords(is_accuracy=False, noun=f"the {title}")

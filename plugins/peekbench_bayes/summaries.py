@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from peekbench import Column
+from peekbench import Column, Estimate
 from peekbench.records import Cell, Decision, FloatArray, Unit
 from peekbench.results import decide
 
@@ -17,14 +18,10 @@ DECISIONS: tuple[Decision, ...] = ("biased up", "biased down", "equivalent", "in
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """Posterior mean, standard deviation, central interval, and probability of a value above zero."""
+class Summary(Estimate):
+    """Posterior mean, central interval, standard deviation (`standard_error`), and probability of a positive value."""
 
-    mean: float
-    sd: float
-    low: float
-    high: float
-    positive: float
+    positive: float = math.nan
 
 
 def summarize(draws: FloatArray, level: float) -> Summary:
@@ -43,7 +40,7 @@ def summarize(draws: FloatArray, level: float) -> Summary:
         Summary of all draws together.
     """
     low, high = np.quantile(draws, interval_ends(level)).tolist()
-    return Summary(float(draws.mean()), float(draws.std()), low, high, float((draws > 0).mean()))
+    return Summary(float(draws.mean()), low, high, float(draws.std()), level, float((draws > 0).mean()))
 
 
 def interval_ends(level: float) -> tuple[float, float]:

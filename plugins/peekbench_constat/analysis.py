@@ -123,7 +123,7 @@ def _cells(finding: Finding, verdict: Verdict) -> tuple[Cell, ...]:
     scores = (finding.model, finding.reference_score, finding.score)
     if excess is None:
         return (*scores, None, None, None, None, None, f"inconclusive: {finding.problem}")
-    interval = (excess.estimate, verdict.low, verdict.high)
+    interval = (excess.estimate, *verdict.estimate.limits)
     return (*scores, excess.predicted, *interval, excess.p_value, verdict.decision)
 
 

@@ -39,11 +39,9 @@ def _draw_excesses(results: Sequence[Compared], verdicts: Mapping[int, Verdict],
     groups = []
     for compared in results:
         intervals = [
-            Interval(finding.model, verdict.estimate, verdict.low, verdict.high)
+            Interval(finding.model, estimate.mean, estimate.low, estimate.high)
             for finding in compared.findings
-            if (verdict := verdicts[id(finding)]).estimate is not None
-            and verdict.low is not None
-            and verdict.high is not None
+            if (estimate := verdicts[id(finding)].estimate).has_interval
         ]
         if intervals:
             groups.append((name_comparison(compared), tuple(sorted(intervals, key=lambda each: -each.estimate))))

@@ -1,12 +1,13 @@
-"""Tests the models of one comparison, and says what each test found."""
+"""Tests the models of one comparison."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from peekbench.formatting import pluralize
+from peekbench.records import Problem
 from peekbench_constat import Comparison, ConStat
 from peekbench_constat.answers import Scores
 from peekbench_constat.excess import Excess, Prediction, predict_scores
@@ -33,10 +34,12 @@ class Finding:
     """Families of the reference models."""
     excess: Excess | None
     """None if the reference models cannot predict the score."""
-    problem: str = ""
-    """Why they cannot, in a few words."""
-    reason: str = ""
-    """Why they cannot, as a clause."""
+    problem: Problem = ""
+    """Why they cannot."""
+    minimum: int = 0
+    """Reference models or families that are needed, if there are too few."""
+    span: tuple[float, float] = (math.nan, math.nan)
+    """Range of the reference models' scores on the reference benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,28 +101,18 @@ def _test(
     comparison: Comparison, original: Scores, reference: Scores, counts: tuple[int, int], prediction: Prediction | None
 ) -> Finding:
     """Test a model; `counts` are the numbers of its reference models and of their families."""
-    excess, problem, reason = None, "", ""
+    excess, minimum, span = None, 0, (math.nan, math.nan)
+    problem: Problem = ""
     num_references, num_families = counts
     score = float(reference.observed[0])
-    if prediction is None and num_references >= MIN_REFERENCES and num_families < MIN_FAMILIES:
-        problem = "too few families"
-        reason = (
-            f"the reference models are of {pluralize(num_families, 'other family', 'other families')}, and at least "
-            f"{MIN_FAMILIES} are needed"
-        )
-    elif prediction is None and num_references >= MIN_REFERENCES:
-        problem = "reference scores do not differ"
-        reason = f"the scores of the reference models on {comparison.reference} do not differ, so they give no curve"
+    if prediction is None and num_references < MIN_REFERENCES:
+        problem, minimum = "too few reference models", MIN_REFERENCES
+    elif prediction is None and num_families < MIN_FAMILIES:
+        problem, minimum = "too few families", MIN_FAMILIES
     elif prediction is None:
-        problem = "too few reference models"
-        reason = f"there are {pluralize(num_references, 'reference model')}, and at least {MIN_REFERENCES} are needed"
+        problem = "reference scores do not differ"
     elif not prediction.covers(score):
-        low, high = prediction.span
-        problem = "out of range"
-        reason = (
-            f"its score on {comparison.reference}, {score:.1%}, is outside the range of the reference models, "
-            f"{low:.1%} to {high:.1%}, in which they can predict scores"
-        )
+        problem, span = "out of range", prediction.span
     else:
         excess = prediction.compare(original, reference)
     return Finding(
@@ -132,5 +125,6 @@ def _test(
         num_families,
         excess,
         problem,
-        reason,
+        minimum,
+        span,
     )

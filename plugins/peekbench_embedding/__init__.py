@@ -9,8 +9,16 @@ from functools import partial
 
 from peekbench import MethodEntry, hookimpl
 from peekbench.plugins import Preparation
-from peekbench_embedding.options import AllButTheTop, CorpusContext, LabelPropagation, Linear, Whitening
-from peekbench_embedding.training.options import Setfit, Simcse, Tsdae
+from peekbench_embedding.options import (
+    AllButTheTop,
+    CorpusContext,
+    LabelPropagation,
+    Linear,
+    Setfit,
+    Simcse,
+    Tsdae,
+    Whitening,
+)
 
 
 @hookimpl
@@ -31,13 +39,13 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="linear",
             options=Linear,
-            method="peekbench_embedding.linear:linear",
+            method="peekbench_embedding.fixed_encoder:linear",
             summary="linear classifier on fixed sentence embeddings; ignores unlabeled texts",
         ),
         entry(
             name="whitening",
             options=Whitening,
-            method="peekbench_embedding.whitening:whitening",
+            method="peekbench_embedding.fixed_encoder:whitening",
             summary="linear classifier on embeddings whitened by the mean and covariance of the unlabeled texts",
             unlabeled_options=frozenset({"num_components", "shrinkage"}),
             metrics={
@@ -48,7 +56,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="context",
             options=CorpusContext,
-            method="peekbench_embedding.context:context",
+            method="peekbench_embedding.fixed_encoder:context",
             summary="linear classifier on embeddings relative to the mean of the unlabeled texts or of their clusters",
             unlabeled_options=frozenset({"num_clusters"}),
             metrics={
@@ -59,7 +67,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="all_but_the_top",
             options=AllButTheTop,
-            method="peekbench_embedding.all_but_the_top:all_but_the_top",
+            method="peekbench_embedding.fixed_encoder:all_but_the_top",
             summary="linear classifier on embeddings without the mean and strongest components of the unlabeled texts",
             unlabeled_options=frozenset({"num_components"}),
             metrics={"removed_variance": "share of the variance of the unlabeled texts that is removed"},
@@ -76,21 +84,21 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="simcse",
             options=Simcse,
-            method="peekbench_embedding.training.methods:simcse",
+            method="peekbench_embedding.training_methods:simcse",
             summary="encoder trained to tell the unlabeled texts apart, linear classifier",
             unlabeled_options=frozenset({"training"}),
         ),
         entry(
             name="tsdae",
             options=Tsdae,
-            method="peekbench_embedding.training.methods:tsdae",
+            method="peekbench_embedding.training_methods:tsdae",
             summary="encoder trained to reconstruct the unlabeled texts from some of their words, linear classifier",
             unlabeled_options=frozenset({"training"}),
         ),
         entry(
             name="setfit",
             options=Setfit,
-            method="peekbench_embedding.training.methods:setfit",
+            method="peekbench_embedding.training_methods:setfit",
             summary="encoder trained on pairs of train texts and of pseudo-labeled texts, linear classifier",
             base="",
             unlabeled_options=frozenset({"min_confidence", "max_pseudo_labels"}),

@@ -7,6 +7,7 @@ data store: `data/peekbench/DEVELOPER/MODEL/UUID.json`.
 from __future__ import annotations
 
 import json
+import math
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -123,7 +124,7 @@ def _result(run: ExportedRun, estimate: ScoreEstimate, *, with_sizes: bool) -> d
             "additional_details": {"quantity": estimate.quantity, **known},
         },
         "score_details": {
-            "score": estimate.estimate,
+            "score": estimate.estimate.mean,
             "details": {"decision": estimate.decision} if estimate.decision else {},
             "uncertainty": _uncertainty(estimate),
         },
@@ -137,16 +138,17 @@ def _bounds(estimate: ScoreEstimate) -> tuple[float | str, float | str]:
     return (low, high) if estimate.quantity == "extra" else (low - high, high - low)
 
 
-def _uncertainty(estimate: ScoreEstimate) -> dict[str, Any]:
-    content: dict[str, Any] = {"num_samples": estimate.num_trials}
-    if estimate.standard_error is not None:
+def _uncertainty(row: ScoreEstimate) -> dict[str, Any]:
+    content: dict[str, Any] = {"num_samples": row.num_trials}
+    estimate = row.estimate
+    if not math.isnan(estimate.standard_error):
         content["standard_error"] = {"value": estimate.standard_error, "method": "analytic"}
-    if estimate.low is not None and estimate.high is not None:
+    if estimate.has_interval:
         content["confidence_interval"] = {
             "lower": estimate.low,
             "upper": estimate.high,
             "confidence_level": estimate.level,
-            "method": "interval of the verdict" if estimate.decision else "Student's t over subsamples of the data",
+            "method": "interval of the verdict" if row.decision else "Student's t over subsamples of the data",
         }
     return content
 

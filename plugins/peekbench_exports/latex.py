@@ -176,9 +176,10 @@ def _format(estimate: ScoreEstimate) -> str:
         rounded = round(value * scale, digits) + 0.0  # + 0.0 turns -0.0 into 0.0
         return f"{rounded:{sign if rounded else ''}.{digits}f}"
 
-    if estimate.low is None or estimate.high is None:
-        return f"${shown(estimate.estimate)}$"
-    return rf"${shown(estimate.estimate)}$ {{\footnotesize$[{shown(estimate.low)}, {shown(estimate.high)}]$}}"
+    value = estimate.estimate
+    if not value.has_interval:
+        return f"${shown(value.mean)}$"
+    return rf"${shown(value.mean)}$ {{\footnotesize$[{shown(value.low)}, {shown(value.high)}]$}}"
 
 
 def _decision(group: Sequence[ScoreEstimate]) -> str:
@@ -190,7 +191,8 @@ def _explain(estimates: Sequence[ScoreEstimate]) -> str:
     units = " Scores are in percent, bias and boost in percentage points." if estimates[0].metric == ACCURACY else ""
     return (
         f"The {escape(estimates[0].metric)} is that of the arm extra, which is uncontaminated; bias = test $-$ "
-        rf"extra{boost}.{units} Brackets: {100 * estimates[0].level:g}\% intervals for new subsamples of the same data."
+        rf"extra{boost}.{units} Brackets: {100 * estimates[0].estimate.level:g}\% intervals for new subsamples of the "
+        "same data."
     )
 
 

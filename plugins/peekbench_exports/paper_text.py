@@ -160,7 +160,7 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
             f"{f'{100 * region:g} points' if is_accuracy else f'{region:.4g}'} of 0; otherwise biased if the interval "
             "excludes 0, and inconclusive if it does not."
         )
-    family = max((verdict.family for verdict in verdicts), default=1)
+    family = max((verdict.family.size for verdict in verdicts), default=1)
     if family > 1:
         yield f"These intervals are adjusted for {family} configurations."
     if len(biases) > MAX_NAMED:
@@ -171,16 +171,17 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
     for bias in biases:
         score = scores[bias.configuration]
         is_accuracy = score.metric == ACCURACY
-        score_text = format_cell(score.estimate, score_unit(is_accuracy))
+        score_text = format_cell(score.estimate.mean, score_unit(is_accuracy))
         interval = ""
-        if bias.low is not None and bias.high is not None:
-            low, high = (format_signed(limit, difference_unit(is_accuracy)) for limit in (bias.low, bias.high))
-            interval = f"{bias.level:.0%} interval {low} to {high}; "
+        if bias.estimate.has_interval:
+            ends = (bias.estimate.low, bias.estimate.high)
+            low, high = (format_signed(limit, difference_unit(is_accuracy)) for limit in ends)
+            interval = f"{bias.estimate.level:.0%} interval {low} to {high}; "
         sizes = {"num_train": bias.num_train, "num_test": bias.num_test}
         label = label_configuration({"method": bias.method, "model": bias.model, **vary(sizes, biases)})
         yield (
             f"For {label}, the mean {score.metric} of extra was {score_text}, and the bias was "
-            f"{format_signed(bias.estimate, difference_unit(is_accuracy))}{' points' if is_accuracy else ''} "
+            f"{format_signed(bias.estimate.mean, difference_unit(is_accuracy))}{' points' if is_accuracy else ''} "
             f"({interval}{f'{bias.control} control, ' if bias.control else ''}{bias.decision})."
         )
 

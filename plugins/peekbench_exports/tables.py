@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -47,7 +47,8 @@ def write_tables(run: ExportedRun, folder: Path) -> None:
 
 def make_tables(run: ExportedRun) -> Mapping[str, pd.DataFrame]:
     """Return the tables of a run by the names of their files."""
-    estimates = pd.DataFrame([asdict(estimate) for estimate in run.estimates])
+    rows = estimates_table(run.estimates).rows
+    estimates = pd.DataFrame(rows, columns=list(UNITS))
     whole = {name: "Int64" for name, unit in UNITS.items() if unit == "count"}
     return {
         SCORES: run.content.results,

@@ -16,7 +16,7 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry,
         preparation=Preparation(
             pin="peekbench_lm.provision:pin",
-            check="peekbench_lm.checks:check",
+            check="peekbench_lm.provision:check",
             prefetch="peekbench_lm.provision:prefetch",
             count_tokens="peekbench_lm.provision:count_tokens",
             resources="peekbench_lm.provision:resources",

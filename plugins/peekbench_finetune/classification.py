@@ -11,14 +11,12 @@ from torch.nn.functional import cross_entropy
 
 from peekbench.records import FloatArray, IntArray
 from peekbench_lm.devices import to_device
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.packing.layout import Part, Step
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.embeddings import train_embedding_subset
-from peekbench_lm.training.loop import Batch, Epochs, TrainingResult, shuffle_batches, train
-from peekbench_lm.types import Pooling
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import Part, Step
+from peekbench_lm.options import Pooling, Recipe
+from peekbench_lm.seeds import seed_for
+from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, shuffle_batches, train
 
 HEAD_STANDARD_DEVIATION = 0.02  # of the initial weights of the linear layer, as in BERT and GPT-2
 
@@ -80,9 +78,8 @@ class Classifier:
             for epoch in shuffle_batches(len(texts), recipe, seed)
         ]
         epochs = Epochs.of(batches)
-        with train_embedding_subset(self.model, texts, recipe, epochs.num_steps):
-            modules = [self.model.body, self.head, *filter(None, [self.model.embedding_override])]
-            return train(self.model, modules, epochs, recipe, derive_seed(seed, "dropout"))
+        modules = [self.model.body, self.head]
+        return train(self.model, modules, epochs, recipe, seed_for(seed, "dropout"))
 
     def _make_batch(self, texts: Sequence[Sequence[int]], labels: IntArray | FloatArray, rows: IntArray) -> Batch:
         step = Step([texts[row] for row in rows])

@@ -10,14 +10,12 @@ from peekbench.records import FloatArray
 from peekbench_finetune.classification import Classifier
 from peekbench_finetune.options import Finetuning, Overtrain, Tapt
 from peekbench_lm.devices import deterministic
-from peekbench_lm.fit import load_for_fit, prepare_training, record_memory
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import Lease
-from peekbench_lm.models.snapshot import Snapshot
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.scoring.texts import text_log_likelihoods
-from peekbench_lm.seeds import derive_seed
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.fit import Lease, load_for_fit, prepare_training, record_memory
+from peekbench_lm.language_model import LanguageModel, Snapshot
+from peekbench_lm.likelihood import text_log_likelihoods
+from peekbench_lm.pretraining import pretrain
+from peekbench_lm.seeds import seed_for
+from peekbench_lm.tokenizer import encode
 
 
 def tapt(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tapt, context: Context) -> Predictor:
@@ -96,8 +94,8 @@ def fit_classifier(
     model = lease.model
     limit = model.context_limit(options.context_length)
     pooling = options.classification.pooling or ("cls" if model.kind == "masked" else "last")
-    classifier = Classifier(model, task.num_classes, pooling, derive_seed(context.seed, "head"))
-    texts, seed = encode(model.tokenizer, train.inputs, limit), derive_seed(context.seed, "classification")
+    classifier = Classifier(model, task.num_classes, pooling, seed_for(context.seed, "head"))
+    texts, seed = encode(model.tokenizer, train.inputs, limit), seed_for(context.seed, "classification")
     result = classifier.fit(texts, train.labels, options.classification.recipe(), seed)
     metrics.update(result.metrics("classification"), classification_loss=result.losses[-1])
     record_memory(model, metrics)
@@ -115,7 +113,7 @@ def fit_classifier(
 def _pretrain(model: LanguageModel, texts: list[list[int]], options: Tapt, fit_seed: int) -> dict[str, float]:
     """Pretrain a model on token ids of texts; return the metrics."""
     metrics: dict[str, float] = {}
-    probability, seed = options.pretraining.mask_probability, derive_seed(fit_seed, "pretraining")
+    probability, seed = options.pretraining.mask_probability, seed_for(fit_seed, "pretraining")
     recipe = options.pretraining.recipe(model.kind)
     if isinstance(options, Overtrain):
         epochs = _overtraining_epochs(options.overtraining_epochs, recipe.epochs)

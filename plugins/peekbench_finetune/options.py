@@ -7,9 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from peekbench_lm.options import RecipeOptions, TrainedModelOptions
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.types import Kind, Pooling, Requirement
+from peekbench_lm.options import Kind, Pooling, Recipe, RecipeOptions, Requirement, TrainedModelOptions
 
 
 class Pretraining(RecipeOptions):

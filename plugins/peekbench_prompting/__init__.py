@@ -6,12 +6,19 @@ from functools import partial
 
 from peekbench import MethodEntry, hookimpl
 from peekbench.plugins import AuditEntry, Preparation
-from peekbench_prompting.audit_options import Exchangeability
-from peekbench_prompting.membership_options import Codec, MinK
-from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, ZeroShot
-from peekbench_prompting.training_options import InputPerplexity, Packed, Pretrain, Supervised
+from peekbench_prompting.audit_options import Codec, Exchangeability, MinK
+from peekbench_prompting.options import (
+    BatchCalibration,
+    BatchCalibrationFewShot,
+    FewShot,
+    InputPerplexity,
+    Packed,
+    Pretrain,
+    Supervised,
+    ZeroShot,
+)
 
-TRAINING_OPTIONS = frozenset({"lora", "precision", "attention_kernel", "gradient_checkpointing", "pretraining"})
+TRAINING_OPTIONS = frozenset({"lora", "precision", "gradient_checkpointing", "pretraining"})
 """Options without effect if nothing is trained."""
 
 
@@ -22,7 +29,7 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry,
         preparation=Preparation(
             pin="peekbench_lm.provision:pin",
-            check="peekbench_lm.checks:check",
+            check="peekbench_lm.provision:check",
             prefetch="peekbench_prompting.provision:prefetch",
             count_tokens="peekbench_prompting.provision:count_tokens",
             resources="peekbench_lm.provision:resources",
@@ -46,7 +53,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="batch_calibration",
             options=BatchCalibration,
-            method="peekbench_prompting.calibration:batch_calibration",
+            method="peekbench_prompting.fit:batch_calibration",
             summary="zero_shot, divided by the mean class probabilities of the unlabeled texts",
             unlabeled_options=frozenset({"strength"}),
             base="zero_shot",
@@ -54,7 +61,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="batch_calibration_few_shot",
             options=BatchCalibrationFewShot,
-            method="peekbench_prompting.calibration:batch_calibration",
+            method="peekbench_prompting.fit:batch_calibration",
             summary="few_shot, divided by the mean class probabilities of the unlabeled texts",
             unlabeled_options=frozenset({"strength"}),
             base="few_shot",
@@ -78,7 +85,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="input_perplexity",
             options=InputPerplexity,
-            method="peekbench_prompting.input_perplexity:input_perplexity",
+            method="peekbench_prompting.training:input_perplexity",
             summary="train a causal language model on unlabeled texts of high perplexity, then prompt it for the class",
             unlabeled_options=TRAINING_OPTIONS | {"perplexity_threshold", "perplexity_weight"},
             base="zero_shot",

@@ -13,11 +13,10 @@ import numpy as np
 
 from peekbench import Analysis, Context, DataError, Dataset
 from peekbench.records import FloatArray
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.scoring.likelihood import score_pairs
-from peekbench_prompting.membership import Encoded, audit_membership
-from peekbench_prompting.membership_findings import Wording, report
-from peekbench_prompting.membership_options import Codec
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import score_pairs
+from peekbench_prompting.audit_options import Codec
+from peekbench_prompting.membership import Encoded, Wording, audit_membership, report
 
 SEPARATOR = "\n\n"  # between texts of a context
 

@@ -1,4 +1,4 @@
-"""Prompting without training, and the parts that all fits share: prompts, and a predictor that scores the classes."""
+"""Class probabilities from the log probabilities of the class names as answers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,91 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from scipy.special import softmax
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
+from peekbench_lm.continuations import score_continuations, supports_trees
 from peekbench_lm.devices import deterministic
-from peekbench_lm.fit import load_for_fit, record_memory
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import Lease
-from peekbench_lm.seeds import derive_seed
-from peekbench_prompting.examples import Example, ExamplePrompts, choose_examples
-from peekbench_prompting.options import FewShot, Prompting, ZeroShot
-from peekbench_prompting.prompts import PromptEncoder
-from peekbench_prompting.scoring import Scorer
+from peekbench_lm.fit import Lease, load_for_fit, record_memory
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.seeds import seed_for
+from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, Prompting, Scoring, ZeroShot
+from peekbench_prompting.prompts import AnswerTokens, Example, ExamplePrompts, Prompt, PromptEncoder, choose_examples
+
+CONTENT_FREE = ("N/A", "[MASK]", "")
+"""Texts without content (Zhao et al. 2021, arXiv 2102.09690, section 5)."""
+
+
+class Scorer:
+    """Scores the classes of texts with the current weights of a model.
+
+    Parameters
+    ----------
+    model
+        A causal language model.
+    scoring
+        Normalization, prior correction, batch size and precision.
+    """
+
+    def __init__(self, model: LanguageModel, scoring: Scoring) -> None:
+        self._model = model
+        self._scoring = scoring
+        self._num_scored = self._num_by_tree = 0
+
+    @property
+    def share_by_tree(self) -> float:
+        """Fraction of prompts whose answers were all scored in one forward pass; the others take much longer."""
+        return self._num_by_tree / max(1, self._num_scored)
+
+    def probabilities(self, encoder: PromptEncoder, prompts: Sequence[Prompt]) -> FloatArray:
+        """Return class probabilities of each prompt.
+
+        Parameters
+        ----------
+        encoder
+            The encoder that made the prompts.
+        prompts
+            One prompt per text.
+
+        Returns
+        -------
+        array of shape (len(prompts), num_classes)
+        """
+        scores = self.scores(encoder, prompts)
+        if self._scoring.prior_correction == "content_free":
+            prior = softmax(self.scores(encoder, encoder.encode(CONTENT_FREE)), axis=1)
+            scores = scores - np.log(prior.mean(axis=0))
+        probabilities: FloatArray = softmax(scores, axis=1)
+        return probabilities
+
+    def scores(self, encoder: PromptEncoder, prompts: Sequence[Prompt]) -> FloatArray:
+        """Return the mean or summed log probability of each class's answer.
+
+        Parameters
+        ----------
+        encoder
+            The encoder that made the prompts.
+        prompts
+            One prompt per text.
+
+        Returns
+        -------
+        array of shape (len(prompts), num_classes)
+        """
+        scores = np.empty((len(prompts), encoder.task.num_classes))
+        rows_of: dict[AnswerTokens, list[int]] = {}
+        for row, prompt in enumerate(prompts):
+            rows_of.setdefault(encoder.answer_tokens(prompt), []).append(row)
+        for answers, rows in rows_of.items():
+            stems = [prompts[row].ids[: len(prompts[row].ids) - answers.num_replaced] for row in rows]
+            self._num_scored += len(rows)
+            self._num_by_tree += len(rows) * supports_trees(self._model, stems, answers.tokens)
+            batch_size, precision = self._scoring.batch_size, self._scoring.precision
+            scores[rows] = score_continuations(self._model, stems, answers.tokens, batch_size, precision)
+            if self._scoring.normalization == "mean":
+                scores[rows] /= [len(tokens) for tokens in answers.tokens]
+        return scores
 
 
 def prompt(
@@ -72,7 +145,7 @@ def fit_untrained(
     with load_for_fit(options, context, metrics) as lease:
         encoder = partial(make_encoder, lease.model, task, options)
         if isinstance(options, FewShot):
-            examples = choose_examples(train, task, options.num_examples, derive_seed(context.seed, "examples"))
+            examples = choose_examples(train, task, options.num_examples, seed_for(context.seed, "examples"))
             prompts = ExamplePrompts(encoder, examples)
             metrics["num_examples"] = prompts.num_examples
         else:
@@ -126,3 +199,59 @@ def make_predictor(
         return probabilities
 
     return Predictor(predict, metrics)
+
+
+def batch_calibration(
+    unlabeled: Inputs | None,
+    train: Labeled,
+    task: Task,
+    *,
+    options: BatchCalibration | BatchCalibrationFewShot,
+    context: Context,
+) -> Predictor:
+    """Prompt the model, and divide by the mean class probabilities of the unlabeled texts.
+
+    `batch_calibration_few_shot` uses this function too, with the options `BatchCalibrationFewShot`. Without unlabeled
+    texts, nothing is calibrated. The other parameters and the errors are those of `prompt`.
+
+    Source: Zhou et al. (2024), arXiv 2309.17249, section 4, equations 1 and 2, with all unlabeled texts as the batch.
+    """
+    metrics: dict[str, float] = {}
+    predictor = fit_untrained(train, task, options, context, metrics)
+    if unlabeled is None:
+        return predictor
+    prior = np.mean(predictor.predict(unlabeled), axis=0)
+    metrics |= {"smallest_prior": float(prior.min()), "largest_prior": float(prior.max())}
+    return Predictor(lambda inputs: calibrate(np.asarray(predictor.predict(inputs)), prior, options.strength), metrics)
+
+
+def calibrate(probabilities: FloatArray, prior: FloatArray, strength: float) -> FloatArray:
+    """Divide probabilities by a power of the class priors, and normalize rows.
+
+    Source: Zhou et al. (2024), arXiv 2309.17249, section 4. The prior is that of equation 1. Equation 2 subtracts it
+    from the scores of the classes; here, probabilities are divided by it, which the paper calls equivalent to a
+    subtraction of logits. `strength` is the gamma of their adjustable layer: their unsupervised method is gamma 1, and
+    they choose other values with labels.
+
+    Parameters
+    ----------
+    probabilities
+        Class probabilities; shape `(n, num_classes)`.
+    prior
+        Mean class probabilities; shape `(num_classes,)`.
+    strength
+        Power of the priors.
+
+    Returns
+    -------
+    array of shape `(n, num_classes)`
+
+    Examples
+    --------
+    >>> calibrate(np.array([[0.6, 0.4]]), np.array([0.75, 0.25]), 1.0).round(3).tolist()
+    [[0.333, 0.667]]
+    """
+    smallest = np.finfo(np.float64).tiny  # a probability can be rounded to 0, which has no logarithm
+    scores = np.log(np.maximum(probabilities, smallest)) - strength * np.log(np.maximum(prior, smallest))
+    calibrated: FloatArray = softmax(scores, axis=1)
+    return calibrated

@@ -12,11 +12,10 @@ import numpy as np
 
 from peekbench import Analysis, Context, Dataset
 from peekbench.records import FloatArray
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.scoring.token_scores import score_tokens
-from peekbench_prompting.membership import Encoded, audit_membership
-from peekbench_prompting.membership_findings import Wording, report
-from peekbench_prompting.membership_options import MinK
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import score_tokens
+from peekbench_prompting.audit_options import MinK
+from peekbench_prompting.membership import Encoded, Wording, audit_membership, report
 
 
 def min_k(tasks: Mapping[str, Dataset], *, options: MinK, context: Context) -> Analysis:

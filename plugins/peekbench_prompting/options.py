@@ -1,17 +1,26 @@
-"""Options of methods that prompt.
+"""Options of methods that prompt, and of those that train on prompts.
 
-If arXiv 2410.00179, section 9, gives a value, it is the default.
+If arXiv 2410.00179, section 9, gives a value, it is the default; otherwise the default of transformers' Trainer is.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import math
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from peekbench import Options
-from peekbench_lm.options import LanguageModelOptions
-from peekbench_lm.types import Precision, Requirement, WeightMode
+from peekbench.errors import SpecError
+from peekbench_lm.options import (
+    LanguageModelOptions,
+    Lora,
+    Optimizer,
+    Precision,
+    RecipeOptions,
+    Requirement,
+    WeightMode,
+)
 
 ChatTemplate: TypeAlias = Literal["auto", "never"]
 Weights: TypeAlias = Literal["fp32", "nf4"]
@@ -86,3 +95,150 @@ class BatchCalibrationFewShot(FewShot):
 
     strength: float = Field(default=1.0, ge=0)
     """Power of the class priors by which probabilities are divided: 1 as in arXiv 2309.17249, 0 for no calibration."""
+
+
+if TYPE_CHECKING:
+    from peekbench_lm.language_model import LanguageModel
+    from peekbench_lm.options import Recipe
+
+Attention: TypeAlias = Literal["sequence", "text"]
+
+
+class Training(RecipeOptions):
+    """How the model is trained on prompts."""
+
+    epochs: int = Field(default=1, ge=1)
+    """Passes over the prompts."""
+    batch_size: int = Field(default=8, ge=1)
+    """Prompts per optimizer step; sequences per step if prompts are packed."""
+    learning_rate: float = Field(default=2e-4, gt=0)
+    """Learning rate of the first step."""
+    optimizer: Literal["auto"] | Optimizer = "auto"
+    """AdamW with 32-bit states, or with 8-bit states (paged on a GPU). auto: 8-bit states if the weights have four bits
+    and the device is a GPU."""
+
+    def recipe(self, model: LanguageModel) -> Recipe:
+        """Return the settings of the training loop.
+
+        Parameters
+        ----------
+        model
+            Its device and weight mode decide which optimizer `auto` selects.
+        """
+        default: Optimizer = "adamw_8bit" if model.device.type == "cuda" and model.weight_mode == "nf4" else "adamw"
+        return self.make_recipe(self.epochs, default if self.optimizer == "auto" else self.optimizer)
+
+
+class Adapted(Prompting):
+    """Options of every method that trains."""
+
+    weights: Weights = "nf4"
+    """Format of the model's weights: fp32, or nf4 (QLoRA, Dettmers et al. 2023, arXiv 2305.14314)."""
+    lora: Lora | None = Lora()
+    """LoRA adapters to train; null trains all weights, which requires `weights: fp32`."""
+    precision: Precision = "bf16"
+    """Precision of matrix products in training."""
+    gradient_checkpointing: Literal["auto"] | bool = "auto"
+    """Recompute layers in the backward pass to save memory. auto: only on a GPU."""
+
+    @model_validator(mode="after")
+    def _check_adapters(self) -> Self:
+        if self.weights == "nf4" and self.lora is None:
+            raise ValueError("four-bit weights cannot be trained; set `lora`, or write `weights: fp32`")
+        return self
+
+    @property
+    def weight_mode(self) -> WeightMode:
+        """Weight mode of the model."""
+        return super().weight_mode if self.lora else "trained"
+
+
+class Pretrain(Adapted):
+    """Options of `prompting.pretrain`."""
+
+    pretraining: Training = Training()
+    """Training on the prompts of the unlabeled texts."""
+
+
+class PackedTraining(Training):
+    """How the model is trained on sequences of packed prompts."""
+
+    batch_size: int = Field(default=1, ge=1)
+    """Sequences per optimizer step."""
+
+
+class Packed(Pretrain):
+    """Options of `prompting.packed`."""
+
+    pretraining: PackedTraining = PackedTraining()
+    """Training on the sequences of packed prompts."""
+    sequence_length: int = Field(default=8192, ge=8)
+    """Maximum number of tokens per sequence. With `attention: sequence`, limited by the model's own maximum."""
+    attention: Attention = "sequence"
+    """What the tokens of a text attend to. sequence: all preceding tokens. text: the instruction and their own text."""
+
+    @model_validator(mode="after")
+    def _check_length(self) -> Self:
+        if self.sequence_length < self.context_length:
+            raise ValueError(
+                f"sequence_length: {self.sequence_length} is less than context_length, {self.context_length}, the "
+                "maximum length of a single prompt; increase sequence_length or reduce context_length"
+            )
+        return self
+
+
+def check_packing(is_chat: bool, options: Packed) -> None:
+    """Check that packed texts which attend to each other are not in a chat.
+
+    In a chat, all texts except the first would be part of the reply.
+
+    Parameters
+    ----------
+    is_chat
+        Whether prompts are sent as user messages.
+    options
+        The method's options.
+
+    Raises
+    ------
+    SpecError
+        If prompts are chat messages and `attention` is `sequence`.
+    """
+    if is_chat and options.attention == "sequence":
+        raise SpecError(
+            f"model {options.model}: its prompts are chat messages, so packed texts that attend to each other would be "
+            "part of the reply to the first one; write `attention: text` or `chat_template: never`"
+        )
+
+
+class PerplexityTraining(Training):
+    """How the model is trained on the texts."""
+
+    epochs: int = Field(default=1, ge=1)
+    """Passes over the texts that are trained on."""
+    batch_size: int = Field(default=1, ge=1)
+    """Texts per optimizer step."""
+    learning_rate: float = Field(default=5e-5, gt=0)
+    """Learning rate of the first step."""
+
+
+class InputPerplexity(Adapted):
+    """Options of `prompting.input_perplexity`. The defaults are those of Hu et al. (2025), arXiv 2505.20633."""
+
+    pretraining: PerplexityTraining = PerplexityTraining()
+    """Training on the unlabeled texts."""
+    perplexity_threshold: float = Field(default=round(math.e**3, 4), ge=1)
+    """Only texts with a larger perplexity are trained on."""
+    perplexity_weight: float = Field(default=0.1, gt=0)
+    """Weight of a text whose perplexity equals the threshold. Weights are proportional to perplexities."""
+
+
+class Supervised(Adapted):
+    """Options of `prompting.supervised`."""
+
+    pretrain: bool = True
+    """Train on the prompts of the unlabeled texts first."""
+    pretraining: Training = Training()
+    """Training on the prompts of the unlabeled texts."""
+    finetuning: Training = Training()
+    """Training on the answers of the train set."""

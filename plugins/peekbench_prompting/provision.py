@@ -11,16 +11,12 @@ from typing import Any
 from peekbench import Folders
 from peekbench.data import PromptFrame
 from peekbench.records import TokenCounts
-from peekbench_lm.checks import check_kind, known_kind
-from peekbench_lm.installed import check_four_bits, check_installed
-from peekbench_lm.models.tokens import load_tokenizer
-from peekbench_lm.provision import count_tokens_without_limit
+from peekbench_lm.model_files import describe_model, find_model, pin_model
+from peekbench_lm.provision import check_four_bits, check_installed, check_kind, count_tokens_without_limit, known_kind
 from peekbench_lm.provision import prefetch as prefetch_model
-from peekbench_lm.sources.model_files import describe_model, find_model, pin_model
-from peekbench_prompting.audit_options import Exchangeability
-from peekbench_prompting.membership_options import Membership
-from peekbench_prompting.options import Prompting
-from peekbench_prompting.training_options import Packed, check_packing
+from peekbench_lm.tokenizer import load_tokenizer
+from peekbench_prompting.audit_options import Exchangeability, Membership
+from peekbench_prompting.options import Packed, Prompting, check_packing
 
 
 def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pandas as pd
 
-from peekbench.formatting import ScoreWords
 from peekbench.records import ScoreName
 from peekbench.results import SCORES, Configurations, configurations, resolve_score, select_score
 from peekbench_summary import Summary
@@ -51,10 +50,3 @@ def sign_note(name: ScoreName) -> str:
     if score.is_higher_better:
         return ""
     return f" The {score.title} is the negative of {score.name}, so that higher is better."
-
-
-def score_words(results: Configurations, options: Summary) -> ScoreWords:
-    """Return the words for the chosen score."""
-    if options.score == "score":
-        return ScoreWords(results.is_accuracy)
-    return ScoreWords(results.is_accuracy, f"the {score_title(options)}")

@@ -30,7 +30,7 @@ def effect_cells(configuration: Configuration, effects: Sequence[str], level: fl
     cells: list[Cell] = []
     for effect in effects:
         if effect == verdict.effect:
-            cells += [verdict.estimate, verdict.low, verdict.high]
+            cells += [verdict.estimate.mean, *verdict.estimate.limits]
             continue
         estimate = estimate_effect(configuration, effect, level)
         cells += [estimate.mean, *estimate.limits]

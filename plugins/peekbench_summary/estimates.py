@@ -9,6 +9,7 @@ from itertools import chain
 
 from scipy.special import stdtr, stdtrit
 
+from peekbench import Estimate
 from peekbench.results import Configuration
 from peekbench_stats import welch_satterthwaite
 
@@ -17,32 +18,13 @@ MIN_SPREAD = 1e-9  # values that differ by less are equal except for rounding
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean with its standard error and interval, which are NaN if the data do not determine them."""
+class MeanEstimate(Estimate):
+    """A mean of paired differences, with what its p-values depend on."""
 
-    mean: float
-    standard_error: float
-    low: float
-    high: float
     degrees: float = math.nan
     """Degrees of freedom of the standard error."""
     num_equal: float = math.nan
     """Number of trials, if all values are zero. The interval then bounds the share of trials that may differ."""
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether there is an interval."""
-        return not math.isnan(self.low)
-
-    @property
-    def limits(self) -> tuple[float, float] | tuple[None, None]:
-        """Limits of the interval as cells of a table; (None, None) if there is none."""
-        return (self.low, self.high) if self.has_interval else (None, None)
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether there is an interval and zero lies outside it."""
-        return self.low > 0 or self.high < 0
 
     @property
     def p_zero(self) -> float:
@@ -61,19 +43,19 @@ class Estimate:
             return math.exp(self.num_equal * math.log1p(-distance)) if distance < 1 else 0.0
         return min(1.0, 2 * float(stdtr(self.degrees, -distance / self.standard_error)))
 
-    def within(self, low: float, high: float) -> Estimate:
+    def within(self, low: float, high: float) -> MeanEstimate:
         """Return the estimate with the part of its interval that lies in the possible range."""
         return replace(self, low=max(self.low, low), high=min(self.high, high)) if self.has_interval else self
 
-    def with_zero(self) -> Estimate:
+    def with_zero(self) -> MeanEstimate:
         """Return the estimate with the shortest interval that contains both this one and zero."""
         return replace(self, low=min(self.low, 0.0), high=max(self.high, 0.0)) if self.has_interval else self
 
 
-NO_EFFECT = Estimate(0.0, 0.0, 0.0, 0.0)
+NO_EFFECT = MeanEstimate(0.0, 0.0, 0.0, 0.0)
 
 
-def t_interval(mean: float, standard_error: float, degrees: float, level: float) -> Estimate:
+def t_interval(mean: float, standard_error: float, degrees: float, level: float) -> MeanEstimate:
     """Return Student's t interval around a mean.
 
     Parameters
@@ -86,12 +68,12 @@ def t_interval(mean: float, standard_error: float, degrees: float, level: float)
         Nominal coverage of the interval.
     """
     if not standard_error > 0 or not degrees > 0:
-        return Estimate(mean, math.nan, math.nan, math.nan)
+        return MeanEstimate(mean)
     half_width = standard_error * float(stdtrit(degrees, (1 + level) / 2))
-    return Estimate(mean, standard_error, mean - half_width, mean + half_width, degrees)
+    return MeanEstimate(mean, mean - half_width, mean + half_width, standard_error, degrees=degrees)
 
 
-def estimate_one_task(differences: Sequence[float], level: float, step: float | None = None) -> Estimate:
+def estimate_one_task(differences: Sequence[float], level: float, step: float | None = None) -> MeanEstimate:
     """Estimate the mean of one task; the interval is for new subsamples of the same data set.
 
     Parameters
@@ -106,7 +88,7 @@ def estimate_one_task(differences: Sequence[float], level: float, step: float | 
     return estimate_these_tasks([differences], level, step)
 
 
-def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> Estimate:
+def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> MeanEstimate:
     """Estimate the mean of task means; the interval is for new subsamples of the same data sets.
 
     The standard error is sqrt(sum of squared task errors) / number of tasks, with degrees of freedom after Welch and
@@ -132,9 +114,9 @@ def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: f
     return estimate if step is None else estimate.within(-1.0, 1.0)
 
 
-def _bound_unseen(num_trials: int, level: float) -> Estimate:
+def _bound_unseen(num_trials: int, level: float) -> MeanEstimate:
     share = -math.expm1(math.log1p(-level) / num_trials)
-    return Estimate(0.0, 0.0, -share, share, num_equal=num_trials)
+    return MeanEstimate(0.0, -share, share, 0.0, num_equal=num_trials)
 
 
 def pool_skewness(families: Iterable[Sequence[Sequence[float]]]) -> float:
@@ -194,7 +176,7 @@ def skewness_corrected_p(tasks: Sequence[Sequence[float]], pooled: float = 0.0) 
     return max(p_values)
 
 
-def estimate_effect(configuration: Configuration, effect: str, level: float) -> Estimate:
+def estimate_effect(configuration: Configuration, effect: str, level: float) -> MeanEstimate:
     """Estimate an arm's score or an effect of a configuration on average over these tasks."""
     estimate = estimate_these_tasks(list(configuration.scores[effect].values()), level, configuration.step)
     return estimate if configuration.step is None or effect not in ARMS else estimate.within(0.0, 1.0)
@@ -202,7 +184,7 @@ def estimate_effect(configuration: Configuration, effect: str, level: float) -> 
 
 def estimate_change(
     before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], level: float, step: float | None = None
-) -> Estimate:
+) -> MeanEstimate:
     """Estimate the mean over tasks of the difference between two independent sets of subsamples, after - before.
 
     Standard error and degrees of freedom are as in `estimate_these_tasks`, where each task has a part in both sets.
@@ -221,7 +203,7 @@ def estimate_change(
     return _combine(total, [*old, *new], len(new), level)
 
 
-def estimate_other_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> Estimate:
+def estimate_other_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> MeanEstimate:
     """Estimate the mean of task means; the interval is for other tasks, of which these are a sample.
 
     This is the interval of a paired t test over tasks.
@@ -308,10 +290,10 @@ def floor_errors(samples: Sequence[SampleMean], step: float | None) -> list[Samp
     ]
 
 
-def _combine(total: float, samples: Sequence[SampleMean], num_tasks: int, level: float) -> Estimate:
+def _combine(total: float, samples: Sequence[SampleMean], num_tasks: int, level: float) -> MeanEstimate:
     squared_errors = [sample.standard_error**2 for sample in samples]
     squared_error = math.fsum(squared_errors)
     if math.isnan(squared_error):
-        return Estimate(total / num_tasks, math.nan, math.nan, math.nan)
+        return MeanEstimate(total / num_tasks)
     degrees = welch_satterthwaite(squared_errors, [sample.count - 1 for sample in samples], exact_sum=True)
     return t_interval(total / num_tasks, math.sqrt(squared_error) / num_tasks, degrees, level)

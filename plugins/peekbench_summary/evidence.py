@@ -13,7 +13,7 @@ from peekbench_stats import (
     selection_level,
     stratified_sign_flip_test,
 )
-from peekbench_summary.estimates import Estimate, estimate_these_tasks, pool_skewness, skewness_corrected_p
+from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks, pool_skewness, skewness_corrected_p
 from peekbench_summary.looks import ONE_LOOK, LookLevels
 from peekbench_summary.region import Region
 
@@ -43,8 +43,8 @@ class Bias:
         """Whether the bias of every trial is exactly zero."""
         return not any(map(any, self.tasks))
 
-    def estimate(self, alpha: float) -> Estimate:
-        """Estimate the average over these tasks with an interval that keeps the error rate `alpha`."""
+    def estimate(self, alpha: float) -> MeanEstimate:
+        """MeanEstimate the average over these tasks with an interval that keeps the error rate `alpha`."""
         return estimate_these_tasks(self.tasks, 1 - self.levels.now(alpha), self.step)
 
     def needed_subsamples(self, alpha: float) -> int:
@@ -111,7 +111,7 @@ class Conclusion:
     """The decision about a configuration, with the interval that agrees with it; none for 'inert'."""
 
     decision: Decision
-    estimate: Estimate
+    estimate: MeanEstimate
     alpha: float
     """Error rate of the interval."""
     is_extended: bool = False
@@ -136,7 +136,7 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
     bias, region = evidence.bias, evidence.bias.region.half_width
     if evidence.p_outside <= levels.outside:
         if bias.is_inert:
-            return Conclusion("inert", Estimate(0.0, math.nan, math.nan, math.nan), levels.outside)
+            return Conclusion("inert", MeanEstimate(0.0), levels.outside)
         estimate = bias.estimate(levels.outside)
         is_nonzero = evidence.p_zero <= levels.zero
         decision: Decision = "equivalent" if bias.has_signal() else "no signal"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from peekbench import Analysis, Verdict
+from peekbench import Analysis, Estimate, Verdict
 from peekbench.records import Looks, Predictions, Quantity, ScoreEstimate, estimates_table
 from peekbench.results import Configuration
 from peekbench_summary import Summary
 from peekbench_summary.choice import choose_configurations, resolve_options, score_title
-from peekbench_summary.estimates import Estimate, estimate_effect
+from peekbench_summary.estimates import estimate_effect
 from peekbench_summary.looks import NO_LOOKS
 from peekbench_summary.probabilistic_scores import probabilistic_scores
 from peekbench_summary.verdict import judge_all
@@ -78,7 +77,7 @@ class _Rows:
     def _row(self, quantity: Quantity, task: str, estimate: Estimate, num_tasks: int, num_trials: int) -> ScoreEstimate:
         method, model, num_train, num_test = self.configuration.key
         is_judged = quantity == "bias" and not task
-        low, high = (self.verdict.low, self.verdict.high) if is_judged else estimate.limits
+        limited = self.verdict.estimate if is_judged else estimate
         return ScoreEstimate(
             method=str(method),
             model=str(model or ""),
@@ -88,11 +87,7 @@ class _Rows:
             task=task,
             quantity=quantity,
             metric=self.metric,
-            estimate=estimate.mean,
-            low=low,
-            high=high,
-            standard_error=None if math.isnan(estimate.standard_error) else estimate.standard_error,
-            level=self.level,
+            estimate=Estimate(estimate.mean, limited.low, limited.high, estimate.standard_error, self.level),
             num_tasks=num_tasks,
             num_trials=num_trials,
             decision=self.verdict.decision if is_judged else "",

@@ -6,13 +6,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from peekbench import Verdict
+from peekbench import Estimate, Verdict
 from peekbench.figures import Axis, Curve, Curves, Forest, Interval, Sample, Violins, downsample
 from peekbench.formatting import difference_unit
 from peekbench.results import Configuration, Configurations, label_configuration
 from peekbench_summary.estimates import (
     NO_EFFECT,
-    Estimate,
+    MeanEstimate,
     estimate_effect,
     estimate_one_task,
     estimate_these_tasks,
@@ -38,14 +38,11 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
     groups: list[tuple[str, tuple[Interval, ...]]] = []
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         tasks = configuration.scores["bias"]
-        estimates = [
+        estimates: list[tuple[str, Estimate, bool]] = [
             (task, estimate_one_task(values, level, configuration.step), False) for task, values in tasks.items()
         ]
         if len(tasks) > 1:
-            mean, low, high = (
-                math.nan if end is None else end for end in (verdict.estimate, verdict.low, verdict.high)
-            )
-            estimates.append((AVERAGE, Estimate(mean, math.nan, low, high), True))
+            estimates.append((AVERAGE, verdict.estimate, True))
         intervals = tuple(
             Interval(label, estimate.mean, estimate.low, estimate.high, is_average)
             for label, estimate, is_average in estimates
@@ -59,7 +56,7 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
     subject = "Bias of controls by task" if results.configurations[0].control else "Bias by task"
     title = f"{subject}: {score} of test minus {score} of extra, {level:.0%} intervals"
     note = "Intervals are for new subsamples of the same data sets."
-    if (family := max(verdict.family for verdict in verdicts)) > 1:
+    if (family := max(verdict.family.size for verdict in verdicts)) > 1:
         note += f" Those of the averages are adjusted for {family} configurations."
     axis = effect_axis(results, "bias")
     return (Forest(title, tuple(groups), note, axis.unit, axis.label, region),)
@@ -155,7 +152,7 @@ def sizes(results: Configurations, level: float, region: float) -> tuple[Curves,
     return (Curves(title, x, effect_axis(results, "bias", region), tuple(curves)),)
 
 
-def _families(configuration: Configuration, level: float) -> dict[str, Estimate] | None:
+def _families(configuration: Configuration, level: float) -> dict[str, MeanEstimate] | None:
     """Return the bias of tasks by their names without the size; None if a task's name does not end in its size."""
     pattern = re.compile(rf"(.+?)[-_. ]?n{configuration.num_test}")
     tasks = configuration.scores["bias"]

@@ -108,7 +108,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     entrants.sort(key=lambda entrant: (order[entrant.sizes], -entrant.mean("extra")))
     effects = [effect for effect in EFFECTS if effect in results.effects]
     arms = [arm for arm in results.arms if arm != "extra" and arm not in rule_arms(results)]
-    is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
+    is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
     rows: list[tuple[Cell, ...]] = []
     num_unpaired = 0
     for _, group in groupby(entrants, key=lambda entrant: entrant.sizes):
@@ -116,7 +116,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
         different = find_differences([entrant.configuration for entrant in ranked], level)
         num_unpaired += different.num_unpaired
         for entrant, tie in zip(ranked, tie_letters(len(ranked), different.pairs), strict=True):
-            decisions = [entrant.verdict.decision, *([entrant.verdict.unadjusted] if is_adjusted else [])]
+            decisions = [entrant.verdict.decision, *([entrant.verdict.family.unadjusted] if is_adjusted else [])]
             cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, *decisions)
             intervals = effect_cells(entrant.configuration, effects, level, entrant.verdict)
             rows.append((*cells, *intervals, *(entrant.mean(arm) for arm in arms)))
@@ -135,7 +135,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     if num_unpaired:
         note += UNPAIRED_NOTE.format(pairs=pluralize(num_unpaired, "pair"))
     if is_adjusted:
-        note += FAMILY_NOTE.format(size=max(verdict.family for verdict in verdicts), rate=f"{1 - level:.0%}")
+        note += FAMILY_NOTE.format(size=max(verdict.family.size for verdict in verdicts), rate=f"{1 - level:.0%}")
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
     overview = (*keys, "extra", "tie", "verdict", "bias", *others, *arms)

@@ -1,20 +1,15 @@
-"""What repeated looks at a run mean for its verdicts: the level of each, and a sentence."""
+"""What repeated looks at a run mean for its verdicts: the level of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from peekbench import Verdict
-from peekbench.records import Looks
-from peekbench.results import Configuration, Configurations
+from peekbench.records import Looks, LooksTaken
+from peekbench.results import Configuration
 from peekbench_stats import NominalAlpha, fixed_design, level_after, level_at
 
 NO_LOOKS = Looks()
-UNKNOWN = (
-    "The looks at a table of scores are unknown: its verdicts hold for a number of subsamples that was fixed before "
-    "any result was seen."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +32,13 @@ def levels_of(configuration: Configuration, looks: Looks) -> LookLevels:
     )
 
 
-def mention_looks(verdicts: Sequence[Verdict], results: Configurations, looks: Looks) -> tuple[Verdict, ...]:
-    """Return the verdicts, those on methods with a sentence on the looks that they account for."""
-    pairs = zip(verdicts, results.configurations, strict=True)
-    return tuple(
-        verdict if configuration.control else _mention(verdict, configuration, looks)
-        for verdict, configuration in pairs
-    )
-
-
-def _mention(verdict: Verdict, configuration: Configuration, looks: Looks) -> Verdict:
+def describe_looks(configuration: Configuration, looks: Looks) -> LooksTaken:
+    """Return the looks that the verdict on a configuration accounts for."""
     if earlier := _earlier(configuration, looks):
-        counts = " and ".join(filter(None, (", ".join(f"{count:,}" for count in earlier[:-1]), f"{earlier[-1]:,}")))
-        sentence = (
-            f"This run was extended to {_num_trials(configuration):,} trials after reports on {counts}. The verdict "
-            "and its interval account for all earlier and later reports."
-        )
-    elif looks.method:
-        share = looks.fractions[-1]
-        planned = "of at most" if share <= 1 else "of the first maximum of"  # the design was extended
-        sentence = (
-            f"This is look {len(looks.fractions)}, at {share:.0%} {planned} {looks.maximum:,} subsamples; the interval "
-            "accounts for all looks."
-        )
-    else:
-        return verdict if looks.are_known else replace(verdict, looks=UNKNOWN)
-    return replace(verdict, looks=sentence, sentence=f"{verdict.sentence} {sentence}")
+        return LooksTaken(are_known=True, earlier=earlier)
+    if looks.method:
+        return LooksTaken(are_known=True, number=len(looks.fractions), share=looks.fractions[-1], maximum=looks.maximum)
+    return LooksTaken(looks.are_known)
 
 
 def _num_trials(configuration: Configuration) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from peekbench.results import Configuration
 from peekbench_stats import stratified_sign_flip_test
-from peekbench_summary.estimates import Estimate, estimate_change, estimate_these_tasks, mean_over_tasks
+from peekbench_summary.estimates import MeanEstimate, estimate_change, estimate_these_tasks, mean_over_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Change:
 
     before: float
     after: float
-    difference: Estimate
+    difference: MeanEstimate
     num_paired: int
     """Number of subsamples that were compared pairwise; 0 if the configurations were compared as independent sets."""
     p_value: float

@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from peekbench import Column, Table, Verdict
+from peekbench import Column, Estimate, Table, Verdict
 from peekbench.figures import Forest, Interval
-from peekbench.formatting import ScoreWords, difference_unit, pluralize, score_unit
-from peekbench.records import Cell
+from peekbench.formatting import difference_unit, pluralize, score_unit
+from peekbench.records import Cell, RuleWorth
 from peekbench.results import Configuration, Configurations, find_families
 from peekbench_summary import Summary
 from peekbench_summary.columns import interval_columns
-from peekbench_summary.estimates import Estimate, mean_over_tasks
+from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.evidence import Bias, Evidence, Levels, conclude
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
 
-RULES = {
-    "test": "Methods may adapt to the unlabeled texts of the whole test set",
-    "cross": (
-        "The test texts are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
-        "its texts"
-    ),
-    "leave-one-out": "A model that predicts a test text has not adapted to this text",
-    "stream": (
-        "The test texts arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
-        "no later block"
-    ),
-    "blocks": (
-        "The test texts are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
-        "block"
-    ),
-    "single": "A model that predicts a test text has adapted to no other test text",
-}
-"""Rules of a benchmark that the arms implement, by kind of arm."""
-ORDER = (*RULES, "swap-in")
+KINDS = ("test", "cross", "leave-one-out", "stream", "blocks", "single")
+"""Kinds of arms that implement a rule of a benchmark."""
+ORDER = (*KINDS, "swap-in")
 MEMBERS = ("test", "swap-in")
 """Arms whose fits see as many texts as those of extra, so that the difference is a bias."""
 WORTH_NOTE = (
@@ -89,7 +72,6 @@ def rule_tables(
     verdicts: Sequence[Verdict],
     measured: Sequence[Mapping[str, Bias]],
     options: Summary,
-    words: ScoreWords,
 ) -> tuple[list[Table], list[Forest]]:
     """Judge the rules of all configurations; return nothing without arms that are rules.
 
@@ -103,19 +85,17 @@ def rule_tables(
         What is known of the difference of each rule from extra, by configuration.
     options
         Level, and the configurations that form a family.
-    words
-        Words for the scores.
 
     Returns
     -------
     tuple of list
-        The table of what each rule is worth, a table of sentences for the rules of a benchmark, and a forest plot.
+        The table of what each rule is worth, a table of statements on the rules of a benchmark, and a forest plot.
     """
     arms = rule_arms(results)
     if not arms or not results.configurations:
         return [], []
     worths = [
-        _Worth(configuration, "test", _estimate_of(verdict), str(verdict.decision), verdict.family)
+        _Worth(configuration, "test", verdict.estimate, str(verdict.decision), verdict.family.size)
         for configuration, verdict in zip(results.configurations, verdicts, strict=True)
     ]
     worths += _judge(results, arms, measured, options)
@@ -145,16 +125,11 @@ def rule_tables(
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
     title = results.title(f"What each rule is worth, {options.level:.0%} intervals adjusted for {size}")
     tables = [Table(title, columns, tuple(rows), note, overview=overview)]
-    if sentences := tuple(_sentences(results, worths, options, words)):
+    if rules := tuple(_combine(results, worths, options.level)):
         about = "Each can be pasted into the rules of a benchmark, as far as the methods and texts resemble its own."
-        tables.append(Table("Rules for a benchmark", (Column("rule"), Column("sentence")), sentences, about))
+        tables.append(Table("Rules for a benchmark", (), (), about, statements=rules))
     region = common_region([verdict.region for verdict in verdicts])
     return tables, _draw(results, worths, options.level, region)
-
-
-def _estimate_of(verdict: Verdict) -> Estimate:
-    mean, low, high = (math.nan if each is None else each for each in (verdict.estimate, verdict.low, verdict.high))
-    return Estimate(mean, math.nan, low, high)
 
 
 def _judge(
@@ -173,10 +148,8 @@ def _judge(
             yield _Worth(results.configurations[member], arm, conclusion.estimate, verdict, len(pairs))
 
 
-def _sentences(
-    results: Configurations, worths: Sequence[_Worth], options: Summary, words: ScoreWords
-) -> Iterator[tuple[str, str]]:
-    """Yield each arm that is a rule of a benchmark, with a sentence on it and on what it was worth here, by sizes."""
+def _combine(results: Configurations, worths: Sequence[_Worth], level: float) -> Iterator[RuleWorth]:
+    """Yield what each arm that is a rule of a benchmark was worth here, by sizes."""
     is_size = [column.unit == "count" for column in results.columns]
 
     def sizes(worth: _Worth) -> str:
@@ -188,29 +161,22 @@ def _sentences(
         return ORDER.index(_split(worth.rule)[0]), worth.rule, sizes(worth)
 
     for (_, rule, size), found in groupby(sorted(worths, key=place), key=place):
-        kind, blocks = _split(rule)
+        kind, num_blocks = _split(rule)
         group = [worth for worth in found if worth.estimate.has_interval]
-        if kind not in RULES or not group:
+        if kind not in KINDS or not group:
             continue
-        numbers = sorted({len(worth.configuration.scores[rule]) for worth in group})
-        tasks = pluralize(numbers[0], "task") if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} tasks"
-        low = words.format_signed(min(worth.estimate.low for worth in group))
-        high = words.format_signed(max(worth.estimate.high for worth in group))
-        counts = Counter(worth.verdict for worth in group)
-        if open_verdicts := counts["inconclusive"]:
-            yield (
-                rule,
-                f"Not settled{f' ({size})' * bool(size)}: {open_verdicts} of {pluralize(len(group), 'method')} "
-                f"{'is' if open_verdicts == 1 else 'are'} inconclusive; add subsamples before you publish this rule.",
-            )
-            continue
-        listed = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
-        place_of_group = f"these texts of {tasks}" + (f" ({size})" if size else "")
-        yield (
+        num_tasks = sorted(len(worth.configuration.scores[rule]) for worth in group)
+        yield RuleWorth(
             rule,
-            f"{RULES[kind].format(blocks=blocks)}. On {place_of_group}, the mean score "
-            f"under this rule differs from that with independent texts by {low} to {high}{words.unit} (adjusted "
-            f"{options.level:.0%} intervals of {pluralize(len(group), 'method')}: {listed}).",
+            kind,
+            num_blocks,
+            size,
+            (num_tasks[0], num_tasks[-1]),
+            min(worth.estimate.low for worth in group),
+            max(worth.estimate.high for worth in group),
+            level,
+            Counter(worth.verdict for worth in group),
+            difference_unit(results.is_accuracy),
         )
 
 

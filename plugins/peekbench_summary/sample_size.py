@@ -10,8 +10,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import chi2, t
 
-from peekbench.formatting import ScoreWords
-from peekbench.records import FloatArray
+from peekbench.records import Advice, FloatArray, Settling
 from peekbench_stats import welch_satterthwaite
 from peekbench_summary.estimates import mean_over_tasks, task_means
 from peekbench_summary.evidence import Bias
@@ -22,26 +21,6 @@ MAX_ADDITIONAL = 100_000
 """Largest number of additional subsamples per task that is considered."""
 NUM_CANDIDATES = 150  # numbers tried, evenly spaced on a log scale
 NUM_VARIANCES = 16  # quantiles that represent what the data leave open about the noise
-
-
-@dataclass(frozen=True, slots=True)
-class Advice:
-    """Additional subsamples per task, and the probability of the verdict with them."""
-
-    subsamples: int
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class Settling:
-    """What would settle an inconclusive verdict; None where more than `MAX_ADDITIONAL` subsamples are needed."""
-
-    equivalent: Advice | None
-    """Subsamples after which the verdict is 'equivalent' if there is no bias."""
-    biased: Advice | None
-    """Subsamples after which the verdict is 'biased' in the right direction if the bias is `bias`."""
-    bias: float
-    """Edge of the region on the side observed; the observed mean if the region is empty."""
 
 
 def settle(bias: Bias, alpha: float) -> Settling | None:
@@ -81,7 +60,7 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     equivalent = ndtr((within - no_bias) / later.spreads) - ndtr((-within - no_bias) / later.spreads)
     with_bias = later.means(assumed) * math.copysign(1.0, mean)
     biased = ndtr((with_bias - np.maximum(later.half_widths, region - later.half_widths)) / later.spreads)
-    return Settling(_first(later.candidates, equivalent), _first(later.candidates, biased), assumed)
+    return Settling(_first(later.candidates, equivalent), _first(later.candidates, biased), assumed, MAX_ADDITIONAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,32 +128,3 @@ def _first(candidates: FloatArray, probabilities: FloatArray) -> Advice | None:
     unit = 10 ** max(0, len(str(number)) - 2)
     rounded = math.ceil(number / unit) * unit
     return Advice(rounded, float(np.interp(rounded, candidates, averages)))
-
-
-def advise(bias: Bias, alpha: float, words: ScoreWords) -> str:
-    """Say what would settle an inconclusive verdict.
-
-    Parameters
-    ----------
-    bias
-        The measured bias.
-    alpha
-        Error rate of the interval that decides.
-    words
-        Words of the scores.
-    """
-    settling = settle(bias, alpha)
-    if settling is None:
-        return "draw more subsamples"
-    needed = f"if the bias is {words.format_signed(settling.bias)}{words.unit}, {_needed(settling.biased, 'biased')}"
-    return (
-        f"if there is none, {_needed(settling.equivalent, 'equivalent')}; {needed}"
-        if bias.region.half_width
-        else needed
-    )
-
-
-def _needed(advice: Advice | None, verdict: str) -> str:
-    if advice is None:
-        return f"{verdict!r} takes more than {MAX_ADDITIONAL:,} more subsamples per task"
-    return f"{advice.subsamples:,} more subsamples per task give {verdict!r} with {advice.probability:.0%} probability"

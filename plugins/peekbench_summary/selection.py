@@ -15,11 +15,11 @@ from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.figures import Axis, Curve, Curves
 from peekbench.formatting import difference_unit, pluralize
-from peekbench.records import Answers, Cell, FloatArray, Predictions
+from peekbench.records import Answers, Cell, FloatArray, Inflation, Predictions
 from peekbench.results import plain_cell
 from peekbench_summary import Selection
 from peekbench_summary.columns import interval_columns
-from peekbench_summary.estimates import NO_EFFECT, Estimate, estimate_these_tasks
+from peekbench_summary.estimates import NO_EFFECT, MeanEstimate, estimate_these_tasks
 
 NUM_SPLITS = 200  # of the texts of a subsample; each half is used once to choose and once to score
 SEED = 0
@@ -92,7 +92,7 @@ class Comparison:
     """Mean number of texts by which a configuration is chosen; None if unknown."""
     is_by_texts: bool
 
-    def estimate(self, num_compared: int, level: float) -> Estimate:
+    def estimate(self, num_compared: int, level: float) -> MeanEstimate:
         """Return the inflation of the best of K configurations, averaged over tasks."""
         tasks = [[each.inflation_of_best(num_compared) for each in samples] for samples in self.choices.values()]
         return estimate_these_tasks(tasks, level)
@@ -255,7 +255,7 @@ def _choose_by_halves(scores: FloatArray, subsample: int) -> Choices:
     return Choices(chosen, chosen - np.roll(chosen, NUM_SPLITS, axis=0))
 
 
-def _estimate_curve(comparison: Comparison, level: float) -> dict[int, Estimate]:
+def _estimate_curve(comparison: Comparison, level: float) -> dict[int, MeanEstimate]:
     total = comparison.num_configurations
     numbers = [number for number in NUM_COMPARED if number < total] + [total]
     return {number: comparison.estimate(number, level) for number in numbers}
@@ -263,7 +263,7 @@ def _estimate_curve(comparison: Comparison, level: float) -> dict[int, Estimate]
 
 def _tabulate(
     comparisons: Sequence[Comparison],
-    curves: Sequence[Mapping[int, Estimate]],
+    curves: Sequence[Mapping[int, MeanEstimate]],
     varying: Sequence[str],
     arm: str,
     level: float,
@@ -287,8 +287,10 @@ def _tabulate(
         for comparison, curve in zip(comparisons, curves, strict=True)
         for number, estimate in curve.items()
     )
-    sentences = " ".join(
-        _state(comparison, curve, varying, is_accuracy=is_accuracy)
+    statements = tuple(
+        Inflation(
+            *max(curve.items()), difference_unit(is_accuracy), _name_sizes(comparison, varying), comparison.num_texts
+        )
         for comparison, curve in zip(comparisons, curves, strict=True)
     )
     ways = {BY_TEXTS if comparison.is_by_texts else BY_SUBSAMPLES: None for comparison in comparisons}
@@ -302,22 +304,7 @@ def _tabulate(
     note = NOTE.format(total=totals, arm=arm, method=" ".join(ways).format(splits=NUM_SPLITS), interval=interval)
     title = "Winner's curse: inflation of the best score of K configurations"
     overview = (*varying, "K", "inflation", "texts", "tasks", "subsamples")
-    return Table(title, columns, rows, f"{sentences} {note}", overview=overview)
-
-
-def _state(comparison: Comparison, curve: Mapping[int, Estimate], varying: Sequence[str], *, is_accuracy: bool) -> str:
-    """Return the sentence on the choice among all configurations."""
-    number, estimate = max(curve.items())
-    factor, digits, unit = (100, 2, " points") if is_accuracy else (1, 4, "")
-    interval = ""
-    if estimate.has_interval:
-        interval = f" [{factor * estimate.low:.{digits}f}, {factor * estimate.high:.{digits}f}]"
-    texts = "" if comparison.num_texts is None else f" on {pluralize(comparison.num_texts, 'text')}"
-    beginning = f"At {sizes}, the" if (sizes := _name_sizes(comparison, varying)) else "The"
-    return (
-        f"{beginning} score of the best of {number} configurations, chosen by this score{texts}, is inflated by "
-        f"{factor * estimate.mean:.{digits}f}{unit}{interval}."
-    )
+    return Table(title, columns, rows, note, overview=overview, statements=statements)
 
 
 def _name_sizes(comparison: Comparison, varying: Sequence[str]) -> str:
@@ -326,7 +313,7 @@ def _name_sizes(comparison: Comparison, varying: Sequence[str]) -> str:
 
 def _draw(
     comparisons: Sequence[Comparison],
-    curves: Sequence[Mapping[int, Estimate]],
+    curves: Sequence[Mapping[int, MeanEstimate]],
     varying: Sequence[str],
     level: float,
     *,

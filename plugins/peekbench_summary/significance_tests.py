@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from peekbench.records import OtherTasks
 from peekbench_stats import hierarchical_rejections, procedure_p_value, sign_flip_test, t_test
 from peekbench_summary.estimates import task_means
 from peekbench_summary.evidence import Bias, Conclusion
@@ -38,8 +39,8 @@ def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, 
     return counts
 
 
-def examine_other_tasks(means: Sequence[float], conclusion: Conclusion, alpha: float) -> str:
-    """Describe in a few words whether other tasks would also show a bias.
+def examine_other_tasks(means: Sequence[float], conclusion: Conclusion, alpha: float) -> OtherTasks:
+    """Return whether other tasks would also show a bias.
 
     Parameters
     ----------

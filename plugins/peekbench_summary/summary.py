@@ -9,16 +9,16 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
 from peekbench.figures import Figure
-from peekbench.formatting import difference_unit, format_cell, score_unit, spread_unit
-from peekbench.records import Cell, Looks, Predictions, ScoreName
+from peekbench.formatting import UNKNOWN_LOOKS, difference_unit, format_cell, score_unit, spread_unit
+from peekbench.records import Cell, Looks, Predictions, ScoreName, TrialEvidence
 from peekbench.results import Configurations
 from peekbench_stats import sign_flip_test, t_test
 from peekbench_summary import Summary
-from peekbench_summary.choice import choose_configurations, resolve_options, score_words, sign_note
+from peekbench_summary.choice import choose_configurations, resolve_options, sign_note
 from peekbench_summary.columns import effect_columns, interval_columns
-from peekbench_summary.controls import controls_table, extension_note, find_unexpected
+from peekbench_summary.controls import controls_table, extension_note
 from peekbench_summary.estimates import (
-    Estimate,
+    MeanEstimate,
     estimate_effect,
     estimate_one_task,
     estimate_other_tasks,
@@ -26,7 +26,7 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.looks import NO_LOOKS, UNKNOWN
+from peekbench_summary.looks import NO_LOOKS
 from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
 from peekbench_summary.rules import other_effects, rule_arms, rule_tables
 from peekbench_summary.significance_tests import smallest_p
@@ -64,7 +64,7 @@ def summarize(
     Returns
     -------
     Analysis
-        Tables, figures, verdicts, and warnings about controls whose known bias the run does not find.
+        Tables, figures and verdicts.
     """
     options = resolve_options(results, options)
     everything = choose_configurations(results, options, "summary")
@@ -76,8 +76,7 @@ def summarize(
     level = options.level
     rules = [f"{arm} - extra" for arm in rule_arms(methods)]
     measured = measure_effects(methods, rules, options, probabilistic, looks, predictions)
-    words = score_words(methods, options)
-    of_rules, rule_figures = rule_tables(methods, method_verdicts, measured, options, words)
+    of_rules, rule_figures = rule_tables(methods, method_verdicts, measured, options)
     return Analysis(
         "summary",
         tables=(
@@ -93,7 +92,6 @@ def summarize(
             *_control_figures(controls, control_verdicts, level),
         ),
         verdicts=verdicts,
-        warnings=tuple(find_unexpected(control_verdicts)),
     )
 
 
@@ -156,13 +154,13 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
         *(interval_columns("other tasks", unit)[1:] if several else ()),
     )
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
-    is_adjusted = any(verdict.unadjusted is not None for verdict in verdicts)
+    is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
     note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
-    note += (LOOKS_NOTE if looks.are_known else f" {UNKNOWN}") + extension_note(verdicts)
+    note += (LOOKS_NOTE if looks.are_known else f" {UNKNOWN_LOOKS}") + extension_note(verdicts)
     return Table(title, columns, tuple(rows), note)
 
 
-def _standard_error(estimate: Estimate) -> Cell:
+def _standard_error(estimate: MeanEstimate) -> Cell:
     return None if math.isnan(estimate.standard_error) else estimate.standard_error
 
 
@@ -173,9 +171,10 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         means = task_means(list(configuration.scores["bias"].values()))
         p_values = (t_test(means), sign_flip_test(means).two_sided)
-        if smallest_p(len(means)) > (1 - level) / verdict.family:
+        if smallest_p(len(means)) > (1 - level) / verdict.family.size:
             too_few.add(len(means))
-        cells = (verdict.decision, verdict.estimate, verdict.region, *p_values, verdict.other_tasks)
+        other_tasks = verdict.evidence.other_tasks if isinstance(verdict.evidence, TrialEvidence) else ""
+        cells = (verdict.decision, verdict.estimate.mean, verdict.region, *p_values, other_tasks)
         rows.append((*configuration.cells, *cells))
     columns = (
         Column("verdict on these tasks"),

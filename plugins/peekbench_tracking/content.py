@@ -110,9 +110,9 @@ def describe_verdicts(analysis: Analysis) -> dict[str, float]:
     """Return the estimates of an analysis and the limits of their intervals, by name."""
     return _finite(
         {
-            join_names(analysis.name, verdict.effect, distinct(verdict.method), name): getattr(verdict, name)
+            join_names(analysis.name, verdict.effect, distinct(verdict.method), name): value
             for verdict in analysis.verdicts
-            for name in LIMITS
+            for name, value in zip(LIMITS, (verdict.estimate.mean, *verdict.estimate.limits), strict=True)
         }
     )
 

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from peekbench.report import Report
+    from peekbench.records import Report
 
 LONG = "community-datasets/disaster_response_messages_with_a_name_that_goes_on_and_on"
 STRANGE = '<img src=x onerror="alert(1)"> 数据集 \u202eltr'
@@ -48,9 +48,10 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     import numpy as np
     import pandas as pd
 
+    from peekbench.records import MethodFacts
     from peekbench.records.analysis import Column, Table
     from peekbench.records.trials import Draw, Trial, TrialFailure
-    from peekbench.report import MethodFacts, report_of_table
+    from peekbench.report import report_of_table
     from peekbench.results import tidy
     from peekbench.results.analyze import analyze
 

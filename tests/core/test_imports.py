@@ -14,7 +14,7 @@ import pytest
 
 from peekbench.cli.app import GROUPS, app, select
 from peekbench.plugins import registry
-from peekbench.testing.declaration_checks import HEAVY_LIBRARIES, check_module_light
+from peekbench.testing.fresh_process import HEAVY_LIBRARIES, check_module_light
 
 HEAVY = set(HEAVY_LIBRARIES)
 SPECS = Path(__file__).parents[2] / "specs"

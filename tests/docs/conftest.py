@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from installed_plugins import uninstall_modules
 
 import peekbench as pb
 from peekbench.api import measuring
-from peekbench.plugins.named_code import forget_names
 from peekbench.spec.experiment import make_spec
 
 ROOT = Path(__file__).parents[2]
@@ -63,4 +63,4 @@ def readers_folder(supposed_folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
     design = {**measuring.DESIGN, "num_subsamples": NUM_SUBSAMPLES}
     monkeypatch.setattr(measuring, "DESIGN", design)
     yield folder
-    forget_names()
+    uninstall_modules()

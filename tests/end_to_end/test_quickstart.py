@@ -81,7 +81,7 @@ def test_verdicts_match_the_documentation(verdicts: dict[str, Any]) -> None:
 
 
 def test_documented_estimates_match_the_scores(verdicts: dict[str, Any]) -> None:
-    estimates = {method: verdict.estimate * 100 for method, verdict in verdicts.items()}
+    estimates = {method: verdict.estimate.mean * 100 for method, verdict in verdicts.items()}
     page = " ".join(QUICKSTART.read_text().split())
     documented = {
         "controls.leak": re.search(r"planted bias is [\d.]+ points, and peekbench measures ([\d.]+)", page),

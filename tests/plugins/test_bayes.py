@@ -12,9 +12,10 @@ from bayes_analyses import analyze, bias_arms, rows, simulate_binomial
 from scipy.stats import t as student_t
 
 from peekbench.errors import DataError, SpecError
+from peekbench.report import state
 from peekbench.results import tidy
-from peekbench.results.decisions import decide
-from peekbench.testing import check_analyzer
+from peekbench.results.verdict import decide
+from peekbench.testing import check_entry
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.diagnostics import check_chains, check_weights
 from peekbench_bayes.gaussian import sample, sample_population, summarize_cells
@@ -38,8 +39,8 @@ def test_intervals_have_their_nominal_coverage() -> None:
     states = list(sample(cells, DifferencePriors(), 200, rng))[50:]
     populations = list(sample_population(cells, states, DifferencePriors(), rng))
     for name, draws, true in (
-        ("average", [state.unshrunk.mean(axis=(1, 2)) for state in states], truth.mean(axis=(1, 2))),
-        ("theta", [state.theta for state in states], truth),
+        ("average", [each.unshrunk.mean(axis=(1, 2)) for each in states], truth.mean(axis=(1, 2))),
+        ("theta", [each.theta for each in states], truth),
         ("mu", [population.mu.mean(axis=1) for population in populations], np.full(150, 0.01)),
         ("mean", [population.mean for population in populations], np.full(150, 0.01)),
     ):
@@ -73,7 +74,7 @@ def test_sampler_agrees_with_a_known_posterior() -> None:
     rng = np.random.default_rng(1)
     data = 0.02 + 0.05 * rng.standard_normal((1, 10, 400))
     states = list(sample(summarize_cells(np.repeat(data[None], 8, axis=0)), DifferencePriors(), 500, rng))[100:]
-    average = np.array([state.unshrunk.mean(axis=(1, 2)) for state in states])
+    average = np.array([each.unshrunk.mean(axis=(1, 2)) for each in states])
     assert average.mean() == pytest.approx(data.mean(), abs=1e-4)
     assert average.std() == pytest.approx(0.05 / np.sqrt(4000), rel=0.06)
     assert np.mean([state.variance.mean() for state in states]) == pytest.approx(0.0025, rel=0.05)
@@ -83,9 +84,7 @@ def test_verdicts_have_the_sign_of_the_bias(simulate: Simulate) -> None:
     for bias, decision in ((0.03, "biased up"), (-0.03, "biased down"), (0.0, "equivalent")):
         (verdict,) = analyze(simulate(bias, subsamples=150), effects=["bias"]).verdicts
         assert verdict.decision == decision
-        assert verdict.low is not None
-        assert verdict.high is not None
-        assert verdict.low - 0.002 < bias < verdict.high + 0.002
+        assert verdict.estimate.low - 0.002 < bias < verdict.estimate.high + 0.002
     assert analyze(simulate(0.002, subsamples=10), effects=["bias"]).verdicts[0].decision == "inconclusive"
 
 
@@ -94,9 +93,8 @@ def test_verdicts_use_the_option_verdict_level(simulate: Simulate) -> None:
     analysis = analyze(results, effects=["bias"])
     (verdict,), (average, *_) = analysis.verdicts, rows(analysis.tables[0])
     assert verdict.level == 0.95
-    assert "95% interval" in verdict.sentence
-    assert verdict.low is not None
-    assert verdict.low < 0 < average["mean, low"]
+    assert "95% interval" in state(verdict)
+    assert verdict.estimate.low < 0 < average["mean, low"]
     assert analyze(results, effects=["bias"], verdict_level=0.89).verdicts[0].decision == "biased up"
 
 
@@ -149,7 +147,7 @@ def test_equal_scores_have_a_bias_of_exactly_zero(simulate: Simulate) -> None:
     table["test"] = table["extra"]
     (verdict,) = analyze(tidy(table[["task", "subsample", "extra", "test"]], "same"), draws=100).verdicts
     assert verdict.decision == "equivalent"
-    assert "exactly 0 in all 50 trials" in verdict.sentence
+    assert "exactly 0 in all 50 trials" in state(verdict)
 
 
 def test_methods_and_sizes_are_fitted_separately_and_models_together() -> None:
@@ -182,7 +180,7 @@ def test_missing_subsamples_single_subsamples_and_other_scores(simulate: Simulat
     table = pd.DataFrame({"task": ["a"] * 9 + ["b"] * 9, "extra": [0.1, -0.2, 0.3] * 6, "test": [0.3, 0.1, 0.2] * 6})
     table["seed"] = [*range(9), *range(9)]
     (verdict,) = analyze(tidy(table, "r2"), draws=100).verdicts
-    assert "points" not in verdict.sentence
+    assert "points" not in state(verdict)
     with pytest.raises(DataError, match="preset paper .* use the preset calibrated"):
         analyze(tidy(table, "r2"), preset="paper")
 
@@ -194,7 +192,7 @@ def test_other_scores_can_be_analyzed(simulate: Simulate) -> None:
     (verdict,) = analyze(results, effects=["bias"], score="log_loss", draws=100).verdicts
     assert verdict.decision == "biased up"
     assert (verdict.unit, verdict.region) == ("change", 0.01)
-    assert "the log-likelihood" in verdict.sentence
+    assert "the log-likelihood" in state(verdict)
     accuracy, macro_f1 = (analyze(results, effects=["bias"], score=score, draws=100).verdicts[0] for score in SCORES)
     assert macro_f1.estimate == pytest.approx(accuracy.estimate)
     assert analyze(results, "meta", score="macro_f1", num_slices=4).tables
@@ -253,5 +251,5 @@ def test_interval_of_other_tasks_agrees_with_a_paired_t_over_tasks() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "options"), [("hierarchical", {}), ("meta", {"num_slices": 20})])
 def test_analyses_pass_the_contract_checks(name: str, options: dict[str, int]) -> None:
-    outcomes = check_analyzer(f"bayes.{name}", {"draws": 100, **options})
+    outcomes = check_entry(f"bayes.{name}", {"draws": 100, **options})
     assert [outcome for outcome in outcomes if not outcome.passed] == []

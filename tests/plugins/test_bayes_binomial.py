@@ -15,6 +15,7 @@ import pytest
 from bayes_analyses import analyze, bias_arms, rows, simulate_binomial
 
 from peekbench.errors import SpecError
+from peekbench.report import state
 from peekbench.results import load_results, tidy
 from peekbench_bayes.arrays import split_results
 from peekbench_bayes.counts import fit_counts, make_count_rows
@@ -37,7 +38,7 @@ def test_binomial_models_recover_simulated_effects(preset: Any, slope_sd: float)
     assert fit.log_odds is not None
     effect = summarize(fit.log_odds, 0.99)
     assert effect.low < 0.15 < effect.high
-    assert effect.sd == pytest.approx(np.sqrt(2 / 20) * slope_sd if slope_sd else 0.0048, rel=0.4)
+    assert effect.standard_error == pytest.approx(np.sqrt(2 / 20) * slope_sd if slope_sd else 0.0048, rel=0.4)
     sds = {name: float(draws.mean()) for name, draws in fit.spreads.items()}
     assert sds["subsamples, log-odds"] == pytest.approx(0.2, abs=0.03)
     assert sds["tasks, log-odds"] == pytest.approx(0.9, abs=0.35)
@@ -108,8 +109,8 @@ def test_misspecified_binomial_models_give_no_verdict(simulate: Simulate) -> Non
     analysis = analyze(results, preset="paper", effects=["bias"], draws=100)
     (verdict,) = analysis.verdicts
     assert verdict.decision == "inconclusive"
-    assert "dispersion of differences" in verdict.sentence
-    assert "use the preset calibrated" in verdict.sentence
+    assert "dispersion of differences" in state(verdict)
+    assert "use the preset calibrated" in state(verdict)
     assert any("dispersion" in warning for warning in analysis.warnings)
     assert {row["passed"] for row in rows(analysis.tables[3])} == {True, False}
     assert analyze(results, effects=["bias"]).warnings == ()
@@ -147,7 +148,7 @@ def test_reference_agrees_with_the_fast_engine(preset: Any) -> None:
     options = Hierarchical(preset=preset, draws=250)
     fast, reference = (summarize(fit(arms, options).average, 0.89) for fit in (fit_counts, fit_with_bambi))
     assert (fast.mean, fast.low, fast.high) == pytest.approx(
-        (reference.mean, reference.low, reference.high), abs=0.2 * fast.sd
+        (reference.mean, reference.low, reference.high), abs=0.2 * fast.standard_error
     )
 
 

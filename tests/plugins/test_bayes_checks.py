@@ -12,7 +12,7 @@ from bayes_analyses import analyze, bias_arms, rows
 from scipy.stats import halfnorm, norm
 
 from peekbench.errors import DataError, SpecError
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_bayes.options import DifferencePriors
 from peekbench_bayes.prior_check import QUANTILES
 from peekbench_bayes.recovery import Components, estimate_components, simulate_known
@@ -211,4 +211,4 @@ def test_recovery_rejects_other_presets(simulate: Simulate) -> None:
     [("prior_check", {}), ("recovery", {"biases": [0.01], "num_data_sets": 20, "draws": 100})],
 )
 def test_analyses_pass_the_contract_checks(name: str, options: dict[str, Any]) -> None:
-    assert [outcome for outcome in check_analyzer(f"bayes.{name}", options) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(f"bayes.{name}", options) if not outcome.passed] == []

@@ -39,7 +39,7 @@ def test_binomial_fits_of_slices_agree_with_single_fits(preset: Any, slope_sd: f
         draws = fit_counts(part, Hierarchical(preset=preset)).log_odds
         assert draws is not None
         alone = summarize(draws, 0.89)
-        expected = pytest.approx((alone.mean, alone.low, alone.high), abs=0.12 * alone.sd)
+        expected = pytest.approx((alone.mean, alone.low, alone.high), abs=0.12 * alone.standard_error)
         assert (effects.mean[number], effects.low[number], effects.high[number]) == expected
 
 
@@ -60,7 +60,7 @@ def test_calibrated_fits_of_slices_agree_with_single_fits() -> None:
     for number, part in enumerate(slices):
         alone = summarize(fit_differences(part, Hierarchical()).average, 0.89)
         assert effects.mean[number] == pytest.approx(np.nanmean(part.difference), abs=1e-12)
-        expected = pytest.approx((alone.mean, alone.low, alone.high), abs=0.2 * alone.sd)
+        expected = pytest.approx((alone.mean, alone.low, alone.high), abs=0.2 * alone.standard_error)
         assert (effects.mean[number], effects.low[number], effects.high[number]) == expected
 
 

@@ -19,7 +19,7 @@ from peekbench.records.data import Folders, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import check_method, make_case
+from peekbench.testing import check_entry, make_case
 
 METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
 
@@ -27,7 +27,7 @@ METHODS = ["classic.lsa", "classic.self_training", "classic.word2vec"]
 @pytest.mark.slow
 @pytest.mark.parametrize("use", METHODS)
 def test_methods_pass_the_contract_checks(use: str) -> None:
-    assert [outcome for outcome in check_method(use) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use) if not outcome.passed] == []
 
 
 @pytest.mark.parametrize("use", METHODS)
@@ -81,8 +81,8 @@ def test_train_texts_without_words_get_the_shares_of_their_classes(use: str, tmp
 @pytest.mark.parametrize(("use", "expected"), [(METHODS[0], [4, 0]), (METHODS[1], [4, 0]), (METHODS[2], [3, 0])])
 def test_tokens_are_counted_with_the_methods_tokenizer(use: str, expected: list[int], tmp_path: Path) -> None:
     spec = make_component(MethodSpec, use)
-    assert spec.entry.count_tokens is not None
-    counted = spec.entry.count_tokens(
+    assert spec.entry.preparation.count_tokens is not None
+    counted = spec.entry.preparation.count_tokens(
         ["It has 12 words.", "a b"], options=spec.options, folders=Folders(tmp_path, tmp_path)
     )
     assert (list(counted.counts), counted.limit) == (expected, None)

@@ -16,7 +16,7 @@ from peekbench.records.analysis import Analysis
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import find_analysis
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -354,4 +354,4 @@ def test_results_of_a_run_have_the_share_of_the_majority_class(make_spec: Any) -
 
 @pytest.mark.slow
 def test_analysis_passes_the_contract_checks() -> None:
-    assert [outcome for outcome in check_analyzer("consistency") if not outcome.passed] == []
+    assert [outcome for outcome in check_entry("consistency") if not outcome.passed] == []

@@ -16,10 +16,12 @@ from peekbench import Analysis, PeekbenchError
 from peekbench.cli.app import app
 from peekbench.figures import Curves
 from peekbench.records.table_options import TableOptions
+from peekbench.report import state
+from peekbench.report.render.words import basis_of
 from peekbench.results.analyze import analyze
 from peekbench.results.tidying import tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_constat.answers import read_scores
 from peekbench_constat.curve import fit_curve, refit
 from peekbench_constat.models import label_models
@@ -67,9 +69,8 @@ def test_planted_contamination_is_found(kind: str) -> None:
     analysis = constat(make_table(simulate(excess=0.12)), comparisons=[{**PAIR, "kind": kind}])
     first, *others = analysis.verdicts
     assert (first.method, first.effect, first.decision) == ("model-0", "contamination", "biased up")
-    assert f"{kind}-specific contamination" in first.sentence
-    assert first.low is not None and first.high is not None
-    assert first.low < 0.12 < first.high
+    assert f"{kind}-specific contamination" in state(first)
+    assert first.estimate.low < 0.12 < first.estimate.high
     assert {verdict.decision for verdict in others} <= {"inconclusive", "equivalent"}
     (curves,) = (figure for figure in analysis.figures if isinstance(figure, Curves))
     assert [curve.label for curve in curves.panels[0][1]] == ["prediction", "models", "model-0"]
@@ -101,23 +102,23 @@ def test_models_can_be_named() -> None:
     table = make_table(simulate(excess=0.12))
     analysis = constat(table, suspects=["model-0", "model-9"])
     assert [verdict.method for verdict in analysis.verdicts] == ["model-0", "model-9"]
-    assert analysis.verdicts[0].basis == "18 reference models, 1,000 and 800 answers"
+    assert basis_of(analysis.verdicts[0]) == "18 reference models, 1,000 and 800 answers"
     same = constat(table, references=[f"model-{number}" for number in range(1, 20) if number != 9])
     assert same.verdicts == analysis.verdicts
     alone = constat(table, suspects=["model-0"], references=[f"model-{number}" for number in range(1, 20)])
-    assert alone.verdicts[0].basis.startswith("19 reference models")
+    assert basis_of(alone.verdicts[0]).startswith("19 reference models")
 
 
 def test_scores_that_cannot_be_predicted_are_inconclusive() -> None:
     original, reference = simulate()
     reference[0] = 0.99
     (verdict,) = constat(make_table((original, reference)), suspects=["model-0"]).verdicts
-    assert (verdict.decision, verdict.estimate) == ("inconclusive", None)
-    assert "is outside the range of the reference models" in verdict.sentence
+    assert (verdict.decision, verdict.estimate.is_known) == ("inconclusive", False)
+    assert "is outside the range of the reference models" in state(verdict)
     (few,) = constat(make_table(simulate(8)), suspects=["model-0"]).verdicts
-    assert "7 reference models, and at least 8 are needed" in few.sentence
+    assert "7 reference models, and at least 8 are needed" in state(few)
     (saturated,) = constat(make_table((original, np.ones(20))), suspects=["model-0"]).verdicts
-    assert "reference models on gsm-new do not differ" in saturated.sentence
+    assert "reference models on gsm-new do not differ" in state(saturated)
 
 
 def test_models_of_a_family_count_as_one() -> None:
@@ -128,14 +129,14 @@ def test_models_of_a_family_count_as_one() -> None:
     families = {f"family-{number}": tuple(f"model-{number}{end}" for end in ("", "-b", "-c")) for number in range(12)}
     together = constat(pd.concat(copies), suspects=["model-0", "model-0-b", "model-0-c"], model_families=families)
     alone = constat(table, suspects=["model-0"])
-    assert together.verdicts[0].basis == "33 reference models of 11 families, 1,000 and 800 answers"
+    assert basis_of(together.verdicts[0]) == "33 reference models of 11 families, 1,000 and 800 answers"
     (expected,), (found, *_) = table_rows(alone.tables[0]), table_rows(together.tables[0])
     assert found["p"] == pytest.approx(expected["p"], rel=0.5)
     naive = constat(pd.concat(copies), suspects=["model-0", "model-0-b", "model-0-c"])
     assert table_rows(naive.tables[0])[0]["p"] < 0.9 * found["p"]
     assert (alone.warnings[0][:27], together.warnings) == ("models count as independent", ())
     few = constat(table, suspects=["model-0"], model_families={"all": [f"model-{number}" for number in range(3, 12)]})
-    assert "are of 3 other families, and at least 5 are needed" in few.verdicts[0].sentence
+    assert "are of 3 other families, and at least 5 are needed" in state(few.verdicts[0])
 
 
 def test_models_without_a_score_are_left_out_with_a_warning() -> None:
@@ -149,7 +150,7 @@ def test_several_comparisons_have_their_own_verdicts() -> None:
     table = make_table(simulate(excess=0.12))
     swapped = {"original": "gsm-new", "reference": "gsm"}
     up, down = constat(table, comparisons=[PAIR, swapped], suspects=["model-0"], family="method").verdicts
-    assert (up.method, up.decision, up.family) == ("model-0 (gsm, predicted by gsm-new)", "biased up", 2)
+    assert (up.method, up.decision, up.family.size) == ("model-0 (gsm, predicted by gsm-new)", "biased up", 2)
     assert (down.method, down.decision) == ("model-0 (gsm-new, predicted by gsm)", "biased down")
 
 
@@ -202,7 +203,7 @@ def test_weights_of_the_curve_are_numbers_of_points() -> None:
 
 @pytest.mark.slow
 def test_the_contract_of_analyses_is_fulfilled() -> None:
-    outcomes = check_analyzer("constat", OPTIONS, results=read(make_table(simulate(10))))
+    outcomes = check_entry("constat", OPTIONS, data=read(make_table(simulate(10))))
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 

@@ -16,13 +16,13 @@ from peekbench.records.data import Dataset, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import METHOD_CHECKS, check_method, make_case, sample_texts, sample_unlabeled_texts
+from peekbench.testing import METHOD_CHECKS, check_entry, make_case, sample_texts, sample_unlabeled_texts
 
 
 @pytest.mark.slow
 def test_leak_passes_the_contract_checks() -> None:
-    """An example in the docstring of `check_method` checks `controls.null`."""
-    assert [outcome for outcome in check_method("controls.leak") if not outcome.passed] == []
+    """An example in the docstring of `check_entry` checks `controls.null`."""
+    assert [outcome for outcome in check_entry("controls.leak") if not outcome.passed] == []
 
 
 def test_null_fulfills_the_contract_in_language_modeling(tmp_path: Path) -> None:

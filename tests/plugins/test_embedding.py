@@ -24,9 +24,9 @@ from sklearn.semi_supervised import LabelPropagation
 from peekbench.errors import DataError
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing import METHOD_CHECKS, Case, make_case
-from peekbench_embedding import shifted_systems
+from peekbench_embedding import label_propagation
+from peekbench_embedding.fixed_encoder import estimate_moments
 from peekbench_embedding.label_propagation import make_graph
-from peekbench_embedding.moments import estimate_moments
 from peekbench_encoders.embeddings import Embedder
 
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -204,13 +204,13 @@ def test_label_propagation_without_weights_recommends_a_smaller_gamma() -> None:
 
 @pytest.mark.parametrize("limit", [0, 2, 100])
 def test_shifted_systems_are_solved_by_both_algorithms(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shifted_systems, "MAX_ITERATIONS", limit)
+    monkeypatch.setattr(label_propagation, "MAX_ITERATIONS", limit)
     generator = np.random.default_rng(0)
     root = generator.normal(size=(12, 20))
     matrix, shifts = root @ root.T, generator.exponential(10, size=(5, 12)) ** 3
     shifts[1] = 0
     expected = [np.linalg.solve(matrix + np.diag(shift), shift) for shift in shifts]
-    assert np.allclose(shifted_systems.solve_shifted(matrix, shifts), expected, rtol=1e-9, atol=1e-12)
+    assert np.allclose(label_propagation.solve_shifted(matrix, shifts), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_the_rule_of_the_documentation_is_that_of_label_propagation(

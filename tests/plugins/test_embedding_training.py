@@ -25,15 +25,14 @@ from small_models import SENTENCES, max_difference, save_encoder, save_model, we
 from peekbench import DataError, PeekbenchError
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing import METHOD_CHECKS, Case, make_case
-from peekbench_embedding.training import methods, setfit, simcse, tsdae
-from peekbench_embedding.training.decoder import Decoder
-from peekbench_embedding.training.encoder import SentenceEncoder
-from peekbench_embedding.training.options import SimcseTraining, TsdaeTraining
-from peekbench_embedding.training.setfit import choose_pseudo_labels, sample_pairs
-from peekbench_embedding.training.setfit import make_batch as make_pair_batch
+from peekbench_embedding import training_methods, tsdae
+from peekbench_embedding.options import SimcseTraining, TsdaeTraining
+from peekbench_embedding.trained_encoder import SentenceEncoder
+from peekbench_embedding.training_methods import choose_pseudo_labels, make_pair_batch, sample_pairs
+from peekbench_embedding.tsdae import Decoder
 from peekbench_encoders.encoder import read_encoder
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.training.loop import Batch
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.training_loop import Batch
 
 TEXTS = [*SENTENCES[3:60:9], " ".join(SENTENCES[5:8])]
 TRAINING = {
@@ -125,7 +124,7 @@ def test_simcse_has_the_loss_and_gradient_of_sentence_transformers(exact: Path) 
     texts = token_ids(encoder)
     expected = MultipleNegativesRankingLoss(model, scale=20)([features(texts), features(texts)], None)
     expected.backward()
-    loss = mean_loss(encoder, simcse.make_batch(encoder, texts, temperature=0.05))
+    loss = mean_loss(encoder, training_methods.make_simcse_batch(encoder, texts, temperature=0.05))
     assert loss == pytest.approx(expected.item(), abs=1e-5)
     check_gradients(encoder.network, network_of(model))
 
@@ -183,7 +182,7 @@ def test_a_prompt_that_pooling_omits_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "sizes"), [(1, [1]), (5, [5]), (6, [4, 2]), (8, [4, 4]), (9, [4, 5])])
 def test_simcse_has_no_batch_without_negative_examples(number: int, sizes: list[int]) -> None:
-    batches = simcse.split_order(np.arange(number), 4)
+    batches = training_methods.split_order(np.arange(number), 4)
     assert [len(batch) for batch in batches] == sizes
     assert np.array_equal(np.concatenate(batches), np.arange(number))
 
@@ -193,12 +192,12 @@ def test_training_learns_and_restore_undoes_it(folder: Path) -> None:
     before = weights(encoder)
     texts = token_ids(encoder, SENTENCES[::4])
     options = SimcseTraining(epochs=5, batch_size=16, learning_rate=1e-3, precision="fp32")
-    losses = simcse.train_simcse(encoder, texts, options, seed=0).losses
+    losses = training_methods.train_simcse(encoder, texts, options, seed=0).losses
     assert losses[-1] < losses[0]
     first = weights(encoder)
     encoder.restore()
     assert max_difference(weights(encoder), before) == 0
-    assert simcse.train_simcse(encoder, texts, options, seed=0).losses == losses
+    assert training_methods.train_simcse(encoder, texts, options, seed=0).losses == losses
     assert max_difference(weights(encoder), first) == 0
     encoder.restore()
     words = tsdae.split_words(encoder, SENTENCES[::4], None, 32)
@@ -228,7 +227,7 @@ def test_a_batch_that_cannot_be_split_names_the_remedy(folder: Path, monkeypatch
 
     monkeypatch.setattr(SentenceEncoder, "embed", embed)
     with pytest.raises(PeekbenchError, match="a batch of 16 texts .* smaller batch_size"):
-        simcse.train_simcse(encoder, token_ids(encoder), SimcseTraining(epochs=1), seed=0)
+        training_methods.train_simcse(encoder, token_ids(encoder), SimcseTraining(epochs=1), seed=0)
 
 
 def test_an_architecture_without_a_decoder_is_an_error(tmp_path: Path) -> None:
@@ -296,13 +295,13 @@ def test_base_arms_are_those_of_linear_except_that_of_setfit(make: Callable[...,
 
 def test_setfit_trains_on_the_texts_that_it_labels(make: Callable[..., Case], monkeypatch: pytest.MonkeyPatch) -> None:
     trained: list[int] = []
-    original = setfit.train_setfit
+    original = training_methods.train_setfit
 
     def train_setfit(encoder: Any, texts: Any, *arguments: Any) -> Any:
         trained.append(len(texts))
         return original(encoder, texts, *arguments)
 
-    monkeypatch.setattr(methods, "train_setfit", train_setfit)
+    monkeypatch.setattr(training_methods, "train_setfit", train_setfit)
     none, some = make("setfit", min_confidence=1.0), make("setfit", min_confidence=0.0, max_pseudo_labels=2)
     assert none.fit(none.unlabeled).metrics["pseudo_labels"] == 0
     assert (none.predict(none.unlabeled) == none.predict(None)).all()

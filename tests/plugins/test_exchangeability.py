@@ -25,14 +25,20 @@ from peekbench.errors import SpecError
 from peekbench.spec.components import AuditSpec, make_component
 from peekbench.testing import check_module_light
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.scoring.likelihood import log_likelihoods, make_windows
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import log_likelihoods, make_windows
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import pretrain
 from peekbench_prompting.audit_options import Exchangeability
-from peekbench_prompting.exchangeability import exchangeability
-from peekbench_prompting.findings import NOT_RANDOM
-from peekbench_prompting.orders import compare_orders, label_similarity, make_shards, neighbor_scores, word_similarity
+from peekbench_prompting.exchangeability import (
+    NOT_RANDOM,
+    compare_orders,
+    exchangeability,
+    label_similarity,
+    make_shards,
+    neighbor_scores,
+    word_similarity,
+)
 from peekbench_prompting.provision import pin_models, prefetch_models
 
 CPU = torch.device("cpu")

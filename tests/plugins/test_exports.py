@@ -25,7 +25,7 @@ from peekbench.report import report_of_run, write_report
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import check_report_format
+from peekbench.testing import check_entry
 from peekbench_exports.content import read_run
 from peekbench_exports.latex import average_table, escape, task_table
 from peekbench_exports.ro_crate import METADATA
@@ -86,8 +86,8 @@ def test_csv_has_the_scores_and_their_intervals(exported: Path, report: Report) 
     for verdict in (verdict for verdict in report.verdicts if verdict.analysis == "summary"):
         bias = biases[verdict.method.partition(" ")[0]]  # the label also has the model
         shown = [float(bias[name]) if bias[name] else None for name in ("estimate", "low", "high", "level")]
-        assert shown == [verdict.estimate, verdict.low, verdict.high, 0.9]
-        assert (verdict.low is None) == (verdict.decision == "inert")
+        assert shown == [verdict.estimate.mean, *verdict.estimate.limits, 0.9]
+        assert verdict.estimate.has_interval == (verdict.decision != "inert")
         assert bias["decision"] == verdict.decision
     results = pd.read_csv(exported / "csv/scores.csv")
     means = results.groupby(["method", "task", "arm"])["score"].mean().to_dict()
@@ -275,4 +275,4 @@ def test_command_exports_a_run_with_its_lock_file(make_raw: Callable[..., Any], 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_contract(name: str) -> None:
-    assert [outcome.message for outcome in check_report_format(f"exports.{name}") if not outcome.passed] == []
+    assert [outcome.message for outcome in check_entry(f"exports.{name}") if not outcome.passed] == []

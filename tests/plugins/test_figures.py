@@ -12,7 +12,8 @@ import pytest
 from peekbench import Analysis, PeekbenchError
 from peekbench.figures import Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.plugins import Form
-from peekbench.report import Report, write_report
+from peekbench.records import Report
+from peekbench.report import write_report
 from peekbench.testing import check_module_light
 
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")

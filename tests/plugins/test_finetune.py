@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +20,15 @@ from peekbench.results.sequential import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store
-from peekbench.testing import check_method, make_case
+from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
-from peekbench_finetune import classification
 from peekbench_finetune.classification import pool
-from peekbench_lm import installed
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.lease import acquire
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing.layout import Step
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.scoring.texts import text_log_likelihoods
-from peekbench_lm.sources.model_files import find_model
-from peekbench_lm.training.embeddings import train_embedding_subset
+from peekbench_lm import provision
+from peekbench_lm.fit import acquire
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.layout import Step
+from peekbench_lm.likelihood import text_log_likelihoods
+from peekbench_lm.model_files import find_model
 
 SPECS = Path(__file__).parents[2] / "specs"
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -82,7 +77,7 @@ def test_methods_pass_the_contract_checks(use: str, name: str, reduced: bool, tm
         "pretraining": {"epochs": 1, "learning_rate": 3e-3},
         "classification": {"epochs": 1, "learning_rate": 1e-2, "pooling": "mean"},
     }
-    assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use, options) if not outcome.passed] == []
 
 
 @pytest.mark.slow
@@ -245,7 +240,7 @@ def test_runs_give_the_same_results_here_and_in_several_workers(tmp_path: Path) 
 
 
 def test_missing_libraries_are_an_error_before_the_first_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installed, "LIBRARIES", ("torch", "no_such_library"))
+    monkeypatch.setattr(provision, "LIBRARIES", ("torch", "no_such_library"))
     with pytest.raises(PeekbenchError, match=r"language models need no_such_library: `pip install 'peekbench\[lm\]'`"):
         run(spec_of([folder], {"workers": 1}, "bare"))
 
@@ -289,24 +284,3 @@ PAPER = {
     ("hf.yahoo_answers_topics", True): (1, 4, 8, 16),
     ("hf.app_reviews", True): (3, 8, 16, 64),
 }
-
-
-@pytest.mark.parametrize("name", ["bert", "gpt2", "roberta", "llama"])
-def test_training_an_embedding_subset_equals_training_the_whole_embedding(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = LanguageModel(save_model(name, tmp_path), torch.device("cpu"))
-    texts = encode(model.tokenizer, SENTENCES[:24], 40)
-    recipe = Recipe(3, 8, 1e-2, "linear", 0.5, 1.0)
-    outcomes = []
-    for context in (train_embedding_subset, lambda *_: nullcontext()):
-        monkeypatch.setattr(classification, "train_embedding_subset", context)
-        model.restore()
-        classifier = classification.Classifier(model, 2, "mean", 0)
-        result = classifier.fit(texts, np.arange(24) % 2, recipe, 1)
-        outcomes.append((result.losses, {key: weight.clone() for key, weight in model.network.state_dict().items()}))
-    (losses, actual), (expected_losses, expected) = outcomes
-    assert losses == pytest.approx(expected_losses, rel=1e-4)
-    for key, weight in expected.items():
-        torch.testing.assert_close(actual[key], weight, atol=2e-4, rtol=1e-3, msg=key)
-    assert model.network.get_input_embeddings().weight.requires_grad

@@ -14,14 +14,13 @@ from torch.nn.functional import log_softmax
 
 from peekbench import Context, DataError, Dataset, Folders
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.testing import METHOD_CHECKS, check_method, make_case
+from peekbench.testing import METHOD_CHECKS, check_entry, make_case
 from peekbench.testing.case import Case
-from peekbench_language_modeling.dynamic_evaluation import Replay, Stream
-from peekbench_language_modeling.trained_model import TrainedModel
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import check_text_model, encode_whole
-from peekbench_lm.scoring.texts import split_for_training, text_log_likelihoods
-from peekbench_lm.sources.tokenizer_training import train_tokenizer
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import split_for_training, text_log_likelihoods
+from peekbench_lm.nano import train_tokenizer
+from peekbench_lm.tokenizer import check_text_model, encode_whole
+from peekbench_text_prediction.trained_model import Replay, Stream, TrainedModel
 
 torch.set_num_threads(1)  # more threads slow down models of this size
 QUICK = {"context_length": 32, "precision": "fp32", "pretraining": {"learning_rate": 1e-2}}
@@ -49,7 +48,7 @@ def case_of(use: str, folder: Path, tmp_path: Path, **options: Any) -> Case:
 @pytest.mark.slow
 def test_contract_of_dynamic_evaluation(gpt2: Path) -> None:
     options = {"model": str(gpt2), **QUICK, "lora": {"rank": 4}, "adaptation": {"decay": 0.1, "batch_size": 30}}
-    outcomes = check_method("lm.dynamic_evaluation", options)
+    outcomes = check_entry("lm.dynamic_evaluation", options)
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 
@@ -133,9 +132,9 @@ def test_models_without_probabilities_of_texts_are_refused(causal: LanguageModel
     bert = save_model("bert", tmp_path / "bert")
     for use in ("lm.pretraining", "lm.dynamic_evaluation"):
         spec = make_component(MethodSpec, use, {"model": str(bert)})
-        assert spec.entry.prefetch is not None
+        assert spec.entry.preparation.prefetch is not None
         with pytest.raises(DataError, match="predicts masked tokens"):
-            spec.entry.prefetch(options=spec.options, folders=Folders(tmp_path, tmp_path))
+            spec.entry.preparation.prefetch(options=spec.options, folders=Folders(tmp_path, tmp_path))
         with pytest.raises(DataError, match="predicts masked tokens"):
             case_of(use, bert, tmp_path).fit(None)
 

@@ -17,13 +17,13 @@ from peekbench import Analysis, Context, DataError, Dataset, Folders
 from peekbench.errors import SpecError
 from peekbench.spec.components import AuditSpec, make_component
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.recipe import Recipe
-from peekbench_lm.scoring.token_scores import score_tokens
-from peekbench_lm.training.pretraining import pretrain
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import score_tokens
+from peekbench_lm.options import Recipe
+from peekbench_lm.pretraining import pretrain
+from peekbench_prompting.audit_options import Codec, MinK
 from peekbench_prompting.codec import SEPARATOR, codec, confidence_gains
-from peekbench_prompting.membership_findings import NOTHING_TO_COMPARE
-from peekbench_prompting.membership_options import Codec, MinK
+from peekbench_prompting.membership import NOTHING_TO_COMPARE
 from peekbench_prompting.min_k import lowest_mean, min_k, score_min_k
 
 CPU = torch.device("cpu")

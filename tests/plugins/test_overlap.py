@@ -17,7 +17,7 @@ import pytest
 from peekbench import Analysis, Context, DataError, Dataset, Folders
 from peekbench.errors import SpecError
 from peekbench.spec.components import AuditSpec, make_component
-from peekbench.testing import check_audit, check_module_light
+from peekbench.testing import check_entry, check_module_light
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE
 from peekbench_overlap import index as index_module
 from peekbench_overlap.corpus import find_files, read_pieces
@@ -343,7 +343,7 @@ def test_memory_does_not_grow_with_the_corpus(monkeypatch: pytest.MonkeyPatch) -
 def test_the_contract_is_fulfilled() -> None:
     save("a.jsonl", make_texts(20, 0))
     assert all(
-        outcome.passed for outcome in check_audit("overlap.ngram", {"corpora": [str(Path("a.jsonl").resolve())]})
+        outcome.passed for outcome in check_entry("overlap.ngram", {"corpora": [str(Path("a.jsonl").resolve())]})
     )
 
 

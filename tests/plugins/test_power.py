@@ -21,7 +21,7 @@ from peekbench.figures import Curves
 from peekbench.records import DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_power import Power
 from peekbench_power.designs import (
     detectable_bias,
@@ -141,7 +141,7 @@ def test_typical_components_are_those_of_the_published_accuracies(published: Pat
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "num_test"), [("bert", 500), ("gpt2", 200)])
 def test_power_agrees_with_planted_biases(published: Path, model: str, num_test: int) -> None:
-    """Arms are swapped at random within trials and biases planted 300 times. See benchmarks/statistics/power.py."""
+    """Arms are swapped at random within trials and biases planted, 300 times."""
     results = load_results(published / "few_shot" / "m100" / f"n{num_test}" / model)
     predicted = table_rows(analyze(results).tables[1])[0]
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="num_correct").astype("int64")
@@ -326,7 +326,7 @@ def test_curves_agree_with_the_tables() -> None:
 
 @pytest.mark.slow
 def test_contract() -> None:
-    assert [outcome for outcome in check_analyzer("power") if not outcome.passed] == []
+    assert [outcome for outcome in check_entry("power") if not outcome.passed] == []
 
 
 def test_other_scores_have_their_own_noise_and_region() -> None:

@@ -20,13 +20,12 @@ from peekbench.errors import SpecError
 from peekbench.records import FloatArray
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec
-from peekbench.testing import check_method, make_case
+from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_prompting.examples import ExamplePrompts, choose_examples
+from peekbench_lm.language_model import LanguageModel
+from peekbench_prompting.fit import CONTENT_FREE
 from peekbench_prompting.options import FewShot, ZeroShot
-from peekbench_prompting.prompts import PromptEncoder
-from peekbench_prompting.scoring import CONTENT_FREE
+from peekbench_prompting.prompts import ExamplePrompts, PromptEncoder, choose_examples
 
 ROOT = Path(__file__).parents[2]
 torch.set_num_threads(1)  # small models are slower with more threads
@@ -126,7 +125,7 @@ def test_prior_correction_divides_by_the_scores_of_content_free_texts(gpt2: Path
 def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], gpt2: Path) -> None:
     """The base arms of these methods are `zero_shot` and `few_shot`."""
     options = {"model": str(gpt2), "context_length": 400, **settings}
-    assert [outcome for outcome in check_method(f"prompting.{use}", options) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(f"prompting.{use}", options) if not outcome.passed] == []
 
 
 @pytest.mark.parametrize("strength", [1.0, 0.5])
@@ -261,8 +260,8 @@ def test_masked_language_models_are_refused(tmp_path: Path) -> None:
 
 def test_token_counts_use_texts_cut_as_in_prompts(gpt2: Path, tmp_path: Path) -> None:
     case = make_method_case("prompting.zero_shot", gpt2, tmp_path)
-    assert case.entry.count_tokens is not None
-    tokens = case.entry.count_tokens(["z" * 3000, "a"], options=case.options, folders=case.folders)
+    assert case.entry.preparation.count_tokens is not None
+    tokens = case.entry.preparation.count_tokens(["z" * 3000, "a"], options=case.options, folders=case.folders)
     assert list(tokens.counts) == [1000, 1]
     assert tokens.limit is None
 

@@ -14,8 +14,7 @@ from tokenizers import normalizers
 from peekbench import DataError
 from peekbench.data import frame_prompt, render_prompt
 from peekbench.errors import SpecError
-from peekbench_prompting.answers import find_answer_tokens
-from peekbench_prompting.prompts import DATE, PromptEncoder
+from peekbench_prompting.prompts import DATE, PromptEncoder, find_answer_tokens
 
 torch.set_num_threads(1)  # small models are slower with more threads
 

@@ -22,23 +22,20 @@ from peekbench.errors import SpecError
 from peekbench.results.sequential import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec, make_spec
-from peekbench.testing import check_method, make_case
+from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
-from peekbench_lm import installed
-from peekbench_lm.models.language_model import LanguageModel
-from peekbench_lm.models.tokens import encode
-from peekbench_lm.packing.forward_context import forward_context
-from peekbench_lm.training import completions
-from peekbench_lm.training.completions import Completion, make_batch
-from peekbench_prompting import input_perplexity, training
+from peekbench_lm import completions, provision
+from peekbench_lm.completions import Completion, make_batch
+from peekbench_lm.forward_context import forward_context
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.tokenizer import encode
+from peekbench_prompting import training
 from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.fit import make_encoder
-from peekbench_prompting.input_perplexity import log_perplexities
-from peekbench_prompting.input_perplexity import make_batch as make_perplexity_batch
-from peekbench_prompting.options import Prompting
+from peekbench_prompting.options import InputPerplexity, Packed, Prompting
 from peekbench_prompting.provision import prefetch, prefetch_models
-from peekbench_prompting.training import pack
-from peekbench_prompting.training_options import InputPerplexity, Packed
+from peekbench_prompting.training import log_perplexities, pack
+from peekbench_prompting.training import make_batch as make_perplexity_batch
 
 REPOSITORY = Path(__file__).parents[2]
 CPU = torch.device("cpu")
@@ -108,7 +105,7 @@ def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], mi
         "pretraining": ONE_EPOCH,
         **settings,
     }
-    assert [outcome for outcome in check_method(use, options) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use, options) if not outcome.passed] == []
 
 
 @pytest.mark.slow
@@ -234,13 +231,13 @@ def test_input_perplexity_trains_only_on_texts_above_the_threshold(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[int] = []
-    original = input_perplexity.make_batch
+    original = training.make_batch
 
     def make_batch(model: Any, texts: Any, options: Any) -> Any:
         steps.append(len(texts))
         return original(model, texts, options)
 
-    monkeypatch.setattr(input_perplexity, "make_batch", make_batch)
+    monkeypatch.setattr(training, "make_batch", make_batch)
     case = make_method_case("prompting.input_perplexity", folder, tmp_path)
     base = case.predict(None)
     unlabeled = [*case.unlabeled[:8], "law"]
@@ -384,7 +381,7 @@ def test_missing_bitsandbytes_for_weights_is_reported_before_the_run(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = importlib.util.find_spec
-    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else original(name))
+    monkeypatch.setattr(provision, "find_spec", lambda name: None if name == "bitsandbytes" else original(name))
     options = {"model": str(folder)}
     design = {"num_train": 8, "num_test": 6, "num_subsamples": 1}
     methods = [{"use": "prompting.pretrain", "options": options}]
@@ -395,26 +392,20 @@ def test_missing_bitsandbytes_for_weights_is_reported_before_the_run(
         assert store.execute("SELECT count(*) FROM arms").fetchone() == (0,)
 
 
-@pytest.mark.parametrize(
-    ("use", "options"),
-    [
-        ("prompting.pretrain", {"weights": "fp32", "pretraining": {"optimizer": "adamw_8bit"}}),
-        ("prompting.supervised", {"weights": "fp32", "finetuning": {"optimizer": "adamw_8bit"}}),
-    ],
-)
 def test_missing_bitsandbytes_for_the_optimizer_is_reported(
-    use: str, options: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = importlib.util.find_spec
-    monkeypatch.setattr(installed, "find_spec", lambda name: None if name == "bitsandbytes" else original(name))
+    monkeypatch.setattr(provision, "find_spec", lambda name: None if name == "bitsandbytes" else original(name))
+    options = {"weights": "fp32", "finetuning": {"optimizer": "adamw_8bit"}}
     with pytest.raises(PeekbenchError, match="bitsandbytes"):
-        prefetch_method(use, folder, options, tmp_path)
+        prefetch_method("prompting.supervised", folder, options, tmp_path)
 
 
 def test_missing_libraries_are_reported_before_the_run(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installed, "LIBRARIES", ("torch", "no_such_library"))
+    monkeypatch.setattr(provision, "LIBRARIES", ("torch", "no_such_library"))
     with pytest.raises(PeekbenchError, match=r"no_such_library.*peekbench\[lm\]"):
         prefetch_method("prompting.zero_shot", folder, {}, tmp_path)
     with pytest.raises(PeekbenchError, match=r"no_such_library.*peekbench\[lm\]"):
@@ -426,10 +417,7 @@ def test_a_masked_language_model_is_refused_before_the_run(tmp_path: Path) -> No
         prefetch_method("prompting.zero_shot", save_model("bert", tmp_path), {}, tmp_path)
 
 
-def test_partial_training_options_keep_the_other_defaults() -> None:
-    options = make_component(MethodSpec, "prompting.packed", {"model": "x", "pretraining": {"epochs": 2}}).options
-    assert isinstance(options, Packed)
-    assert (options.pretraining.epochs, options.pretraining.batch_size) == (2, 1)
+def test_packed_sequences_shorter_than_a_prompt_are_refused() -> None:
     with pytest.raises(SpecError, match="sequence_length: 256.*context_length, 512"):
         make_component(MethodSpec, "prompting.packed", {"model": "x", "sequence_length": 256})
 

@@ -29,7 +29,7 @@ from peekbench import PeekbenchError
 from peekbench.records import Resources
 from peekbench.results.sequential import run
 from peekbench.store.writer import Store
-from peekbench.testing import check_executor
+from peekbench.testing import check_entry
 from peekbench_ray.address import find_address
 from peekbench_ray.options import Ray
 from peekbench_ray.placement import Node, place, worker_environment
@@ -269,7 +269,7 @@ def test_resources_that_no_node_has_end_the_run(nodes: RayNodes, make_quick: Any
 @needs_ray
 @pytest.mark.slow
 def test_the_executor_passes_its_contract_checks(nodes: RayNodes) -> None:
-    outcomes = check_executor("ray", {"address": nodes.address, "retries": 1})
+    outcomes = check_entry("ray", {"address": nodes.address, "retries": 1})
     assert [outcome for outcome in outcomes if not outcome.passed or outcome.message] == []
 
 

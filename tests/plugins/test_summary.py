@@ -14,8 +14,9 @@ import pytest
 from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench import PeekbenchError, load_results
+from peekbench.report import state
 from peekbench.results import configurations, decide, tidy
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_summary.estimates import (
     estimate_effect,
     estimate_one_task,
@@ -142,7 +143,7 @@ def test_regions_in_log_odds_are_converted_to_points() -> None:
     assert even == pytest.approx(0.01, rel=1e-3)
     assert both == pytest.approx((0.01 + 0.0036) / 2, rel=0.01)
     (verdict,) = summarize(tidy(frames[0], "made"), region_unit="log_odds", region=0.08).verdicts
-    assert "by less than 2.00 points (0.08 log-odds)" in verdict.sentence
+    assert "by less than 2.00 points (0.08 log-odds)" in state(verdict)
     with pytest.raises(PeekbenchError, match="option region_unit: 'log_odds' requires accuracies"):
         summarize(tidy(frames[0].drop(columns="num_test"), "made"), region_unit="log_odds")
     with pytest.raises(PeekbenchError, match="region: 1 is 100 points of accuracy; give a fraction, such as 0.01"):
@@ -179,7 +180,7 @@ def test_each_dose_is_an_effect() -> None:
 def test_scores_other_than_accuracies_are_not_in_points() -> None:
     table = pd.DataFrame({"task": ["a"] * 4, "extra": [0.1, -0.2, 0.3, 0.2], "test": [0.3, 0.1, 0.5, 0.3]})
     analysis = summarize(tidy(table, "r2"))
-    assert "points" not in analysis.verdicts[0].sentence
+    assert "points" not in state(analysis.verdicts[0])
     units = {column.unit for table in analysis.tables for column in table.columns}
     assert not units & {"difference", "spread", "fraction"}
     assert "change" in units
@@ -188,7 +189,7 @@ def test_scores_other_than_accuracies_are_not_in_points() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("use", ["summary", "summary.texts", "summary.changes"])
 def test_contract(use: str) -> None:
-    assert [outcome for outcome in check_analyzer(use) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use) if not outcome.passed] == []
 
 
 def test_intervals_stay_within_the_possible_range() -> None:

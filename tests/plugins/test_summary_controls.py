@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -13,8 +14,10 @@ from analysis_tables import find_rows, judge, run_analysis, table_rows
 
 from peekbench.figures import Curves, Forest
 from peekbench.records import Control
-from peekbench.results import tidy
-from peekbench_summary.controls import SENTENCES, judge_control
+from peekbench.records.verdicts import ControlOutcome
+from peekbench.report import state
+from peekbench.report.render.sentences import OUTCOMES, warn_of_controls
+from peekbench.results import control_outcome, tidy
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
@@ -40,8 +43,8 @@ def test_controls_are_reported_separately(simulate: Simulate) -> None:
         ("mine", ""), ("null", "negative"), ("leak", "positive"),
     ]  # fmt: skip
     assert [verdict.decision for verdict in analysis.verdicts[1:]] == ["passed", "passed"]
-    assert "As expected: a positive control has a planted bias." in analysis.verdicts[2].sentence
-    assert analysis.warnings == ()
+    assert "As expected: a positive control has a planted bias." in state(analysis.verdicts[2])
+    assert not [*warn_of_controls(analysis.verdicts)]
     assert [row["method"] for row in table_rows(analysis.tables[0])] == ["mine"]
     assert {row["method"] for row in find_rows(analysis, AVERAGES)} == {"mine"}
     assert {row["method"] for row in find_rows(analysis, BY_TASK)} == {"mine", "null", "leak"}
@@ -57,11 +60,11 @@ def test_controls_are_reported_separately(simulate: Simulate) -> None:
 
 def test_unexpected_outcomes_of_controls_are_warnings(simulate: Simulate) -> None:
     analysis = summarize(with_controls(simulate, 0.05, -0.05))
-    null, leak = analysis.warnings
+    null, leak = warn_of_controls(analysis.verdicts)
     assert "negative control null cannot have a bias, but this run finds one" in null
     assert "positive control leak has a planted bias, but this run finds one of the opposite sign" in leak
-    assert "This should be impossible: a negative control cannot have a bias." in analysis.verdicts[1].sentence
-    (missed,) = summarize(with_controls(simulate, 0.0, 0.0)).warnings
+    assert "This should be impossible: a negative control cannot have a bias." in state(analysis.verdicts[1])
+    (missed,) = warn_of_controls(summarize(with_controls(simulate, 0.0, 0.0)).verdicts)
     assert "positive control leak has a planted bias, but this run does not detect it" in missed
 
 
@@ -76,19 +79,18 @@ def test_unexpected_outcomes_of_controls_are_warnings(simulate: Simulate) -> Non
     ],
 )
 def test_outcomes_depend_on_zero_and_not_on_the_region(
-    control: Control, bias: float, noise: float, outcome: str
+    control: Control, bias: float, noise: float, outcome: ControlOutcome
 ) -> None:
     rng = np.random.default_rng(2)
     tasks = [(bias + noise * rng.normal(size=20)).tolist() for _ in range(3)]
-    verdict = judge_control(judge(tasks), control)
-    assert verdict.decision == outcome
-    assert verdict.sentence.endswith(SENTENCES[control, outcome])
+    verdict = replace(judge(tasks), control=control)
+    assert control_outcome(verdict) == outcome
+    assert state(replace(verdict, decision=outcome)).endswith(OUTCOMES[control, outcome])
 
 
 def test_one_subsample_is_undecided_unless_the_bias_is_exactly_zero() -> None:
     for bias, outcome in ((0.1, "undecided"), (0.0, "passed")):
-        verdict = judge([[bias]])
-        assert judge_control(verdict, "negative").decision == outcome
+        assert control_outcome(replace(judge([[bias]]), control="negative")) == outcome
 
 
 def test_a_run_with_only_controls_has_a_report(simulate: Simulate) -> None:

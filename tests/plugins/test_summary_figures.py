@@ -79,7 +79,11 @@ def test_progress_ends_with_the_overall_estimate(simulate: Simulate) -> None:
     ((_, (curve,)),) = progress.panels
     verdict = analysis.verdicts[0]
     assert (curve.x[0], curve.x[-1]) == (5, 40)
-    assert (curve.y[-1], curve.low[-1], curve.high[-1]) == (verdict.estimate, verdict.low, verdict.high)
+    assert (curve.y[-1], curve.low[-1], curve.high[-1]) == (
+        verdict.estimate.mean,
+        verdict.estimate.low,
+        verdict.estimate.high,
+    )
     assert curve.high[0] - curve.low[0] > 1.5 * (curve.high[-1] - curve.low[-1])
 
 

@@ -18,10 +18,11 @@ from peekbench import Analysis
 from peekbench.errors import SpecError
 from peekbench.execution.runner import run
 from peekbench.records import Answers, FloatArray
+from peekbench.report.render.sentences import put_into_words
 from peekbench.results import tidy
 from peekbench.results.analyze import analyze
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_analyzer
+from peekbench.testing import check_entry
 from peekbench_summary import Selection
 from peekbench_summary.selection import Choices, analyze_selection
 
@@ -139,7 +140,9 @@ def test_a_run_is_analyzed_by_its_texts(make_spec: Callable[..., ExperimentSpec]
         (2, 30, 6),
         (3, 30, 6),
     ]
-    assert analysis.tables[0].note.startswith("The score of the best of 3 configurations, chosen by this score on 30")
+    assert put_into_words(analysis.tables[0]).note.startswith(
+        "The score of the best of 3 configurations, chosen by this score on 30"
+    )
     (curves,) = analysis.figures
     assert curves.kind == "curves"
     assert [curve.x for _, lines in curves.panels for curve in lines] == [(1, 2, 3)]
@@ -155,8 +158,8 @@ def test_tables_without_arms_are_read() -> None:
     seeds = [(f"m{k}", "news", seed, rng.normal(0.3, 0.1)) for k in range(3) for seed in range(5)]
     analysis = analyze_table(seeds, "model task seed r2")
     assert [column.unit for column in analysis.tables[0].columns][1] == "change"
-    assert "is inflated by" in analysis.tables[0].note
-    assert "points" not in analysis.tables[0].note
+    assert "is inflated by" in put_into_words(analysis.tables[0]).note
+    assert "points" not in put_into_words(analysis.tables[0]).note
     texts = [(f"m{k}", task, text, rng.integers(2)) for k in range(3) for task in "ab" for text in range(80)]
     rows = table_rows(analyze_table(texts, "model task text score").tables[0])
     assert [(row["texts"], row["tasks"], row["inflation, low"]) for row in rows] == [(40, 2, None)] * 2
@@ -196,4 +199,4 @@ def test_what_cannot_be_analyzed_is_explained() -> None:
 
 @pytest.mark.slow
 def test_contract() -> None:
-    assert [outcome for outcome in check_analyzer(USE) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(USE) if not outcome.passed] == []

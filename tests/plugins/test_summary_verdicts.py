@@ -15,9 +15,10 @@ from analysis_tables import find_rows, find_table, judge, run_analysis, simulate
 from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError
-from peekbench.formatting import ScoreWords, format_signed
+from peekbench.formatting import format_signed
 from peekbench.records import Unit
-from peekbench.report import report_of_ranking, report_of_run
+from peekbench.report import report_of_ranking, report_of_run, state
+from peekbench.report.render.words import scope_in_words
 from peekbench.results import decide, paired_scores
 from peekbench.results.sequential import run
 from peekbench_summary.evidence import Bias, Evidence
@@ -35,10 +36,8 @@ OTHER_TASKS = "Would other tasks like these also show a bias?"
 def test_verdicts_find_planted_biases(bias: float, decision: str, simulate: Simulate) -> None:
     (verdict,) = summarize(simulate(bias, subsamples=150, num_test=2000)).verdicts
     assert verdict.decision == decision
-    assert verdict.low is not None
-    assert verdict.high is not None
-    assert verdict.low <= bias <= verdict.high
-    assert f"{verdict.low * 100:+.2f} to {verdict.high * 100:+.2f}" in verdict.sentence
+    assert verdict.estimate.low <= bias <= verdict.estimate.high
+    assert f"{verdict.estimate.low * 100:+.2f} to {verdict.estimate.high * 100:+.2f}" in state(verdict)
 
 
 def test_few_noisy_subsamples_are_inconclusive(simulate: Simulate) -> None:
@@ -50,7 +49,7 @@ def test_a_small_significant_bias_is_equivalent_and_not_zero(simulate: Simulate)
     results = simulate(0.003, subsamples=400, num_test=4000, noise=0.005)
     (verdict,) = summarize(results).verdicts
     assert verdict.decision == "equivalent"
-    assert "although the bias is not zero" in verdict.sentence
+    assert "although the bias is not zero" in state(verdict)
     (strict,) = summarize(results, region=0.001).verdicts
     assert strict.decision == "biased up"
 
@@ -61,24 +60,23 @@ def test_zero_is_formatted_as_in_tables(offset: float) -> None:
     units: dict[bool, Unit] = {True: "difference", False: "number"}
     for is_accuracy, unit in units.items():
         verdict = judge(tasks, is_accuracy=is_accuracy)
-        assert f"a bias of {format_signed(0, unit)}{' points' * is_accuracy} on average" in verdict.sentence
-        assert verdict.low is not None
-        assert f"interval {format_signed(verdict.low, unit)} to " in verdict.sentence
+        assert f"a bias of {format_signed(0, unit)}{' points' * is_accuracy} on average" in state(verdict)
+        assert f"interval {format_signed(verdict.estimate.low, unit)} to " in state(verdict)
 
 
 def test_opposite_biases_of_tasks_are_in_the_sentence(simulate: Simulate) -> None:
     bias = {"task0": 0.05, "task1": -0.05, "task2": 0.05, "task3": -0.05, "task4": 0.0}
     (verdict,) = summarize(simulate(bias, subsamples=200, num_test=2000)).verdicts
-    assert "ranges from -5." in verdict.sentence or "ranges from -4." in verdict.sentence
-    assert "to +5." in verdict.sentence or "to +4." in verdict.sentence
-    assert "differs from zero in 4 of 5 tasks (2 up, 2 down);" in verdict.sentence
+    assert "ranges from -5." in state(verdict) or "ranges from -4." in state(verdict)
+    assert "to +5." in state(verdict) or "to +4." in state(verdict)
+    assert "differs from zero in 4 of 5 tasks (2 up, 2 down);" in state(verdict)
 
 
 def test_biased_tasks_are_counted_at_a_false_discovery_rate(simulate: Simulate) -> None:
     (none,) = summarize(simulate(0.0, tasks=8)).verdicts
-    assert "differs from zero in none of 8 tasks" in none.sentence
+    assert "differs from zero in none of 8 tasks" in state(none)
     (all_of_them,) = summarize(simulate(-0.05, tasks=8, subsamples=100)).verdicts
-    assert "differs from zero in 8 of 8 tasks (8 down)." in all_of_them.sentence
+    assert "differs from zero in 8 of 8 tasks (8 down)." in state(all_of_them)
     tasks = np.random.default_rng(0).integers(-9, 10, size=(1000, 50)) / 100
     region = Region(0.005)
     assert sum(*count_biased_tasks([Bias(tasks.tolist(), region)], 0.05)) < 5  # unadjusted, about 50 would be
@@ -92,7 +90,7 @@ def test_the_interval_for_other_tasks_is_in_the_sentence_if_its_verdict_differs(
     bias = {"task0": 0.10, "task1": 0.0, "task2": 0.0, "task3": 0.0, "task4": 0.0}
     (verdict,) = summarize(simulate(bias, subsamples=100, num_test=2000)).verdicts
     assert verdict.decision == "biased up"
-    assert "for other tasks like these, the interval is -" in verdict.sentence
+    assert "for other tasks like these, the interval is -" in state(verdict)
 
 
 def test_equivalence_on_average_mentions_other_tasks() -> None:
@@ -100,7 +98,7 @@ def test_equivalence_on_average_mentions_other_tasks() -> None:
     tasks = [(mean + 1e-3 * rng.normal(size=200)).tolist() for mean in (0.05, -0.05, 0.0)]
     verdict = judge(tasks)
     assert verdict.decision == "equivalent"
-    assert "for other tasks like these, the interval is -12" in verdict.sentence
+    assert "for other tasks like these, the interval is -12" in state(verdict)
 
 
 def test_a_bias_that_may_be_negligible_is_described_so() -> None:
@@ -109,9 +107,8 @@ def test_a_bias_that_may_be_negligible_is_described_so() -> None:
         tasks = [(mean + 0.01 * rng.normal(size=200)).tolist() for _ in range(3)]
         verdict = judge(tasks)
         assert verdict.decision == "biased up"
-        assert verdict.low is not None
-        smallest = f"), possibly by as little as {verdict.low * 100:.2f} points, which would be negligible."
-        assert (smallest in verdict.sentence) == (not is_large)
+        smallest = f"), possibly by as little as {verdict.estimate.low * 100:.2f} points, which would be negligible."
+        assert (smallest in state(verdict)) == (not is_large)
 
 
 def test_a_bias_of_exactly_zero_is_described_so(simulate: Simulate) -> None:
@@ -121,28 +118,28 @@ def test_a_bias_of_exactly_zero_is_described_so(simulate: Simulate) -> None:
     ].to_numpy()
     (verdict,) = summarize(results).verdicts
     assert verdict.decision == "inconclusive"
-    assert "exactly 0 in all 200 trials, but up to 1.5% of trials may have one" in verdict.sentence
-    assert verdict.estimate == 0
+    assert "exactly 0 in all 200 trials, but up to 1.5% of trials may have one" in state(verdict)
+    assert verdict.estimate.mean == 0
 
 
 def test_too_few_trials_for_a_bias_of_exactly_zero_are_the_reason_of_the_advice() -> None:
     verdict = judge([[0.0] * 4, [0.0] * 4], step=0.05)
     assert verdict.decision == "inconclusive"
-    assert "However, 8 trials are too few to exclude a bias that is not negligible; draw more" in verdict.sentence
+    assert "However, 8 trials are too few to exclude a bias that is not negligible; draw more" in state(verdict)
 
 
 def test_one_subsample_is_inconclusive_without_interval(simulate: Simulate) -> None:
     analysis = summarize(simulate(0.2, subsamples=1))
     (verdict,) = analysis.verdicts
     assert verdict.decision == "inconclusive"
-    assert (verdict.low, verdict.high) == (None, None)
-    assert "draw more" in verdict.sentence
+    assert not verdict.estimate.has_interval
+    assert "draw more" in state(verdict)
     assert analysis.figures == ()
 
 
 def test_few_subsamples_or_one_task_give_no_prediction(simulate: Simulate) -> None:
     analysis = summarize(simulate(0.0, tasks=1, subsamples=4, noise=0.06), level=0.8)
-    assert analysis.verdicts[0].sentence.endswith("; draw more subsamples.")
+    assert state(analysis.verdicts[0]).endswith("; draw more subsamples.")
     assert not any(table.title.startswith(OTHER_TASKS) for table in analysis.tables), (
         "one task is not a sample of tasks"
     )
@@ -154,9 +151,7 @@ def test_equal_biases_have_intervals() -> None:
     for tasks in ([equal], [equal, equal], [equal, [0.02, 0.04, 0.06]]):
         verdict = judge(tasks)
         assert verdict.decision == "biased up"
-        assert verdict.low is not None
-        assert verdict.high is not None
-        assert verdict.high - verdict.low > 0.01
+        assert verdict.estimate.high - verdict.estimate.low > 0.01
 
 
 @pytest.mark.parametrize("count", [2, 5])
@@ -164,13 +159,11 @@ def test_no_verdict_without_a_test_that_could_support_it(count: int) -> None:
     for value in (0.02, 0.0, 0.0001):
         verdict = judge([[value] * count], step=0.0001)
         assert verdict.decision == "inconclusive"
-        assert verdict.low is not None
-        assert verdict.high is not None
-        assert verdict.low <= 0 <= verdict.high
-        assert verdict.low < verdict.high
+        assert verdict.estimate.low <= 0 <= verdict.estimate.high
+        assert verdict.estimate.low < verdict.estimate.high
         needed = "cannot support a verdict at this level, which takes at least 6 subsamples per task"
-        assert f"{count} trials {needed}" in verdict.sentence
-        assert ("so the interval is extended to 0" in verdict.sentence) == (verdict.low == 0)
+        assert f"{count} trials {needed}" in state(verdict)
+        assert ("so the interval is extended to 0" in state(verdict)) == (verdict.estimate.low == 0)
 
 
 def test_sign_flips_can_stand_against_a_bias() -> None:
@@ -178,16 +171,16 @@ def test_sign_flips_can_stand_against_a_bias() -> None:
     tasks = [[0.0] * 6 + [0.01, 0.011, 0.012, 0.0105]]
     verdict = judge(tasks, step=0.0001, region=0.0001)
     assert verdict.decision == "inconclusive"
-    assert verdict.low == 0
-    assert "do not exclude it (p = 0.125)" in verdict.sentence
+    assert verdict.estimate.low == 0
+    assert "do not exclude it (p = 0.125)" in state(verdict)
 
 
 def test_equal_answers_bound_what_was_not_seen() -> None:
     """Of M equal trials, up to about 3 / M of further ones may fail (rule of three), and lose all of their score."""
     verdict = judge([[0.0] * 50] * 4, step=1 / 200)
     assert verdict.decision == "inconclusive"
-    assert (verdict.low, verdict.high) == pytest.approx((-3 / 200, 3 / 200), rel=0.01)
-    assert "up to 1.5% of trials may have one (95% interval)" in verdict.sentence
+    assert (verdict.estimate.low, verdict.estimate.high) == pytest.approx((-3 / 200, 3 / 200), rel=0.01)
+    assert "up to 1.5% of trials may have one (95% interval)" in state(verdict)
     assert judge([[0.0] * 200] * 4, step=1 / 200).decision == "equivalent"
 
 
@@ -200,12 +193,12 @@ def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) ->
         "if there is none, " + number.format("'equivalent'"),
         "if the bias is .* " + number.format("'biased'"),
     ):
-        match = re.search(pattern, verdict.sentence)
+        match = re.search(pattern, state(verdict))
         assert match is not None
         assert 10 < int(match[1].replace(",", "")) < 1000
     (stricter,) = summarize(results, region=0).verdicts
-    assert "if there is none" not in stricter.sentence
-    assert "more subsamples" in stricter.sentence
+    assert "if there is none" not in state(stricter)
+    assert "more subsamples" in state(stricter)
 
 
 def test_verdicts_of_a_family_are_adjusted(simulate: Simulate) -> None:
@@ -218,17 +211,17 @@ def test_verdicts_of_a_family_are_adjusted(simulate: Simulate) -> None:
     results = pd.concat(frames, ignore_index=True)
     together, apart = (summarize(results, family=choice, region=0.001) for choice in ("all", "none"))
     for adjusted, alone in zip(together.verdicts, apart.verdicts, strict=True):
-        assert (adjusted.family, alone.family) == (10, 1)
-        assert (adjusted.unadjusted, alone.unadjusted) == (alone.decision, None)
-        assert (adjusted.interval_level, alone.interval_level) == pytest.approx((1 - 0.05 / 10, 0.95))
+        assert (adjusted.family.size, alone.family.size) == (10, 1)
+        assert (adjusted.family.unadjusted, alone.family.unadjusted) == (alone.decision, None)
+        assert (adjusted.estimate.level, alone.estimate.level) == pytest.approx((1 - 0.05 / 10, 0.95))
     biased = [verdict.decision for verdict in together.verdicts if verdict.decision != "inconclusive"]
     assert biased == ["biased up"]
     (alone,) = summarize(frames[3], level=1 - 0.05 / 10, region=0.001).verdicts
-    assert (together.verdicts[3].low, together.verdicts[3].high) == pytest.approx((alone.low, alone.high))
+    assert together.verdicts[3].estimate.limits == pytest.approx(alone.estimate.limits)
     (rank,) = find_rows(together, "Leaderboard")[:1]
     assert {"verdict", "unadjusted verdict"} <= set(rank)
     by_method = summarize(results, family="method", region=0.001).verdicts
-    assert [verdict.low for verdict in by_method] == [verdict.low for verdict in apart.verdicts]
+    assert [verdict.estimate.low for verdict in by_method] == [verdict.estimate.low for verdict in apart.verdicts]
 
 
 def test_a_family_changes_its_intervals_with_its_verdicts() -> None:
@@ -236,25 +229,23 @@ def test_a_family_changes_its_intervals_with_its_verdicts() -> None:
     rng = np.random.default_rng(1)
     means = [0.0] * 12 + [0.02] * 6 + [0.004, 0.006]
     family = [Bias(rng.normal(mean, 0.012, size=(5, 20)).tolist(), Region(0.005)) for mean in means]
-    judged = [verdict for verdict, _ in judge_family(family, 0.95, ScoreWords(is_accuracy=True))]
+    judged = [verdict for verdict, _ in judge_family(family, 0.95)]
     assert {verdict.decision for verdict in judged} == {"equivalent", "biased up", "inconclusive"}
     for verdict in judged:
-        assert verdict.low is not None
-        assert verdict.high is not None
-        assert decide(verdict.low, verdict.high, 0.005) == verdict.decision
-        assert verdict.size == ("" if verdict.decision != "biased up" else "beyond" if verdict.low > 0.005 else "open")
+        assert decide(verdict.estimate.low, verdict.estimate.high, 0.005) == verdict.decision
+        assert verdict.size == (
+            "" if verdict.decision != "biased up" else "beyond" if verdict.estimate.low > 0.005 else "open"
+        )
 
 
 def test_a_family_does_not_make_a_biased_member_equivalent() -> None:
     """The last interval is inside the region at the level of ten rejections, but not at that of one."""
     pattern = np.tile([-0.02, 0.02], 50)
     family = [Bias([(pattern + mean).tolist()], Region(0.01)) for mean in [0.05] * 9 + [0.006]]
-    *_, (verdict, conclusion) = judge_family(family, 0.95, ScoreWords(is_accuracy=True))
-    assert (verdict.decision, verdict.unadjusted) == ("biased up", "equivalent")
+    *_, (verdict, conclusion) = judge_family(family, 0.95)
+    assert (verdict.decision, verdict.family.unadjusted) == ("biased up", "equivalent")
     assert conclusion.alpha == pytest.approx(0.05 / 10)
-    assert verdict.low is not None
-    assert verdict.high is not None
-    assert 0 < verdict.low < 0.01 < verdict.high
+    assert 0 < verdict.estimate.low < 0.01 < verdict.estimate.high
 
 
 @pytest.mark.parametrize(
@@ -268,10 +259,10 @@ def test_verdicts_on_other_scores(score: str, sign: int, region: float, simulate
     analysis = summarize(results, score=score)
     (verdict,) = analysis.verdicts
     assert verdict.decision == ("biased up" if sign > 0 else "biased down")
-    assert verdict.estimate == pytest.approx(sign * 0.03, abs=0.002)
+    assert verdict.estimate.mean == pytest.approx(sign * 0.03, abs=0.002)
     assert (verdict.region, verdict.unit) == (region, "change")
     title = {"macro_f1": "macro-F1", "log_loss": "log-likelihood", "brier": "negative Brier score"}[score]
-    assert f"the {title} by 0.0" in verdict.sentence
+    assert f"the {title} by 0.0" in state(verdict)
     assert f"({title}, num_train 50" in analysis.tables[0].title
     results.loc[3, score] = None
     with pytest.raises(PeekbenchError, match=f"option score: {score} is missing in 1 of 300 rows.*: score"):
@@ -343,7 +334,7 @@ def test_methods_that_cannot_show_a_bias_are_not_equivalent(
     (verdict,) = report_of_run(store).verdicts
     assert verdict.decision == decision
     assert report_of_ranking([store]).verdicts[0].decision in (decision, "inconclusive")  # another region
-    assert verdict.population == "these texts of 2 tasks"
+    assert scope_in_words(verdict).startswith(" on these texts of 2 tasks")
 
 
 def test_failures_of_other_configurations_are_expected_of_all() -> None:

@@ -26,7 +26,7 @@ from peekbench.results.sequential import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store
-from peekbench.testing import check_data_source, check_method, make_case
+from peekbench.testing import check_entry, make_case
 
 SPECS = Path(__file__).parents[2] / "specs" / "paper"
 METHODS = ("tabular.pca", "tabular.screening", "tabular.standardize")
@@ -87,13 +87,13 @@ def ratio_to_error(values: Any) -> float:
 def test_methods_pass_the_contract_checks(use: str, kind: str) -> None:
     dataset = load_dataset(f"tabular.{kind}", {"num_rows": 240, "effective_rank": 10})
     options = {"penalty": 2.0} if use == "tabular.standardize" else None
-    assert [outcome for outcome in check_method(use, options, dataset=dataset) if not outcome.passed] == []
+    assert [outcome for outcome in check_entry(use, options, data=dataset) if not outcome.passed] == []
 
 
 @pytest.mark.slow
 def test_classification_passes_the_contract_checks() -> None:
-    """An example in the docstring of `check_data_source` checks `tabular.regression`."""
-    outcomes = check_data_source("tabular.classification", {"num_rows": 60})
+    """An example in the docstring of `check_entry` checks `tabular.regression`."""
+    outcomes = check_entry("tabular.classification", {"num_rows": 60})
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 

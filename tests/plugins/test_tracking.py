@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from peekbench import Analysis, Column, Folders, Table, Verdict
+from peekbench import Analysis, Column, Estimate, Folders, Table, Verdict
 from peekbench.execution.observers import make_observer
 from peekbench.records import ArmScores, Draw, RunStarted, Trial, TrialFinished
 from peekbench.spec.components import ObserverSpec, make_component
@@ -136,7 +136,7 @@ def test_analyses_are_described_without_numbers_that_are_missing() -> None:
     column = Column("bias", "difference")
     table = Table("Bias: by task", (Column("task"), column, column), (("news", 0.01, None),))
     other = Table("Rows", (), (), topic="data")
-    verdict = Verdict("lsa", "bias", "equivalent", "No bias.", estimate=0.01, low=float("nan"))
+    verdict = Verdict("lsa", "bias", "equivalent", Estimate(0.01))
     analysis = Analysis("summary", (table, other), verdicts=(verdict,))
     assert describe_verdicts(analysis) == {"summary/bias/lsa/estimate": 0.01}
     assert describe_decisions(analysis) == {"summary/bias/lsa/decision": "equivalent"}

@@ -124,8 +124,8 @@ def test_equal_train_texts_give_the_shares_of_their_classes(method: str, make_sm
 
 def test_words_are_counted(make: Callable[..., Case], tmp_path: Path) -> None:
     case = make("bm25")
-    assert case.entry.count_tokens is not None
-    counted = case.entry.count_tokens(
+    assert case.entry.preparation.count_tokens is not None
+    counted = case.entry.preparation.count_tokens(
         ["It has 12 words.", "a"], options=case.options, folders=Folders(tmp_path, tmp_path)
     )
     assert list(counted.counts) == [4, 0]

@@ -31,7 +31,7 @@ from peekbench.spec.lockfile import make_lock, pinned_options
 from peekbench.testing import METHOD_CHECKS, Case, make_case
 from peekbench_encoders.embeddings import Embedder
 from peekbench_encoders.options import Encoder
-from peekbench_lm.sources import model_files
+from peekbench_lm import model_files
 from peekbench_transductive.features import fit_features
 
 METHODS = ("batch_statistics", "centroids", "class_priors", "entropy_minimization", "label_spreading")
@@ -123,7 +123,7 @@ def test_embeddings_of_any_length_are_scaled(encoder: Path, tmp_path: Path) -> N
 def test_an_encoder_is_prefetched_and_counts_tokens(make: Callable[..., Case], tmp_path: Path, encoder: Path) -> None:
     texts, folders = ["The engine follows an old law."], Folders(spec=tmp_path, cache=tmp_path)
     case = make("centroids", {"encoder": {"model": str(encoder), "device": "cuda", "threads": 2}})
-    entry, options = case.entry, case.options
+    entry, options = case.entry.preparation, case.options
     assert entry.prefetch and entry.count_tokens and entry.resources and entry.pin
     assert "model.safetensors" in entry.prefetch(options=options, folders=folders)["sha256"]
     assert entry.count_tokens(texts, options=options, folders=folders).limit == 32

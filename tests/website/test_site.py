@@ -10,7 +10,7 @@ import pytest
 
 import peekbench
 from peekbench.cli.app import app
-from peekbench.plugins.kinds import KINDS
+from peekbench.plugins.hookspecs import KINDS
 
 ROOT = Path(__file__).parents[2]
 HTML = "<html><title>{title}</title><article><h1 id='top'>A</h1><p>{text}</p></article></html>"

@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 
 from peekbench.plugins import entries
 from peekbench.plugins.entries import Entry
-from peekbench.plugins.kinds import KINDS
+from peekbench.plugins.hookspecs import KINDS
 from peekbench.plugins.references import CallableField
 from website.reference.markdown import GENERATED, page
 

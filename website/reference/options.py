@@ -10,8 +10,8 @@ from peekbench.cli.catalog import OptionDoc, option_docs
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.kinds import KINDS, PluginKind
+from peekbench.plugins.hookspecs import KINDS, PluginKind
+from peekbench.plugins.local_code import join_name, split_name
 from peekbench.records.data import Folders, TaskFacts
 from website.reference.markdown import GENERATED, code, page, plain, table
 

@@ -7,7 +7,7 @@ import inspect
 from importlib import import_module
 from typing import Any
 
-from peekbench.plugins.field_docs import field_docs
+from peekbench.plugins.validation import field_docs
 from website.reference.api import MODULES, public_names
 from website.reference.hooks import entry_types
 from website.reference.markdown import GENERATED, code, page, plain, table

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from peekbench.cli.catalog import describe_type
-from peekbench.report.render.json_schema import report_schema
+from peekbench.report.render.json_report import report_schema
 from peekbench.results import describe_columns
 from peekbench.spec.components import component_types
 from peekbench.spec.json_schema import make_schema

@@ -11,13 +11,14 @@ import pandas as pd
 
 from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table, Verdict
+from peekbench.records.analysis import Table
 from peekbench.records.figures import Figure
-from peekbench.report.document import Report
-from peekbench.report.render.alt_text import alt_text
+from peekbench.records.report import Report
+from peekbench.records.verdicts import Verdict
+from peekbench.report.render.figures import alt_text, find_renderer_entry
 from peekbench.report.render.files import write_report
-from peekbench.report.render.notebook import render_notebook, render_notebook_table
-from peekbench.report.render.renderers import find_renderer_entry
+from peekbench.report.render.html import render_notebook, render_notebook_table
+from peekbench.report.render.sentences import state
 
 
 class TableView:
@@ -287,7 +288,7 @@ class ReportView:
     def _lines(self) -> Iterator[str]:
         yield f"{self.name}: {self.document.headline}"
         yield from (f"warning: {warning}" for warning in self.warnings)
-        yield from (f"{verdict.decision}: {verdict.sentence}" for verdict in self.verdicts)
+        yield from (f"{verdict.decision}: {verdict.method}: {state(verdict)}" for verdict in self.verdicts)
 
     def _repr_html_(self) -> str:
         return render_notebook(self.document)

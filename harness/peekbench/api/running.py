@@ -17,8 +17,8 @@ from peekbench.execution.observers import Observers
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.formatting import pluralize, shorten
-from peekbench.plugins.nearest import find_nearest_file
-from peekbench.progress.choice import make_python_progress
+from peekbench.plugins.similar_names import find_nearest_file
+from peekbench.progress.displays import make_python_progress
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.sequential import run as run_spec
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec

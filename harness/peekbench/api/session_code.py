@@ -16,7 +16,7 @@ from typing import Any
 
 from peekbench.api.running import outer_level
 from peekbench.errors import PluginError, RunWarning
-from peekbench.plugins.estimators import clone_estimator, is_estimator
+from peekbench.plugins.functions import clone_estimator, is_estimator
 
 DIGITS = 8  # hexadecimal digits of a hash
 PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))

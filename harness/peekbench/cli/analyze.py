@@ -23,7 +23,6 @@ from peekbench.cli.app import (
     take_records,
 )
 from peekbench.cli.output import echo
-from peekbench.cli.plugin_option import PluginOption
 from peekbench.cli.reports import (
     FailOnOption,
     Gate,
@@ -82,7 +81,6 @@ def analyze(
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     fail_on: FailOnOption = None,
-    plugin: PluginOption = None,
 ) -> None:
     """Analyze the scores of a run or of any other tool.
 
@@ -150,7 +148,6 @@ def audit(
     spec: SpecArgument,
     printer: Printer,
     reports: ReportsOption = Path("reports"),
-    plugin: PluginOption = None,
 ) -> None:
     """Audit the tasks' data with the audits of SPEC, without a run.
 
@@ -197,7 +194,6 @@ def report(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
     ] = None,
-    plugin: PluginOption = None,
 ) -> None:
     """Write the report of a run again, from its store.
 
@@ -218,7 +214,6 @@ def compare(
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
-    plugin: PluginOption = None,
 ) -> None:
     """Compare two runs: settings, data, versions, boost and bias, verdicts.
 
@@ -247,7 +242,6 @@ def leaderboard(
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
     analysis: AnalysisOption = "",
-    plugin: PluginOption = None,
 ) -> None:
     """Rank the methods of one or several runs by their uncontaminated score, that of the arm extra.
 

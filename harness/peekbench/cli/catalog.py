@@ -21,10 +21,8 @@ from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
-from peekbench.plugins.local_code import is_code
-from peekbench.plugins.named_code import named_files
+from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
+from peekbench.plugins.local_code import is_code, join_name, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
@@ -48,7 +46,7 @@ def list_lines(heading: str) -> Iterator[str]:
 
 def _plugin_lines() -> Iterator[str]:
     """Iterate over plugins with the distributions that they come from, and what is wrong with broken ones."""
-    width = _width(registry.known())
+    width = _width(registry.installed())
     for name, (point, *_) in registry.installed().items():
         origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         try:
@@ -57,17 +55,15 @@ def _plugin_lines() -> Iterator[str]:
             yield f"{name:<{width}} {origin}: {error}"
         else:
             yield f"{name:<{width}} {origin}"
-    for name, file in named_files().items():
-        yield f"{name:<{width}} {file}"
 
 
 def _entries(kind: PluginKind) -> tuple[dict[str, Entry], list[str]]:
     """Return the entries of a kind by their names in specs, and what is wrong with broken plugins."""
     entries: dict[str, Entry] = {}
     errors = []
-    for plugin, code in registry.known().items():
+    for plugin in registry.installed():
         try:
-            offers = registry.load(code).offers[kind.name]
+            offers = registry.load(plugin).offers[kind.name]
         except PluginError as error:
             errors.append(f"  ({error})")
             continue

@@ -12,7 +12,6 @@ import typer
 
 from peekbench.cli.app import app
 from peekbench.cli.output import FAILED, echo
-from peekbench.cli.plugin_option import PluginOption
 from peekbench.errors import PluginError, SpecError
 from peekbench.formatting import pluralize
 
@@ -39,19 +38,16 @@ def check(
         float, typer.Option(min=0.1, metavar="SECONDS", help="Seconds after which a check is ended and fails.")
     ] = 300,
     traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Check an entry of a plugin, such as a method or a data source, against its contract.
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
     from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
-    from peekbench.plugins.named_code import write_out  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
-    from peekbench.testing.entries import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
-    from peekbench.testing.watch import Watch, watching  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing.pytest_checks import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
+    from peekbench.testing.runner import Watch, watching  # noqa: PLC0415 - for a fast --help
 
-    use = write_out(use)
     bind([use], Path.cwd())
     kinds = find_kinds(use)
     values, source = parse_options(options), _find_source(task, task_options)

@@ -20,12 +20,12 @@ from peekbench.cli.app import (
     load,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, warn
-from peekbench.cli.plugin_option import PluginOption, plugin_arguments
 from peekbench.cli.run import describe_stopped
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
-    from peekbench.execution.shards import MergeSummary, ShardSummary
+    from peekbench.execution.runner import RunSummary
+    from peekbench.execution.shards import MergeSummary
     from peekbench.store.merging import Shard
 
 SECONDS_BETWEEN_LINES = 15.0
@@ -41,7 +41,6 @@ def worker(
     workers: WorkersOption = None,
     keep_going: KeepGoingOption = False,
     allow_changed_code: ChangedCodeOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Run one shard of a spec in a job of a batch cluster. `peekbench merge` puts the results into a store.
 
@@ -53,7 +52,7 @@ def worker(
 
     part = AnyShard.parse(shard)
     experiment = load(spec, workers)
-    command = shlex.join(["peekbench", "worker", str(spec), "--shard", shard, "--out", str(out), *plugin_arguments()])
+    command = shlex.join(["peekbench", "worker", str(spec), "--shard", shard, "--out", str(out)])
     try:
         with make_progress(make_console(err=True)) as progress:
             summary = run_shard(
@@ -71,10 +70,10 @@ def worker(
         fail(_describe_failures(summary, command), FAILED)
 
 
-def _print_shard(summary: ShardSummary, shard: Shard, out: Path) -> None:
+def _print_shard(summary: RunSummary, shard: Shard, out: Path) -> None:
     if not summary.planned:
         echo(f"nothing to do: shard {shard} has no trials, because the spec has fewer work items than shards")
-    elif summary.store is None:
+    elif not summary.finished + summary.failed:
         echo(f"nothing to do: all {pluralize(summary.planned, 'trial')} of shard {shard} are in {out}")
     else:
         resumed = f", {summary.resumed:,} were in {out} already" if summary.resumed else ""
@@ -88,7 +87,6 @@ def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of --out of `peekbench worker`.")],
     store: StoreOption = None,
     allow_changed_code: ChangedCodeOption = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Put the results of shards into the store of a spec, also while jobs are running.
 
@@ -171,7 +169,7 @@ def list_ranges(numbers: list[int]) -> str:
     return shorten(",".join(texts), MAX_LISTED)
 
 
-def _describe_failures(summary: ShardSummary, command: str) -> str:
+def _describe_failures(summary: RunSummary, command: str) -> str:
     lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.store} has all tracebacks"]
     lines += describe_stopped(summary.stopped)
     lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))

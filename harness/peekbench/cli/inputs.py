@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from peekbench.cli.output import warn
 from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.plugins.local_code import GIVE_SPEC, is_refused
-from peekbench.plugins.nearest import find_nearest_file
+from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.components import find_uses

@@ -11,18 +11,15 @@ import typer
 
 from peekbench.cli.app import WorkersOption, app, load_any
 from peekbench.cli.output import FAILED, echo, make_console, warn
-from peekbench.cli.plugin_option import PluginOption
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
-    from peekbench.execution.pilot import Forecast, Pilot
-    from peekbench.execution.set_choice import Crossover, SetChoice
+    from peekbench.execution.pilot import Crossover, Forecast, Pilot, SetChoice
     from peekbench.spec.experiment import ExperimentSpec
 
 RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
 MAX_ERROR = 500  # characters of the error of a pilot trial
 GPU_MARGIN = 1.1  # of the measured memory, for trials with longer texts
-BUSY = 0.1  # share of the pilot's time without a core from which the forecast mentions it
 
 
 @app.command()
@@ -31,7 +28,6 @@ def plan(
     pilot: Annotated[bool, typer.Option(help="Measure a few trials of each method at each design point.")] = True,
     power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
     workers: WorkersOption = None,
-    plugin: PluginOption = None,
 ) -> None:
     """Estimate the work of a spec on this machine before a run: trials, fits, disk space, time and memory.
 
@@ -126,18 +122,16 @@ def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
         f"  measured on this machine: {pluralize(len(pilot.measured), 'pilot trial')} with one worker, "
         f"{pilot.start:.1f} s to start a worker"
     )
-    if pilot.busy > BUSY:
-        lines.append(
-            f"  other programs kept this machine busy: pilot trials waited {pilot.busy:.0%} of their time for a core, "
-            "which the forecast leaves out"
-        )
     return lines
 
 
 def describe_set_choice(experiment: ExperimentSpec, pilot: Pilot) -> list[str]:
     """Return the times of other values of `design.crossover` for the same power, and a recommendation."""
-    from peekbench.execution.pilot import count_trials  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.set_choice import compare, relative_times  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.pilot import (  # noqa: PLC0415 - for a fast --help
+        compare,
+        count_trials,
+        relative_times,
+    )
 
     choice = compare(experiment, pilot.times, count_trials(experiment))
     if choice is None:
@@ -157,8 +151,8 @@ def describe_set_choice(experiment: ExperimentSpec, pilot: Pilot) -> list[str]:
 
 
 def _recommend_sets(experiment: ExperimentSpec, choice: SetChoice) -> str:
+    from peekbench.execution.pilot import with_crossover  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.set_choice import with_crossover  # noqa: PLC0415 - for a fast --help
 
     name = _name_choice(choice.best)
     if choice.best == choice.current:

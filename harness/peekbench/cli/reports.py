@@ -14,14 +14,14 @@ import typer
 
 from peekbench.cli.app import fail
 from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console
-from peekbench.cli.plugin_option import plugin_arguments
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.table_options import TableOptions
 
 if TYPE_CHECKING:
-    from peekbench.records.analysis import Analysis, Verdict
-    from peekbench.report import Report
+    from peekbench.records import Report
+    from peekbench.records.analysis import Analysis
+    from peekbench.records.verdicts import Verdict
 
 MAX_BESIDE = 4
 """Files that a report names beside the first one."""
@@ -104,7 +104,7 @@ class Gate:
         >>> Gate.parse("biased, no-signal")
         Gate(names=('biased', 'no signal'))
         """
-        from peekbench.records.analysis import Decision  # noqa: PLC0415 - for a fast --help
+        from peekbench.records.verdicts import Decision  # noqa: PLC0415 - for a fast --help
 
         if text is None:
             return None
@@ -128,12 +128,12 @@ class Gate:
         A method is judged by its leading verdict, as in the report: that of the first analysis. A report without a
         verdict that could have one of the decisions is an error.
         """
-        from peekbench.report.render.verdict_texts import (  # noqa: PLC0415 - for a fast --help
+        from peekbench.report.render.words import (  # noqa: PLC0415 - for a fast --help
             lead_verdicts,
             split_verdicts,
         )
 
-        biases = [verdict for verdict in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
+        biases = [verdict for verdict, _ in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
         methods, controls = split_verdicts(biases)
         if not methods and self.names != (FAILED_CONTROLS,):
             raise PeekbenchError(
@@ -268,10 +268,12 @@ def report_run(
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> Report:
     """Write the files of a run's report, print it, and return it."""
-    from peekbench.plugins.report_formats import check_format  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
+    bind(choices.formats, Path.cwd())
     for name in choices.formats:
         check_format(name)
     allow_incomplete, analyses = choices.allow_incomplete, choices.analyses
@@ -280,7 +282,7 @@ def report_run(
     report = replace(report, formats=formats, author=choices.author, license=choices.license)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
-    again = shlex.join(["peekbench", "report", run, *options, *plugin_arguments()])
+    again = shlex.join(["peekbench", "report", run, *options])
     folder = None if reports is None else reports / report.name
     printer.write_and_print(report, folder, again=again, pictures=choices.pictures)
     return report

@@ -26,7 +26,6 @@ from peekbench.cli.app import (
     take_records,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, note, warn
-from peekbench.cli.plugin_option import PluginOption, plugin_arguments
 from peekbench.cli.reports import FailOnOption, Gate, Printer, ReportChoices, apply_gate, report_run
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
@@ -34,7 +33,7 @@ from peekbench.formatting import pluralize
 if TYPE_CHECKING:
     from peekbench.execution.observers import Observers
     from peekbench.execution.runner import RunSummary
-    from peekbench.report import Report
+    from peekbench.records import Report
     from peekbench.spec.experiment import ExperimentSpec
 
 
@@ -56,12 +55,12 @@ class RunOptions:
         flags = ["--store", str(self.store)] if self.store else []
         flags += ["--allow-changed-code"] if self.allow_changed_code else []
         flags += ["--fail-on", gate.argument()] if gate else []
-        return shlex.join(["peekbench", "run", str(spec), *flags, *plugin_arguments()])
+        return shlex.join(["peekbench", "run", str(spec), *flags])
 
 
 @app.command()
 @take_records
-def run(spec: SpecArgument, options: RunOptions, printer: Printer, plugin: PluginOption = None) -> None:
+def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
     """Run a spec, or resume its run, and write the report.
 
     Example: peekbench run specs/quickstart.yaml --workers 2
@@ -169,7 +168,6 @@ def validate(
             "test.",
         ),
     ] = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Check specs: options, plugins, models on this machine, and whether the data suffice for the design.
 
@@ -235,7 +233,6 @@ def lock(
     newest: Annotated[
         bool, typer.Option("--newest", help="Look for the newest versions, instead of those in use here.")
     ] = False,
-    plugin: PluginOption = None,
 ) -> None:
     """Write the lock file of SPEC, with the revisions of its data and models, for equal numbers elsewhere.
 

@@ -10,7 +10,6 @@ import typer
 
 from peekbench.cli.app import app
 from peekbench.cli.output import echo
-from peekbench.cli.plugin_option import PluginOption
 from peekbench.errors import PeekbenchError
 
 
@@ -33,7 +32,6 @@ def show(
         Optional[Path],  # noqa: UP045
         typer.Option("--output", "-o", metavar="FILE", help="File to write a schema to, instead of printing it."),
     ] = None,
-    plugin: PluginOption = None,
 ) -> None:
     """Show what the installed plugins offer, or one entry with its options; for a task also texts and a prompt.
 
@@ -41,7 +39,7 @@ def show(
     """
     from peekbench.cli.catalog import HEADINGS, describe, list_lines  # noqa: PLC0415 - for a fast --help
     from peekbench.cli.inputs import refuse_run  # noqa: PLC0415 - for a fast --help
-    from peekbench.plugins.entry_names import split_name  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.local_code import split_name  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import is_known  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
 
@@ -76,7 +74,7 @@ def _write(text: str, path: Path) -> None:
 
 def _schema(name: str) -> dict[str, Any]:
     if name == "report-schema":
-        from peekbench.report.render.json_schema import report_schema  # noqa: PLC0415 - for a fast --help
+        from peekbench.report.render.json_report import report_schema  # noqa: PLC0415 - for a fast --help
 
         return report_schema()
     from peekbench.spec.json_schema import broken_plugins, make_schema  # noqa: PLC0415 - for a fast --help

@@ -28,8 +28,7 @@ from peekbench.execution.preparation import StoredRun
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.entry_names import split_name
-from peekbench.plugins.local_code import find_file, is_code
+from peekbench.plugins.local_code import find_file, is_code, split_name
 from peekbench.plugins.references import find_reference, iterate_callables
 from peekbench.records.trials import Trial
 from peekbench.spec.experiment import ExperimentSpec

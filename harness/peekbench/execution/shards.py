@@ -20,7 +20,7 @@ from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.execution.preparation import prepare
 from peekbench.execution.provenance import describe_session, relevant_versions
-from peekbench.execution.runner import store_descriptions, store_path
+from peekbench.execution.runner import RunSummary, store_descriptions, store_path
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize
 from peekbench.records.trials import Trial, WorkItem
@@ -39,24 +39,6 @@ from peekbench.store.merging import (
 
 MAX_LISTED = 20  # differences in a message
 SHOWN = 12  # characters of a digest in messages
-
-
-@dataclass(frozen=True, slots=True)
-class ShardSummary:
-    """Outcome of the work on a shard."""
-
-    store: Path | None
-    """The new store; None if nothing was missing."""
-    planned: int
-    """Trials of the shard."""
-    resumed: int
-    """Trials that stores in the folder already had."""
-    finished: int = 0
-    """Trials finished now."""
-    failed: int = 0
-    """Trials that failed now. The next job of the shard tries them again."""
-    stopped: Mapping[str, int] = field(default_factory=dict)
-    """Number of trials that were not tried, by method, because the first ones of the method failed in the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +90,7 @@ def run_shard(
     progress: Progress | None = None,
     keep_going: bool = False,
     allow_changed_code: bool = False,
-) -> ShardSummary:
+) -> RunSummary:
     """Run the trials of a shard that no store in a folder has yet, and save them in a new store.
 
     The new store has all base arms of its trials, so it can be read without the others.
@@ -130,8 +112,8 @@ def run_shard(
 
     Returns
     -------
-    ShardSummary
-        The new store and the numbers of trials.
+    RunSummary
+        The new store, or the folder if nothing was missing, and the numbers of trials.
 
     Raises
     ------
@@ -179,7 +161,7 @@ def run_shard(
     num_done = len(trials) - len(pending)
     progress.start(spec, pending, num_done)
     if not pending:
-        return ShardSummary(None, len(trials), num_done)
+        return RunSummary(folder, len(trials), num_done, 0, 0)
     session["methods"] = facts = prepare(spec, progress)
     comparison.add_session(here, {"methods": facts})
     with (
@@ -189,7 +171,7 @@ def run_shard(
     ):
         driver = Driver(spec, store, progress, keep_going=keep_going)
         driver.do(pending, SpecWork(spec, expect(spec, tasks, facts)))
-    return ShardSummary(store.path, len(trials), num_done, driver.finished, driver.failed, driver.stopped)
+    return RunSummary(store.path, len(trials), num_done, driver.finished, driver.failed, stopped=driver.stopped)
 
 
 def _read_shards(folder: Path, shard: Shard, experiment: Experiment, comparison: JobComparison) -> set[Trial]:
@@ -262,7 +244,7 @@ def merge(
     code = code_hashes(method.use for method in spec.methods)
     for name, session in [("this machine", {"code": code}), *_stored_sessions(path)]:
         comparison.add_session(name, session)
-    store_changes = comparison.changes
+    store_changes = list(comparison.changes)
     num_shards: Counter[int] = Counter()
     for shard_path in paths:
         with open_shard(shard_path, is_whole=False) as shard:
@@ -342,12 +324,12 @@ def _find_missing(spec: ExperimentSpec, done: set[Trial], num_shards: int) -> tu
 
 
 class JobComparison:
-    """Compares jobs with a spec and with each other.
+    """Compares jobs with a spec, which may extend those of the jobs, and with each other.
 
     Parameters
     ----------
     spec
-        The spec, which may extend those of the jobs.
+        The spec.
     tasks
         Facts about its data by task.
     """
@@ -355,13 +337,9 @@ class JobComparison:
     def __init__(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
         self._spec = spec
         self._tasks = tasks
-        self._first: dict[tuple[str, ...], tuple[str, Any]] = {}
-        self._changes: dict[str, None] = {}
-
-    @property
-    def changes(self) -> list[str]:
+        self._first: dict[str, tuple[str, Any]] = {}
+        self.changes: list[str] = []
         """Differences of code and versions, each once."""
-        return list(self._changes)
 
     def add_shard(self, store: ShardReader) -> None:
         """Compare the job of a shard.
@@ -384,13 +362,6 @@ class JobComparison:
     def add_session(self, name: str, session: Mapping[str, Any]) -> None:
         """Compare code, versions and model files with those of the first sessions. What a session lacks is left out.
 
-        Parameters
-        ----------
-        name
-            Name of the session for messages.
-        session
-            Provenance.
-
         Raises
         ------
         StoreError
@@ -398,27 +369,27 @@ class JobComparison:
         """
         for method, facts in session.get("methods", {}).items():
             for file, digest in facts.get("sha256", {}).items():
-                origin, expected = self._first.setdefault(("file", method, file), (name, digest))
+                origin, expected = self._first.setdefault(f"{method}: {file}", (name, digest))
                 if digest != expected:
                     raise StoreError(
                         f"files of method {method} differ: {file} has the SHA-256 {digest[:SHOWN]} in {name}, "
                         f"{expected[:SHOWN]} in {origin}; give all jobs the same files, for example with "
                         "`peekbench lock`, and remove the shards that were made with others"
                     )
-        for plugin, code in session.get("code", {}).items():
-            origin, expected = self._first.setdefault(("plugin", plugin), (name, code))
-            if change := describe_code_change(expected, code):
-                self._changes[f"plugin {plugin}: {change} (in {name}, compared with {origin})"] = None
-        if "core" in session:
-            origin, expected = self._first.setdefault(("core",), (name, session["core"]))
-            if session["core"] != expected:
-                self._changes[f"peekbench: other source files in {name} than in {origin}"] = None
-        for package, version in session.get("versions", {}).items():
-            origin, expected = self._first.setdefault(("package", package), (name, version))
-            if version != expected:
-                self._changes[f"{package}: version {version} in {name}, {expected} in {origin}"] = None
+        values = {f"plugin {plugin}": code for plugin, code in session.get("code", {}).items()}
+        values |= {"source files of peekbench": session["core"]} if "core" in session else {}
+        values |= session.get("versions", {})
+        for what, value in values.items():
+            origin, expected = self._first.setdefault(what, (name, value))
+            if what.startswith("plugin "):
+                change = describe_code_change(expected, value)
+            else:
+                change = "" if value == expected else f"{value[:SHOWN]}, not {expected[:SHOWN]}"
+            line = f"{what}: {change} (in {name}, compared with {origin})"
+            if change and line not in self.changes:
+                self.changes.append(line)
 
     def describe_changes(self) -> str:
         """Return the first differences of code and versions, one in each line."""
-        others = [f"and {len(self._changes) - MAX_LISTED} more"] if len(self._changes) > MAX_LISTED else []
+        others = [f"and {len(self.changes) - MAX_LISTED} more"] if len(self.changes) > MAX_LISTED else []
         return "\n  ".join([*self.changes[:MAX_LISTED], *others])

@@ -48,8 +48,8 @@ from peekbench.execution.hosts import (
 )
 from peekbench.execution.planning import Part
 from peekbench.formatting import shorten
-from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.exceptions import find_place, one_line_errors
+from peekbench.plugins.local_code import split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome

@@ -66,11 +66,6 @@ class Version(NamedTuple):
 def find_stated_version(module: str) -> Version:
     """Return the version that a plugin states in its module, without importing the module.
 
-    Parameters
-    ----------
-    module
-        Name of the module. Packages that contain it are imported.
-
     Raises
     ------
     PluginError
@@ -104,11 +99,6 @@ def _parse(module: str) -> ast.Module:
 
 def check_version(stated: Version) -> None:
     """Check that plugins for a version can work with this peekbench.
-
-    Parameters
-    ----------
-    stated
-        Version that the plugin was made for.
 
     Raises
     ------

@@ -24,15 +24,6 @@ MAX_MESSAGE = 500  # characters of the exception's message
 def one_line_errors(caller: str, use: str, options: Options | None = None) -> Iterator[None]:
     """Raise a `PluginError` instead of exceptions that no user of the plugin can interpret.
 
-    Parameters
-    ----------
-    caller
-        What calls the code of the plugin, such as 'method lsa: prefetch'.
-    use
-        Name of the entry in specs.
-    options
-        Options of the entry. The remedy repeats them, because the exception may depend on them.
-
     Raises
     ------
     PluginError
@@ -59,14 +50,7 @@ def one_line_errors(caller: str, use: str, options: Options | None = None) -> It
 
 
 def describe_exception(error: BaseException) -> str:
-    """Return the type, the message and the place of an exception.
-
-    Parameters
-    ----------
-    error
-        The exception. Its place is the innermost frame in code that is neither peekbench's core nor an installed
-        library; if there is none, the outermost frame outside of the core.
-    """
+    """Return the type, the message and the place of an exception: where the user's code raised it, if it did."""
     message = " ".join(shorten(str(error), MAX_MESSAGE).split())
     described = f"{type(error).__name__}: {message}" if message else type(error).__name__
     place = find_place(error) or find_place(error, is_own=False)
@@ -74,16 +58,7 @@ def describe_exception(error: BaseException) -> str:
 
 
 def find_place(error: BaseException, *, is_own: bool = True) -> str:
-    """Return the file, the line and the function that raised an exception, or an empty text.
-
-    Parameters
-    ----------
-    error
-        The exception.
-    is_own
-        Find the innermost frame that is neither in peekbench's core nor in an installed library; otherwise the
-        outermost frame outside of the core.
-    """
+    """Return the innermost place outside of the core and the libraries, or the outermost outside of the core."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_in(frame.filename, [CORE])]
     if is_own:
         frames = [frame for frame in frames[::-1] if Path(frame.filename).is_absolute()]
@@ -107,13 +82,6 @@ def _relative(path: Path) -> Path:
 
 def check_command(use: str, options: Options | None = None) -> str:
     """Return the command that checks an entry.
-
-    Parameters
-    ----------
-    use
-        Name of the entry in specs.
-    options
-        Options of the entry; those that have their default are left out.
 
     Examples
     --------

@@ -12,12 +12,15 @@ Examples
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pluggy
 
 from peekbench.plugins.entries import (
     AnalyzerEntry,
     AuditEntry,
     DataSourceEntry,
+    Entry,
     ExecutorEntry,
     MethodEntry,
     ObserverEntry,
@@ -83,3 +86,43 @@ def peekbench_renderers() -> list[RendererEntry]:  # type: ignore[empty-body]
 @hookspec
 def peekbench_report_formats() -> list[ReportFormatEntry]:  # type: ignore[empty-body]
     """Return the plugin's formats of report files."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginKind:
+    """A kind of thing that plugins register, such as methods."""
+
+    name: str
+    """Name of one such thing in messages, and key of `Plugin.offers`."""
+    plural: str
+    """Name of several such things in messages."""
+    heading: str
+    """Heading in `peekbench show`, which is also its argument."""
+    hook: str
+    """Hook that returns the entries."""
+    entry_types: tuple[type[Entry], ...]
+    """Types of the entries that the hook may return."""
+
+
+KINDS = (
+    PluginKind("data source", "data sources", "tasks", "peekbench_data_sources", (DataSourceEntry, TaskGroupEntry)),
+    PluginKind("method", "methods", "methods", "peekbench_methods", (MethodEntry,)),
+    PluginKind("analysis", "analyses", "analyses", "peekbench_analyzers", (AnalyzerEntry,)),
+    PluginKind("audit", "audits", "audits", "peekbench_audits", (AuditEntry,)),
+    PluginKind("executor", "executors", "executors", "peekbench_executors", (ExecutorEntry,)),
+    PluginKind("observer", "observers", "observers", "peekbench_observers", (ObserverEntry,)),
+    PluginKind("renderer", "renderers", "renderers", "peekbench_renderers", (RendererEntry,)),
+    PluginKind("report format", "report formats", "formats", "peekbench_report_formats", (ReportFormatEntry,)),
+)
+
+
+def kind_of(entry_type: type[object]) -> PluginKind:
+    """Return the kind whose hook returns entries of a type.
+
+    Examples
+    --------
+    >>> from peekbench.plugins import MethodEntry
+    >>> kind_of(MethodEntry).hook
+    'peekbench_methods'
+    """
+    return next(kind for kind in KINDS if entry_type in kind.entry_types)

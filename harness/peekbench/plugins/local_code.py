@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from peekbench.errors import PluginError
-from peekbench.plugins.nearest import find_nearest_file
+from peekbench.plugins.similar_names import find_nearest_file
 
 FILE = ".py"
 MAX_ERROR = 300  # characters of an error of the code
@@ -83,15 +83,7 @@ def with_full_path(use: str) -> str:
 
 
 def bind(uses: Iterable[str], folder: Path) -> None:
-    """Let code that the caller names be imported, and the relative paths of its files start at a folder.
-
-    Parameters
-    ----------
-    uses
-        Names in a spec, also those of plugins.
-    folder
-        Folder of the spec.
-    """
+    """Let code that the caller names be imported, and the relative paths of its files start at a folder."""
     for use in uses:
         if names_code(use):
             code, _ = split_code(use)
@@ -103,13 +95,7 @@ def bind(uses: Iterable[str], folder: Path) -> None:
 
 
 def distrust(uses: Iterable[str]) -> None:
-    """Import no code that these names of a store mean, unless a caller names it, too.
-
-    Parameters
-    ----------
-    uses
-        Names in a stored spec, also those of plugins.
-    """
+    """Import no code that these names of a store mean, unless a caller names it, too."""
     _distrusted.update({split_code(use)[0] for use in uses if names_code(use)} - _named - _given.keys())
 
 
@@ -133,17 +119,7 @@ def find_file(code: str) -> Path | None:
 
 
 def give(thing: object, name: str, digest: str) -> str:
-    """Give a name to a function or an estimator that only this process has, and return the name for specs.
-
-    Parameters
-    ----------
-    thing
-        The function or the estimator.
-    name
-        Its name.
-    digest
-        Hash of its code, as a part of the name.
-    """
+    """Give a name to a function or an estimator that only this process has, and return the name for specs."""
     code = f"session_{digest}:"
     module = ModuleType(code)
     setattr(module, name, thing)
@@ -158,11 +134,6 @@ def is_given(module: ModuleType) -> bool:
 
 def load_module(code: str) -> ModuleType:
     """Import a file or a module. A file that has changed is imported again.
-
-    Parameters
-    ----------
-    code
-        The first part of what `split_code` returns.
 
     Raises
     ------
@@ -192,11 +163,6 @@ def find_pickled_files(content: bytes) -> list[str]:
     """Return the paths of the files that another process must load before it can unpickle objects.
 
     The modules that are made of files have names that no process can import.
-
-    Parameters
-    ----------
-    content
-        The pickled objects.
     """
     return [str(path) for path, (_, module) in _modules.items() if module.__name__.encode() in content]
 
@@ -268,3 +234,34 @@ def _forget_helpers(is_stale: Callable[[Path], bool]) -> None:
     for helper in [name for name, folder in _helpers.items() if is_stale(folder)]:
         sys.modules.pop(helper, None)
         del _helpers[helper]
+
+
+def split_name(use: str) -> tuple[str, str]:
+    """Split `plugin.thing` into the two names; a plugin's name alone means its entry of the same name.
+
+    Examples
+    --------
+    >>> split_name("classic.lsa")
+    ('classic', 'lsa')
+    >>> split_name("summary")
+    ('summary', 'summary')
+    >>> split_name("my_file.py:fit")
+    ('my_file.py', 'fit')
+    """
+    if names_code(use):
+        return split_code(use)
+    plugin, dot, entry_name = use.partition(".")
+    return plugin, entry_name if dot else plugin
+
+
+def join_name(plugin: str, entry_name: str) -> str:
+    """Return the shortest name that a spec can use for an entry of a plugin.
+
+    Examples
+    --------
+    >>> join_name("classic", "lsa"), join_name("summary", "summary")
+    ('classic.lsa', 'summary')
+    """
+    if is_code(plugin):
+        return f"{plugin.rstrip(':')}:{entry_name}"
+    return plugin if entry_name == plugin else f"{plugin}.{entry_name}"

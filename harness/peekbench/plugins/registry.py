@@ -6,7 +6,8 @@ affects only the specs that name it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
@@ -14,16 +15,15 @@ from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
-from peekbench.errors import PluginError
-from peekbench.plugins import api_version, hookspecs
-from peekbench.plugins.collecting import EntryT, Plugin, make_plugin
-from peekbench.plugins.entry_names import join_name, split_name
+from peekbench.errors import ContractError, PluginError, PluginWarning
+from peekbench.plugins import api_version, hookspecs, registry
+from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.kinds import KINDS, PluginKind, kind_of
-from peekbench.plugins.local_code import FILE, is_code, load_module
-from peekbench.plugins.named_code import named_files
-from peekbench.plugins.nearest import find_nearest
-from peekbench.plugins.validation import ENTRY_NAME
+from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
+from peekbench.plugins.local_code import FILE, is_code, join_name, load_module, split_name
+from peekbench.plugins.similar_names import find_nearest
+from peekbench.plugins.validation import ENTRY_NAME, EntryT, Plugin, make_plugin
+from peekbench.records.report import OWN_FORMATS, Report
 
 MAX_LISTED = 12  # entries of a plugin that a message lists
 
@@ -47,11 +47,6 @@ def installed() -> Mapping[str, tuple[EntryPoint, ...]]:
     return MappingProxyType({name: tuple(points[name].values()) for name in sorted(points)})
 
 
-def known() -> dict[str, str]:
-    """Return the names of the installed plugins and of the files of `--plugin`, each with the argument of `load`."""
-    return {**{name: name for name in installed()}, **{name: str(file) for name, file in named_files().items()}}
-
-
 def _origin(point: EntryPoint) -> str:
     return f"{point.value} of {_name_of(point.dist)}" if point.dist else point.value
 
@@ -64,12 +59,6 @@ def _name_of(distribution: Distribution) -> str:
 
 def load(name: str) -> Plugin:
     """Import one plugin and collect its entries.
-
-    Parameters
-    ----------
-    name
-        Name of the plugin's entry point, such as 'classic', or a file or module, such as 'my_file.py', whose functions
-        become entries; see `peekbench.plugins.functions`.
 
     Raises
     ------
@@ -135,11 +124,6 @@ def is_known(plugin: str) -> bool:
 def check_known(use: str) -> None:
     """Check that the plugin of an entry is installed, or is code that needs no plugin.
 
-    Parameters
-    ----------
-    use
-        Name of the entry, as in a spec.
-
     Raises
     ------
     PluginError
@@ -187,13 +171,6 @@ def _only_entry_point(name: str) -> EntryPoint:
 
 def find(use: str, entry_type: type[EntryT]) -> EntryT:
     """Find an entry by the name that a spec uses.
-
-    Parameters
-    ----------
-    use
-        `plugin.thing`, or the plugin's name alone.
-    entry_type
-        Class of the entry.
 
     Raises
     ------
@@ -245,13 +222,6 @@ def _find_code(use: str, entry_type: type[EntryT]) -> EntryT:
 def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
     """Return the error of a name in a file or a module that is no entry.
 
-    Parameters
-    ----------
-    use
-        Name as in a spec, such as 'my_file.py:fit'.
-    names
-        Names of the entries of the file or module that are possible instead.
-
     Raises
     ------
     PluginError
@@ -277,10 +247,7 @@ def _describe_missing_plugin(use: str, kind: PluginKind) -> str:
     name, entry = split_name(use)
     if (file := Path(f"{name}{FILE}")) in Path().glob(f"*{FILE}"):  # a name can be too long for a path
         function = _example(kind) if entry == name else entry
-        return (
-            f"no plugin {name!r} is installed; for the file {file}, give --plugin {file} or write "
-            f"`use: {file}:{function}`"
-        )
+        return f"no plugin {name!r} is installed; for the file {file}, write `use: {file}:{function}`"
     if nearest := suggest(use, kind):
         return f"no plugin {name!r} is installed; {nearest} Otherwise, {_how_to_install(kind)}"
     nearest = find_nearest(name, _plugins_with(kind))
@@ -293,18 +260,11 @@ def _list_plugins(kind: PluginKind) -> str:
 
 
 def _plugins_with(kind: PluginKind) -> list[str]:
-    return list(dict.fromkeys(split_name(name)[0] for name in _names(kind, tuple(known().items()))))
+    return list(dict.fromkeys(split_name(name)[0] for name in _names(kind, tuple(installed()))))
 
 
 def suggest(use: str, kind: PluginKind | None = None) -> str:
     """Return a question that names the installed entry with the most similar name; empty if there is none.
-
-    Parameters
-    ----------
-    use
-        Name that no entry has, such as 'lsa' or 'clasic.lsa'.
-    kind
-        Kind of the entry; by default any.
 
     Examples
     --------
@@ -312,20 +272,121 @@ def suggest(use: str, kind: PluginKind | None = None) -> str:
     'did you mean classic.lsa?'
     """
     kinds = KINDS if kind is None else (kind,)
-    nearest = find_nearest(use, [name for each in kinds for name in _names(each, tuple(known().items()))])
+    nearest = find_nearest(use, [name for each in kinds for name in _names(each, tuple(installed()))])
     return f"did you mean {nearest}?" if nearest else ""
 
 
 @cache
-def _names(kind: PluginKind, plugins: Sequence[tuple[str, str]]) -> list[str]:
+def _names(kind: PluginKind, plugins: Sequence[str]) -> list[str]:
     """Return the names of all entries of a kind that plugins have; broken plugins are left out."""
     names = []
-    for plugin, code in plugins:
+    for plugin in plugins:
         with suppress(PluginError):
-            names += [join_name(plugin, name) for name in sorted(load(code).offers[kind.name])]
+            names += [join_name(plugin, name) for name in sorted(load(plugin).offers[kind.name])]
     return names
 
 
 def _shorten(names: Sequence[str]) -> str:
     others = f" and {len(names) - MAX_LISTED} others" if len(names) > MAX_LISTED else ""
     return (", ".join(names[:MAX_LISTED]) or "none") + others
+
+
+def names_with(entry_type: type[EntryT], has_role: Callable[[EntryT], bool]) -> list[str]:
+    """Return the names of the installed entries of a type that have a role; broken plugins are left out."""
+    names = []
+    for plugin in installed():
+        with suppress(PluginError):
+            entries = load(plugin).entries(entry_type)
+            names += [join_name(plugin, name) for name, entry in entries.items() if has_role(entry)]
+    return names
+
+
+def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Callable[[EntryT], bool]) -> str:
+    """Find the entry with a role that is used if neither the spec nor the command names one.
+
+    An entry that comes with peekbench takes precedence, so installing another plugin changes no report. Broken plugins
+    are skipped with a `PluginWarning`.
+
+    Returns
+    -------
+    str
+        Name of the entry in specs, `plugin.thing`.
+
+    Raises
+    ------
+    PluginError
+        If no installed plugin has such an entry, or if several have and the choice is not clear.
+    """
+    shipped = {name for name, (point, *_) in installed().items() if is_shipped(point)}
+    for plugins in (shipped, installed().keys() - shipped):
+        names = []
+        for name in sorted(plugins):
+            try:
+                entries = load(name).entries(entry_type)
+            except PluginError as error:
+                warnings.warn(str(error), PluginWarning, stacklevel=2)
+                continue
+            names += [join_name(name, entry_name) for entry_name, entry in entries.items() if has_role(entry)]
+        if len(names) == 1:
+            return names[0]
+        if names:
+            raise PluginError(f"several installed plugins have a {role}: {', '.join(names)}; {remedy}")
+    raise PluginError(f"no installed plugin has a {role}; install one with `pip install`")
+
+
+def find_format(use: str) -> ReportFormatEntry:
+    """Return a report format of a plugin.
+
+    Raises
+    ------
+    PluginError
+        If there is no such format. The message names all formats.
+    """
+    if not registry.is_known(split_name(use)[0]):
+        names = [*OWN_FORMATS, *names_with(ReportFormatEntry, lambda _: True)]
+        near = find_nearest(use, names)
+        raise PluginError(f"{use!r} is not one of {', '.join(names)}" + (f"; did you mean {near}?" if near else ""))
+    return registry.find(use, ReportFormatEntry)
+
+
+def check_format(use: str) -> str:
+    """Return the name of a report format that exists.
+
+    Raises
+    ------
+    PluginError
+        If there is no such format; see `find_format`.
+    """
+    if use not in OWN_FORMATS:
+        find_format(use)
+    return use
+
+
+def write_format(use: str, entry: ReportFormatEntry, report: Report, path: Path) -> list[Path]:
+    """Let a format of a plugin write a report.
+
+    Returns
+    -------
+    list of Path
+        Files in the folder, sorted and relative to it; empty if the format is a file.
+
+    Raises
+    ------
+    ContractError
+        If it does not write the file, or nothing into the folder.
+    """
+    if entry.suffix:
+        entry.write(report, path)
+        if not path.is_file():
+            raise ContractError(f"report format {use} wrote no file; write it to the path that is the second argument")
+        return []
+    path.mkdir()
+    entry.write(report, path)
+    if not (files := list_files(path)):
+        raise ContractError(f"report format {use} wrote no file; write to the folder that is the second argument")
+    return files
+
+
+def list_files(folder: Path) -> list[Path]:
+    """Return the files in a folder and in its folders, sorted and relative to it."""
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if not path.is_dir())

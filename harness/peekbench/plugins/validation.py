@@ -1,16 +1,25 @@
-"""Checks of the entries that a plugin registers, because plugin authors may not run a type checker."""
+"""Call the hooks of an imported plugin, and check and index the entries that they return."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
-from typing import Any, get_args
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from types import MappingProxyType, ModuleType
+from typing import Any, TypeVar, get_args
 
+import pluggy
 import yaml
+from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
 
 from peekbench.errors import PluginError
+from peekbench.plugins import hookspecs
 from peekbench.plugins.entries import (
     AnalyzerRole,
     DataSourceEntry,
@@ -20,12 +29,113 @@ from peekbench.plugins.entries import (
     ReportFormatEntry,
     TaskGroupEntry,
 )
-from peekbench.plugins.field_docs import DescribedSchema
-from peekbench.plugins.local_code import FILE
+from peekbench.plugins.functions import is_estimator, make_entry
+from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
+from peekbench.plugins.local_code import FILE, is_code, is_given, join_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 from peekbench.records.data import TaskKind
 from peekbench.records.report import OWN_FORMATS
+
+EntryT = TypeVar("EntryT", bound=Entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A plugin that was imported, with its entries."""
+
+    name: str
+    """Name of its entry point."""
+    module: str
+    """Value of its entry point, such as 'peekbench_classic'."""
+    offers: Mapping[str, Mapping[str, Entry]]
+    """Entries by kind, such as 'method', and name."""
+
+    def entries(self, entry_type: type[EntryT]) -> dict[str, EntryT]:
+        """Return the entries of one type, by name."""
+        entries = self.offers[kind_of(entry_type).name]
+        return {name: entry for name, entry in entries.items() if isinstance(entry, entry_type)}
+
+
+def make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugin:
+    """Collect the entries that a module registers, and for code without a plugin those of its functions.
+
+    Raises
+    ------
+    PluginError
+        If the module implements an unknown hook, or a hook raises an error or returns wrong entries.
+    """
+    manager = pluggy.PluginManager(hookspecs.GROUP)
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(module, name=name)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        hooks = ", ".join(kind.hook for kind in KINDS)
+        raise PluginError(f"{plugin} implements a wrong hook: {error}; the hooks are {hooks}") from error
+    offers = {kind.name: _collect(manager, module, kind, name, plugin) for kind in KINDS}
+    if is_code(name):
+        for entry_name, entry in _entries_of_functions(module):
+            offers[kind_of(type(entry)).name].setdefault(entry_name, entry)
+    return Plugin(name, place, MappingProxyType(offers))
+
+
+def _entries_of_functions(module: ModuleType) -> Iterator[tuple[str, Entry]]:
+    """Iterate over the entries of a module's own functions and estimators; other things are left out."""
+    for name, thing in vars(module).items():
+        is_own = getattr(thing, "__module__", "") == module.__name__ or is_given(module) or is_estimator(thing)
+        if not name.startswith("_") and not name.startswith("peekbench_") and is_own:
+            with suppress(PluginError, ValueError, TypeError):  # `find` reports the error if the name is wanted
+                yield name, make_entry(thing, name)
+
+
+def _collect(
+    manager: pluggy.PluginManager, module: object, kind: PluginKind, owner: str, plugin: str
+) -> dict[str, Entry]:
+    """Call one hook of a plugin and return the checked entries by name."""
+    caller: pluggy.HookCaller = getattr(manager.hook, kind.hook)
+    implementations = caller.get_hookimpls()
+    if callable(getattr(module, kind.hook, None)) and not implementations:
+        raise PluginError(f"{plugin}: {kind.hook} is not marked; put @hookimpl above it")
+    try:
+        answers = caller()
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"{plugin}: {kind.hook} raised {type(error).__name__}: {error}; only return entries in a hook"
+        ) from error
+    if implementations and not answers:  # pluggy leaves out None
+        answers = [None]
+    entries: dict[str, Entry] = {}
+    for answer in answers:
+        _add_entries(answer, kind, owner, plugin, entries)
+    return entries
+
+
+def _add_entries(answer: object, kind: PluginKind, owner: str, plugin: str, entries: dict[str, Entry]) -> None:
+    """Check what one hook returned and add it to `entries`."""
+    expected = " or ".join(entry_type.__name__ for entry_type in kind.entry_types)
+    if not isinstance(answer, list):
+        raise PluginError(f"{plugin}: {kind.hook} must return a list of {expected}, not {type(answer).__name__}")
+    for entry in answer:
+        if not isinstance(entry, kind.entry_types):
+            raise PluginError(f"{plugin}: {kind.hook} must return a list of {expected}, but one item is {entry!r}")
+        name: Any = entry.name
+        if not (isinstance(name, str) and ENTRY_NAME.fullmatch(name)):
+            raise PluginError(
+                f"{plugin}: {kind.hook} returns an entry named {name!r}; use letters, digits, '_' and '-'"
+            )
+        if not is_code(owner) and (read := find_misreading(use := join_name(owner, name), type(entry))):
+            raise PluginError(
+                f"{plugin}: {kind.hook} returns an entry named {name!r}, but specs read {use} as {read}; rename it"
+            )
+        if name in entries:
+            raise PluginError(f"{plugin}: {kind.hook} returns two entries named {name!r}; rename one")
+        entries[name] = entry
+    try:
+        check_entries(entries)
+    except PluginError as error:
+        raise PluginError(f"{plugin}: {kind.hook} returns a wrong entry: {error}") from error
+
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
@@ -35,13 +145,6 @@ FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)+", re.IGNORECASE)
 
 def find_misreading(use: str, entry_type: type[Entry]) -> str:
     """Return what a spec takes the name of an entry for instead; empty if it can name the entry.
-
-    Parameters
-    ----------
-    use
-        Name in specs.
-    entry_type
-        Class of the entry.
 
     Examples
     --------
@@ -62,11 +165,6 @@ def find_misreading(use: str, entry_type: type[Entry]) -> str:
 
 def check_entries(entries: Mapping[str, Entry]) -> None:
     """Check the fields of the entries that one hook returned.
-
-    Parameters
-    ----------
-    entries
-        Entries by name.
 
     Raises
     ------
@@ -169,3 +267,49 @@ def options_schema(options: type[Options]) -> dict[str, Any]:
             f"options {options.__name__}: {error.message}; give each option a type that YAML can express: text, "
             "numbers, booleans, lists, mappings"
         ) from error
+
+
+class DescribedSchema(GenerateJsonSchema):
+    """Generator of JSON schemas in which fields are described by their docstrings."""
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        """Return the schema of a model, with descriptions of its fields."""
+        described: dict[str, Any] = super().model_schema(schema)
+        docs = field_docs(schema["cls"])
+        for name, field in described.get("properties", {}).items():
+            if name in docs:
+                field.setdefault("description", docs[name])
+        return described
+
+
+def field_docs(model: type) -> dict[str, str]:
+    """Return the docstrings of the fields of a model or a record, by field.
+
+    Examples
+    --------
+    >>> from peekbench.spec.design import Design
+    >>> field_docs(Design)["num_test"]
+    'Number of test texts and of extra texts, one number or several.'
+    """
+    docs: dict[str, str] = {}
+    for cls in reversed(model.__mro__):
+        if cls is not BaseModel:
+            docs |= _docs_of_class(cls)
+    return docs
+
+
+def _docs_of_class(cls: type) -> dict[str, str]:
+    try:
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    except (OSError, TypeError, ValueError, SyntaxError):  # the class has no source code of its own
+        return {}
+    assert isinstance(definition, ast.ClassDef)
+    docs = {}
+    for field, following in zip(definition.body, definition.body[1:], strict=False):
+        match field, following:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                docs[name] = inspect.cleandoc(text)
+    return docs

@@ -1,10 +1,11 @@
-"""Progress of a run: a live display on a terminal, plain lines elsewhere."""
+"""Displays of the progress of a run: live on a terminal, below the cell of a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from html import escape as escape_html
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,7 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from peekbench.execution.observers import Progress
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, visible
+from peekbench.progress.console import PrintableConsole
 from peekbench.progress.tally import Tally, duration
 from peekbench.records.hosts import Capacity
 from peekbench.records.trials import Trial, TrialFailure
@@ -28,151 +30,66 @@ if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
 
 SECONDS_BETWEEN_LINES = 15.0
+SECONDS_BETWEEN_UPDATES = 0.5  # of a notebook
 SECONDS_UNTIL_HEARTBEAT = 120.0
 MAX_NAME = 40  # characters of a run's name beside the progress bar
 
 
-class LiveProgress(Progress):
-    """Live display with a progress bar and a table of mean scores."""
+class Display(Progress):
+    """Keeps the tally of a run, as a context in which the run takes place."""
 
-    def __init__(self, console: Console) -> None:
-        self._bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=console,
-            expand=True,
-        )
-        self._tally: Tally | None = None
-        self._capacity = ""
-        self._started = time.monotonic()
-        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render, transient=True)
+    def __init__(self) -> None:
+        self.name = self.capacity = ""
+        self.tally: Tally | None = None
+        self.started = time.monotonic()
 
     def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
-        """Start to show a run with its pending trials and the number of trials that are already done."""
-        self._tally = new_tally(spec, pending, done)
-        name = Text(spec.name)
-        name.truncate(MAX_NAME, overflow="ellipsis")
-        self._bar.add_task(escape(name.plain), total=self._tally.planned, completed=done)
-        self._live.start()
+        """Start a tally."""
+        methods = tuple(method.name for method in spec.methods)
+        self.tally = Tally(methods, tuple(arm.name for arm in spec.arms), pending, done)
+        self.name = spec.name
+        self.update()
 
     def prepare(self, method: str) -> None:
-        """Show that a method is being prepared."""
-        self._live.console.print(f"preparing {method}", markup=False, highlight=False)
+        """Note that a method is being prepared."""
+        self.note(f"preparing {method}")
 
     def warn(self, message: str) -> None:
-        """Show a warning about the data."""
-        self._live.console.print(f"warning: {message}", markup=False, highlight=False)
+        """Note a warning about the data."""
+        self.note(f"warning: {message}")
 
     def show_capacity(self, capacity: Capacity) -> None:
-        """Show the number of machines and workers."""
-        self._capacity = describe_capacity(capacity)
+        """Remember the number of machines and workers."""
+        self.capacity = f"{pluralize(capacity.workers, 'worker')} on {pluralize(capacity.hosts, 'node')}"
 
     def advance(self, outcome: Outcome) -> None:
-        """Show the outcome of a trial."""
-        assert self._tally is not None
-        self._tally.add(outcome)
-        self._bar.update(self._bar.task_ids[0], completed=self._tally.handled)
+        """Count the outcome of a trial."""
+        assert self.tally is not None
+        self.tally.add(outcome)
+        self.update()
 
     def stop(self, method: str, num_trials: int) -> None:
-        """Show that the other trials of a method are not tried."""
-        assert self._tally is not None
-        self._tally.stop(method, num_trials)
-        self._live.console.print(describe_stop(method, num_trials), markup=False, highlight=False)
-        self._bar.update(self._bar.task_ids[0], total=self._tally.planned)
+        """Note that the other trials of a method are not tried."""
+        assert self.tally is not None
+        self.tally.stop(method, num_trials)
+        trials = pluralize(num_trials, "other trial is", "other trials are")
+        self.note(f"{method}: its first trials all failed in the same way; its {trials} not tried")
+        self.update()
 
-    def _render(self) -> RenderableType:
-        if self._tally is None:
-            return ""
-        table = Table("method", *self._tally.arms, title="mean score so far", title_justify="left", box=None)
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for method in self._tally.methods:
-            table.add_row(escape(method), *(self._tally.mean_score(method, arm) for arm in self._tally.arms))
-        lines: list[RenderableType] = [table]
-        if self._tally.failed:
-            lines.append(f"[red]{self._tally.failed} failed[/], first failure: {escape(self._tally.first_failure)}")
-        details = ", ".join(filter(None, [self._tally.pace(), self._capacity]))
-        return Group(*lines, self._bar, details)
+    def note(self, line: str) -> None:
+        """Show a line of text."""
 
-    def __enter__(self) -> Self:
-        """Return the progress itself."""
-        return self
+    def update(self) -> None:
+        """Show the tally."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Replace the display by a line on what was done."""
-        self._live.stop()
-        if self._tally is not None:
-            line = f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}"
-            failed = f", {self._tally.failed:,} failed" if self._tally.failed else ""
-            elapsed = duration(time.monotonic() - self._started)
-            self._live.console.print(f"{line}{failed}, in {elapsed}", markup=False, highlight=False)
-
-
-class LineProgress(Progress):
-    """Progress as one line every few seconds, for logs."""
-
-    def __init__(self, write: Callable[[str], None], *, seconds: float = SECONDS_BETWEEN_LINES) -> None:
-        self._write = write
-        self._seconds = seconds
-        self._tally: Tally | None = None
-        self._last = self._last_advance = time.monotonic()
-
-    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
-        """Start to show a run with its pending trials and the number of trials that are already done."""
-        self._tally = new_tally(spec, pending, done)
-        self._last_advance = time.monotonic()
-        self._write(f"{spec.name}: {pluralize(self._tally.planned, 'trial')}, {done:,} already done")
-
-    def prepare(self, method: str) -> None:
-        """Show that a method is being prepared."""
-        self._write(f"preparing {method}")
-
-    def warn(self, message: str) -> None:
-        """Show a warning about the data."""
-        self._write(f"warning: {message}")
-
-    def show_capacity(self, capacity: Capacity) -> None:
-        """Show the number of machines and workers."""
-        self._write(f"now working: {describe_capacity(capacity)}")
-
-    def advance(self, outcome: Outcome) -> None:
-        """Show the outcome of a trial."""
-        assert self._tally is not None
-        self._tally.add(outcome)
-        if isinstance(outcome, TrialFailure) and self._tally.failed == 1:
-            self._write(f"first failure: {self._tally.first_failure}")
-        now = self._last_advance = time.monotonic()
-        if now - self._last >= self._seconds or self._tally.handled == self._tally.planned:
-            self._last = now
-            pace = self._tally.pace()
-            self._write(
-                f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}, {self._tally.failed:,} failed"
-                + (f", {pace}" if pace else "")
-            )
-
-    def stop(self, method: str, num_trials: int) -> None:
-        """Show that the other trials of a method are not tried."""
-        assert self._tally is not None
-        self._tally.stop(method, num_trials)
-        self._write(describe_stop(method, num_trials))
-
-    def wait(self) -> None:
-        """Show every two minutes that the run continues while no trial finishes."""
-        assert self._tally is not None
-        now = time.monotonic()
-        if now - max(self._last, self._last_advance) >= SECONDS_UNTIL_HEARTBEAT:
-            self._last = now
-            self._write(
-                f"{self._tally.handled:,} of {pluralize(self._tally.planned, 'trial')}; no trial has finished for "
-                f"{duration(now - self._last_advance)}, still running"
-            )
+    def count(self) -> str:
+        """Return how many trials are handled and failed."""
+        assert self.tally is not None
+        failed = f", {self.tally.failed:,} failed" if self.tally.failed else ""
+        return f"{self.tally.handled:,} of {pluralize(self.tally.planned, 'trial')}{failed}"
 
     def __enter__(self) -> Self:
-        """Return the progress itself."""
+        """Return the display."""
         return self
 
     def __exit__(
@@ -181,21 +98,171 @@ class LineProgress(Progress):
         """Do nothing."""
 
 
-def describe_capacity(capacity: Capacity) -> str:
-    """Return the numbers of workers and machines in words."""
-    return f"{pluralize(capacity.workers, 'worker')} on {pluralize(capacity.hosts, 'node')}"
+class LiveProgress(Display):
+    """Live display with a progress bar and a table of mean scores."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Bar(TextColumn("{task.description}"), *columns, console=console, expand=True)
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render, transient=True)
+
+    def note(self, line: str) -> None:
+        """Print a line above the display."""
+        self._live.console.print(line, markup=False, highlight=False)
+
+    def update(self) -> None:
+        """Show the number of trials, at first with the display itself."""
+        assert self.tally is not None
+        if not self._bar.task_ids:
+            name = Text(self.name)
+            name.truncate(MAX_NAME, overflow="ellipsis")
+            self._bar.add_task(escape(name.plain))
+            self._live.start()
+        self._bar.update(self._bar.task_ids[0], completed=self.tally.handled, total=self.tally.planned)
+
+    def _render(self) -> RenderableType:
+        if self.tally is None:
+            return ""
+        table = Table("method", *self.tally.arms, title="mean score so far", title_justify="left", box=None)
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for row in self.tally.mean_scores():
+            table.add_row(*map(escape, row))
+        lines: list[RenderableType] = [table]
+        if self.tally.failed:
+            lines.append(f"[red]{self.tally.failed} failed[/], first failure: {escape(self.tally.first_failure)}")
+        return Group(*lines, self._bar, ", ".join(filter(None, [self.tally.pace(), self.capacity])))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Replace the display by a line on what was done."""
+        self._live.stop()
+        if self.tally is not None:
+            self.note(f"{self.count()}, in {duration(time.monotonic() - self.started)}")
 
 
-def describe_stop(method: str, num_trials: int) -> str:
-    """Return that the other trials of a method are not tried."""
-    trials = pluralize(num_trials, "other trial is", "other trials are")
-    return f"{method}: its first trials all failed in the same way; its {trials} not tried"
+class LineProgress(Display):
+    """Progress as one line every few seconds, for logs."""
+
+    def __init__(self, write: Callable[[str], None], *, seconds: float = SECONDS_BETWEEN_LINES) -> None:
+        super().__init__()
+        self._write = write
+        self._seconds = seconds
+        self._last = self._last_advance = time.monotonic()
+
+    def note(self, line: str) -> None:
+        """Write a line."""
+        self._write(line)
+
+    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
+        """Show the size of the run."""
+        super().start(spec, pending, done)
+        self.note(f"{spec.name}: {pluralize(len(pending) + done, 'trial')}, {done:,} already done")
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Show the number of machines and workers."""
+        super().show_capacity(capacity)
+        self.note(f"now working: {self.capacity}")
+
+    def advance(self, outcome: Outcome) -> None:
+        """Show the first failure, and at intervals how far the run is."""
+        super().advance(outcome)
+        assert self.tally is not None
+        if isinstance(outcome, TrialFailure) and self.tally.failed == 1:
+            self.note(f"first failure: {self.tally.first_failure}")
+        now = self._last_advance = time.monotonic()
+        if now - self._last >= self._seconds or self.tally.handled == self.tally.planned:
+            self._last = now
+            self.note(", ".join(filter(None, [self.count(), self.tally.pace()])))
+
+    def wait(self) -> None:
+        """Show every two minutes that the run continues while no trial finishes."""
+        now = time.monotonic()
+        if now - max(self._last, self._last_advance) >= SECONDS_UNTIL_HEARTBEAT:
+            self._last = now
+            idle = duration(now - self._last_advance)
+            self.note(f"{self.count()}; no trial has finished for {idle}, still running")
 
 
-def new_tally(spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> Tally:
-    """Return the tally of a run with its pending trials and the number of trials that are already done."""
-    methods = tuple(method.name for method in spec.methods)
-    return Tally(methods, tuple(arm.name for arm in spec.arms), pending, done)
+class NotebookProgress(Display):
+    """Progress as an output that replaces itself: a bar, the pace and the mean scores so far.
+
+    The live display of rich needs the package ipywidgets in a notebook. This one replaces a plain output of the cell,
+    which every front end of Jupyter can do.
+    """
+
+    def __init__(self, *, seconds: float = SECONDS_BETWEEN_UPDATES) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._preparing = ""
+        self._notes: list[str] = []
+        self._handle: Any = None
+        self._last = 0.0
+        self._is_finished = False
+
+    def prepare(self, method: str) -> None:
+        """Show that a method is being prepared."""
+        self._preparing = f"preparing {method}"
+        self._show()
+
+    def note(self, line: str) -> None:
+        """Show a line below the bar from now on."""
+        self._notes.append(line)
+
+    def update(self) -> None:
+        """Show the tally, at most every `SECONDS_BETWEEN_UPDATES`."""
+        self._preparing = ""
+        self.wait()
+
+    def wait(self) -> None:
+        """Show the elapsed time."""
+        if time.monotonic() - self._last >= self._seconds:
+            self._show()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Show the last state."""
+        self._is_finished = True
+        if self.tally is not None:
+            self._show()
+
+    def _show(self) -> None:
+        """Replace the output."""
+        self._last = time.monotonic()
+        from IPython.display import display  # noqa: PLC0415 - only notebooks have it
+
+        content = {"text/html": self._html(), "text/plain": self._text()}
+        if self._handle is None:
+            self._handle = display(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+
+    def _text(self) -> str:
+        if self.tally is None:
+            return self._preparing
+        details = [self.count(), duration(time.monotonic() - self.started)]
+        details += [] if self._is_finished else [self.tally.pace(), self.capacity, self._preparing]
+        return visible(f"{self.name}: {', '.join(filter(None, details))}")
+
+    def _html(self) -> str:
+        """Return the display as HTML with escaped texts, in the colors of the notebook."""
+        tally, bar, scores, notes = self.tally, "", "", list(self._notes)
+        if tally is not None and tally.failed:
+            notes.append(f"first failure: {tally.first_failure}")
+        if tally is not None and not self._is_finished:
+            bar = (
+                f'<progress value="{tally.handled}" max="{max(1, tally.planned)}" '
+                'style="width: 20rem; vertical-align: middle"></progress> '
+            )
+            if tally.done:
+                rows = [["mean score so far", *tally.arms], *tally.mean_scores()]
+                cells = ("".join(f"<td>{escape_html(visible(cell))}</td>" for cell in row) for row in rows)
+                scores = f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        lines = "".join(f"<div>{escape_html(visible(note))}</div>" for note in notes)
+        return f"<div>{bar}{escape_html(self._text())}{lines}{scores}</div>"
 
 
 def make_progress(console: Console, *, is_live: bool = True) -> LiveProgress | LineProgress:
@@ -203,3 +270,9 @@ def make_progress(console: Console, *, is_live: bool = True) -> LiveProgress | L
     if console.is_terminal and is_live:
         return LiveProgress(console)
     return LineProgress(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))
+
+
+def make_python_progress() -> Display:
+    """Return a bar for the output of a notebook's cell, and otherwise a display on standard error."""
+    console = PrintableConsole(stderr=True)
+    return NotebookProgress() if console.is_jupyter else make_progress(console)

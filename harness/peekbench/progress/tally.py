@@ -71,12 +71,19 @@ class Tally:
         self.skipped += num_trials
         self.times.stop(method)
 
-    def mean_score(self, method: str, arm: str) -> str:
-        """Return the mean score so far as text, 'shared' for a base arm that was fitted with another method."""
-        total, count = self._sums.get((method, arm), (0.0, 0))
-        if count:
-            return f"{total / count:.3f}"
-        return "shared" if arm == "base" and any(name == method for name, _ in self._sums) else "-"
+    def mean_scores(self) -> list[list[str]]:
+        """Return each method with the mean scores of its arms so far as text.
+
+        The score of a base arm that was fitted with another method is 'shared'.
+        """
+        known = {method for method, _ in self._sums}
+        rows = []
+        for method in self.methods:
+            means = [self._sums.get((method, arm)) for arm in self.arms]
+            empty = ["shared" if arm == "base" and method in known else "-" for arm in self.arms]
+            texts = [f"{mean[0] / mean[1]:.3f}" if mean else text for mean, text in zip(means, empty, strict=True)]
+            rows.append([method, *texts])
+        return rows
 
     @property
     def handled(self) -> int:

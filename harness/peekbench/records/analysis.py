@@ -1,4 +1,4 @@
-"""What an analysis returns: tables, figures and verdicts."""
+"""What an analysis returns: tables, figures and verdicts, and facts that tables state in words."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from peekbench.records.figures import Figure
-from peekbench.records.trials import Control
 from peekbench.records.units import Unit
+from peekbench.records.verdicts import Estimate, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,30 +35,6 @@ Examples
 0.71
 """
 
-Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive", "inert", "no signal"]
-"""What a verdict says about an effect. 'inert': the predictions do not depend on the unlabeled texts. 'no signal': the
-interval lies within the region, but the predictions carry no information on the labels, so no bias could be seen.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(Decision)[:4]
-('biased up', 'biased down', 'equivalent', 'inconclusive')
-"""
-
-ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
-"""Whether a run finds the known bias of a control."""
-
-BiasSize: TypeAlias = Literal["", "open", "beyond"]
-"""For a verdict of bias: 'beyond' if the whole interval lies outside the region of practical equivalence, 'open' if a
-part of it lies inside; otherwise ''.
-
-Examples
---------
->>> Verdict("lsa", "bias", "biased up", "", low=0.002, high=0.02, size="open").size  # the region is 0.01
-'open'
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -74,6 +50,63 @@ class Column:
     """Heading of the column."""
     unit: Unit = "text"
     """How the values are shown, see `peekbench.records.Unit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWorth:
+    """What a rule of adaptation was worth: its scores minus those with independent unlabeled texts.
+
+    Examples
+    --------
+    >>> decisions = {"equivalent": 2}
+    >>> worth = RuleWorth("cross-5", "cross", "5", "", (2, 2), -0.001, 0.002, 0.95, decisions, "difference")
+    >>> worth.decisions["equivalent"]
+    2
+    """
+
+    rule: str
+    """Name of the arm."""
+    kind: str
+    """Kind of the arm, such as 'cross'."""
+    num_blocks: str
+    """Blocks of the test set; empty for blocks of one text."""
+    sizes: str
+    """Sizes of the methods, such as 'num_test 200'."""
+    num_tasks: tuple[int, int]
+    """Smallest and largest number of tasks of a method."""
+    low: float
+    """Lowest end of the methods' intervals."""
+    high: float
+    """Highest end of the methods' intervals."""
+    level: float
+    """Level of the intervals."""
+    decisions: Mapping[str, int]
+    """Number of methods by decision."""
+    unit: Unit
+    """Unit of low and high."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inflation:
+    """Inflation of the best score of several configurations, because it was chosen by this score.
+
+    Examples
+    --------
+    >>> Inflation(10, Estimate(0.012), "difference").num_configurations
+    10
+    """
+
+    num_configurations: int
+    estimate: Estimate
+    unit: Unit
+    sizes: str = ""
+    """Sizes that distinguish these configurations from others."""
+    num_texts: int | None = None
+    """Texts by which a configuration is chosen, if known."""
+
+
+Statement: TypeAlias = RuleWorth | Inflation
+"""Fact that reports state in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,63 +133,8 @@ class Table:
     overview: tuple[str, ...] = ()
     """Columns that the short view of a report in a terminal shows, as far as they fit, most important first. Empty for
     a table that it leaves out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Conclusion of an analysis about one method.
-
-    Examples
-    --------
-    >>> verdict = Verdict("lsa", "bias", "equivalent", "The bias is negligible.", 0.001, -0.002, 0.004, 0.9, 0.01)
-    >>> verdict.decision
-    'equivalent'
-    """
-
-    method: str
-    """Label of the method, with its model if it has one."""
-    effect: str
-    """'bias', 'boost', 'contamination', or another effect."""
-    decision: Decision | ControlOutcome
-    """The decision on the bias of a method, or the outcome of a control."""
-    sentence: str
-    """The conclusion in plain words, with the interval."""
-    estimate: float | None = None
-    """Size of the effect; None if the analysis does not estimate it."""
-    low: float | None = None
-    """Lower end of the interval."""
-    high: float | None = None
-    """Upper end of the interval."""
-    level: float | None = None
-    """Nominal coverage of [low, high]."""
-    region: float | None = None
-    """Half-width of the region of practical equivalence around 0 that the decision used."""
-    basis: str = ""
-    """Data behind the verdict, in a few words: '5 tasks, 250 trials'."""
-    unit: Unit = "difference"
-    """Unit of estimate, low, high and region: 'difference' for differences of fractions, otherwise 'change'."""
-    control: Control = ""
-    """Whether the method is a control, whose bias is known in advance. Its verdict judges the run, not the method."""
-    size: BiasSize = ""
-    """For 'biased up' and 'biased down', whether the bias is known to be larger than the region."""
-    other_tasks: str = ""
-    """In a few words, what other tasks like these would show; '' if the analysis does not say."""
-    family: int = 1
-    """Number of configurations judged together; the decision and [low, high] are adjusted for it."""
-    unadjusted: Decision | None = None
-    """The decision without this adjustment; None if there is none."""
-    looks: str = ""
-    """A sentence on earlier looks at the results, if they matter to this verdict."""
-    population: str = ""
-    """What the estimate and its interval are about, in a few words: 'these texts of 5 tasks'."""
-    interval_level: float | None = None
-    """Coverage of [low, high] by itself, which is higher than `level` if the interval is adjusted for several
-    configurations or looks; None if the analysis does not say."""
-    other_score: str = ""
-    """In a few words, a bias that another score shows and the decision does not state, such as 'the log loss improves
-    by 0.01'."""
-    analysis: str = ""
-    """Analysis that reached the verdict, as named in the spec. Set by peekbench."""
+    statements: tuple[Statement, ...] = ()
+    """Facts that reports state in words before the note, or one in each row of a table without columns."""
 
 
 @dataclass(frozen=True, slots=True)

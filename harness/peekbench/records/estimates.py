@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeAlias
 
-from peekbench.records.analysis import Column, Decision, Table
+from peekbench.records.analysis import Column, Table
 from peekbench.records.units import Unit
+from peekbench.records.verdicts import ControlOutcome, Decision, Estimate
 
 Quantity: TypeAlias = Literal["extra", "bias", "boost"]
 """'extra' is the score of the arm extra, which is uncontaminated.
@@ -33,7 +35,7 @@ class ScoreEstimate:
 
     Examples
     --------
-    >>> score = {"quantity": "extra", "metric": "accuracy", "estimate": 0.7, "num_trials": 50}
+    >>> score = {"quantity": "extra", "metric": "accuracy", "estimate": Estimate(0.7), "num_trials": 50}
     >>> ScoreEstimate(method="lsa", task="news", **score).is_average
     False
     """
@@ -54,22 +56,14 @@ class ScoreEstimate:
     """The score of an arm, or an effect."""
     metric: str
     """Name of the score in words, such as 'accuracy'. More is always better."""
-    estimate: float
-    """Value of the quantity."""
-    low: float | None = None
-    """Lower end of the interval, which is for new subsamples of the same data; None if the data do not determine it."""
-    high: float | None = None
-    """Upper end of the interval."""
-    standard_error: float | None = None
-    """Standard error of the estimate; None if the data do not determine it."""
-    level: float = 0.95
-    """Nominal coverage of [low, high]. The interval of an average bias is that of its verdict, which can be adjusted
-    for the number of configurations and for planned looks."""
+    estimate: Estimate
+    """Value and interval, which is for new subsamples of the same data. The interval of an average bias is that of its
+    verdict, which can be adjusted for the number of configurations and for planned looks; `level` is nominal."""
     num_tasks: int = 1
     """Number of tasks behind the estimate."""
     num_trials: int
     """Number of subsamples, of all tasks together."""
-    decision: Decision | str = ""
+    decision: Decision | ControlOutcome | Literal[""] = ""
     """Verdict on the average bias; empty for other quantities."""
 
     @property
@@ -83,8 +77,14 @@ class ScoreEstimate:
         return self.method, self.model, self.num_train, self.num_test
 
 
+NUMBERS = {"estimate": "mean", "low": "low", "high": "high", "standard_error": "standard_error", "level": "level"}
+"""Columns of the fields of an estimate."""
+OWN = tuple(field.name for field in fields(ScoreEstimate) if field.name != "estimate")
+COLUMNS = (*OWN[: OWN.index("metric") + 1], *NUMBERS, *OWN[OWN.index("metric") + 1 :])
+
+
 def estimates_table(estimates: Iterable[ScoreEstimate]) -> Table:
-    """Return the table that an analysis with the role `estimates` has: a column for each field of `ScoreEstimate`.
+    """Return the table that an analysis with the role `estimates` has: a column for each field.
 
     Parameters
     ----------
@@ -98,18 +98,26 @@ def estimates_table(estimates: Iterable[ScoreEstimate]) -> Table:
 
     Examples
     --------
-    >>> row = ScoreEstimate(method="lsa", quantity="extra", metric="accuracy", estimate=0.7, num_trials=50)
+    >>> score = Estimate(0.7, low=0.69, high=0.71, standard_error=0.005, level=0.95)
+    >>> row = ScoreEstimate(method="lsa", quantity="extra", metric="accuracy", estimate=score, num_trials=50)
     >>> read_estimates(estimates_table([row])) == (row,)
     True
     """
-    columns = tuple(Column(field.name, UNITS.get(field.name, "text")) for field in fields(ScoreEstimate))
     return Table(
         "Scores and effects for exports",
-        columns,
-        tuple(astuple(estimate) for estimate in estimates),
+        tuple(Column(name, UNITS.get(name, "text")) for name in COLUMNS),
+        tuple(
+            tuple(getattr(row, name) if name in OWN else _number(row.estimate, name) for name in COLUMNS)
+            for row in estimates
+        ),
         "extra is the uncontaminated score; bias = test - extra; boost = extra - base. Fractions, in full precision. "
         "Rows without a task are averages over tasks.",
     )
+
+
+def _number(estimate: Estimate, column: str) -> float | None:
+    value: float = getattr(estimate, NUMBERS[column])
+    return None if math.isnan(value) else value
 
 
 def read_estimates(table: Table) -> tuple[ScoreEstimate, ...]:
@@ -131,4 +139,10 @@ def read_estimates(table: Table) -> tuple[ScoreEstimate, ...]:
     ()
     """
     names = [column.name for column in table.columns]
-    return tuple(ScoreEstimate(**dict(zip(names, row, strict=True))) for row in table.rows)  # type: ignore[arg-type]
+    estimates = []
+    for row in table.rows:
+        cells: dict[str, Any] = dict(zip(names, row, strict=True))
+        numbers = {NUMBERS[name]: cells.pop(name) for name in NUMBERS}
+        known = {name: number for name, number in numbers.items() if number is not None}
+        estimates.append(ScoreEstimate(**cells, estimate=Estimate(**known)))
+    return tuple(estimates)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from peekbench.records.analysis import Table, Verdict
+from peekbench.records.analysis import Table
 from peekbench.records.estimates import ScoreEstimate
 from peekbench.records.figures import Figure
 from peekbench.records.trials import TrialFailure
+from peekbench.records.verdicts import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ class Report:
     Examples
     --------
     >>> from peekbench import Verdict
-    >>> verdict = Verdict("lsa", "bias", "equivalent", "lsa: the bias is too small to matter.")
+    >>> verdict = Verdict("lsa", "bias", "equivalent")
     >>> Report("quickstart", "1 method on 2 tasks", verdicts=(verdict,)).verdicts[0].decision
     'equivalent'
     """

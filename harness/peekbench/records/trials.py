@@ -248,24 +248,16 @@ class Usage:
 
     Examples
     --------
-    >>> Usage(seconds=3.0, waited=1.0, memory=400_000_000).idle_seconds
-    2.0
+    >>> Usage(seconds=3.0, memory=400_000_000).gpu_memory
+    0
     """
 
     seconds: float
     """Wall time."""
-    waited: float
-    """Seconds of the wall time in which the process was ready but had no core, because others used it; 0 if the
-    operating system does not tell."""
     memory: int
     """Peak of the resident memory of the worker process since its start, in bytes."""
     gpu_memory: int = 0
     """Memory of GPUs that was in use after the trial, more than before the first one, in bytes; 0 without GPUs."""
-
-    @property
-    def idle_seconds(self) -> float:
-        """Wall time that the trial would take if its process never waited for a core."""
-        return max(self.seconds - self.waited, 0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,12 @@ from .build.comparison import report_of_ranking as report_of_ranking
 from .build.run_report import report_of_audits as report_of_audits
 from .build.run_report import report_of_run as report_of_run
 from .build.run_report import report_of_table as report_of_table
-from .build.text_tables import text_tables as text_tables
-from .document import MethodFacts as MethodFacts
-from .document import Report as Report
-from .render.alt_text import alt_text as alt_text
+from .build.tables import text_tables as text_tables
+from .render.figures import alt_text as alt_text
 from .render.files import write_pictures as write_pictures
 from .render.files import write_report as write_report
 from .render.screen import render_screen as render_screen
+from .render.sentences import state as state
 from .render.terminal import render_summary as render_summary
 from .render.terminal import render_tables as render_tables
 from .render.terminal import render_text as render_text

@@ -4,9 +4,6 @@ from .columns import ResultsColumn as ResultsColumn
 from .columns import Score as Score
 from .columns import describe_columns as describe_columns
 from .columns import results_schema as results_schema
-from .decisions import control_outcome as control_outcome
-from .decisions import decide as decide
-from .decisions import find_families as find_families
 from .paired_effects import Configuration as Configuration
 from .paired_effects import Configurations as Configurations
 from .paired_effects import configurations as configurations
@@ -22,3 +19,6 @@ from .score_choice import resolve_score as resolve_score
 from .score_choice import select_score as select_score
 from .scored_set import score_one_set as score_one_set
 from .tidying import tidy as tidy
+from .verdict import control_outcome as control_outcome
+from .verdict import decide as decide
+from .verdict import find_families as find_families

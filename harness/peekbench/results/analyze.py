@@ -14,7 +14,7 @@ from peekbench.errors import ContractError, ResultsError
 from peekbench.execution.planning import list_trials
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
-from peekbench.plugins.roles import find_default
+from peekbench.plugins.registry import find_default
 from peekbench.records.analysis import Analysis
 from peekbench.records.looks import Looks
 from peekbench.records.predictions import Predictions

@@ -19,7 +19,7 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.plugins.entries import AnalyzerEntry
-from peekbench.plugins.roles import names_with
+from peekbench.plugins.registry import names_with
 from peekbench.records.data import IntArray
 from peekbench.records.table_options import TableOptions
 from peekbench.results.cells import is_empty, number_values, quoted, short, to_floats

@@ -1,29 +1,104 @@
-"""The files of a new plugin, rendered from templates."""
+"""The name, the author and the files of a new plugin, rendered from templates."""
 
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 
+import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
+from peekbench.plugins import registry
 from peekbench.plugins.api_version import API_VERSION
-from peekbench.plugins.entry_names import join_name
+from peekbench.plugins.local_code import join_name
 from peekbench.plugins.validation import ENTRY_NAME
-from peekbench.scaffold.names import MAX_NAME, Author, check_name
 
 TEMPLATES = Path(__file__).parent / "templates"
 COMMON = "common"
 """Folder of the templates for plugins of all kinds. A template of the same path in the folder of a kind replaces it."""
 SUFFIX = ".j2"
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+MAX_NAME = 40  # characters
+DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
+"""Names that no file can have on Windows, whatever its suffix; `NAME.yaml` would be one."""
+AUTHOR = re.compile(r"(?P<name>[^<>]*[^<>\s])\s*(<(?P<email>[^<>@\s]+@[^<>@\s]+)>)?")
+
+
+def check_name(name: str) -> None:
+    """Check that a plugin can have a name, and that nothing installed has it; otherwise, name a similar one.
+
+    The name is part of the names of the package and of the distribution, so it is a Python identifier, and normalizing
+    it as package indices do (PEP 503) never makes two names equal.
+    """
+    if not _is_valid(name):
+        similar = _find_valid(name)
+        remedy = f"; for example {similar!r}" if similar else ""
+        raise PeekbenchError(
+            f"a plugin cannot be named {name!r}: use up to {MAX_NAME} lowercase letters and digits, beginning with a "
+            f"letter, with '_' between words, and neither a word that YAML reads as another value nor the name of a "
+            f"Windows device{remedy}"
+        )
+    taken = _find_installed(name)
+    if taken:
+        raise PeekbenchError(f"cannot name a plugin {name!r}: {taken}; choose another name, for example 'my_{name}'")
+
+
+def _is_valid(name: str) -> bool:
+    if NAME.fullmatch(name) is None or len(name) > MAX_NAME or DEVICES.fullmatch(name):
+        return False
+    return isinstance(yaml.safe_load(name), str)
+
+
+def _find_valid(name: str) -> str:
+    """Return the valid name that is nearest to one that is not; empty if there is none."""
+    without_accents = unicodedata.normalize("NFKD", name[: 2 * MAX_NAME]).encode("ascii", "ignore").decode()
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", without_accents)
+    valid = re.sub(r"[^a-z0-9]+", "_", words.lower()).removeprefix("peekbench_").strip("_")[:MAX_NAME].strip("_")
+    return next((candidate for candidate in (valid, f"my_{valid}"[:MAX_NAME]) if _is_valid(candidate)), "")
+
+
+def _find_installed(name: str) -> str:
+    """Return a clause about the installed plugin or package that has a name; empty if there is none."""
+    for plugin, (point, *_) in registry.installed().items():
+        if plugin.lower().replace("-", "_") == name:
+            return f"{point.dist.name if point.dist else point.value} has a plugin of this name"
+    package = f"peekbench_{name}"
+    return f"a package {package} is installed" if find_spec(package) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Author of a distribution."""
+
+    name: str
+    """Name."""
+    email: str = ""
+    """E-mail address; may be empty."""
+
+    @classmethod
+    def parse(cls, text: str) -> Author:
+        """Return an author from text of the form `Jane Doe <jane@example.org>`, in which the address may be missing.
+
+        Examples
+        --------
+        >>> Author.parse("Jane Doe <jane@example.org>")
+        Author(name='Jane Doe', email='jane@example.org')
+        """
+        match = AUTHOR.fullmatch(text.strip())
+        if match is None or not text.isprintable():
+            raise PeekbenchError(f"--author {text!r} is not an author; write it as 'Jane Doe <jane@example.org>'")
+        return cls(match["name"], match["email"] or "")
 
 
 @dataclass(frozen=True, slots=True)

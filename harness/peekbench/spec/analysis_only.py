@@ -10,7 +10,6 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from peekbench.errors import ResultsError, SpecError
 from peekbench.plugins.local_code import bind
-from peekbench.plugins.named_code import write_out_all
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Trial
 from peekbench.spec.components import AnalysisSpec, ReportSpec, find_uses
@@ -136,7 +135,6 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
         raise SpecError(f"cannot read the spec {path}: {error}; give the path of a YAML file in UTF-8") from error
     raw = read_yaml(text, str(path))
     if isinstance(raw, dict):
-        raw = write_out_all(raw, path.absolute().parent, ("analyses", "report"))
         bind(find_uses(raw, ["analyses"]), path.absolute().parent)
     try:
         return AnalysisOnlySpec.model_validate(raw)

@@ -33,12 +33,10 @@ from peekbench.plugins.entries import (
     ObserverEntry,
     RendererEntry,
 )
-from peekbench.plugins.entry_names import join_name, split_name
-from peekbench.plugins.kinds import PluginKind, kind_of
-from peekbench.plugins.local_code import GIVE_SPEC, bind, is_refused, names_code, split_code
-from peekbench.plugins.named_code import write_out
+from peekbench.plugins.hookspecs import PluginKind, kind_of
+from peekbench.plugins.local_code import GIVE_SPEC, bind, is_refused, join_name, names_code, split_code, split_name
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.report_formats import check_format
+from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.report import DEFAULT_FORMATS
 from peekbench.spec.design import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
@@ -392,7 +390,6 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 
 def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any] | None = None) -> ComponentT:
     """Make a component outside of a spec, such as `make_component(AnalysisSpec, 'summary')`."""
-    use = write_out(use)
     bind([use], Path.cwd())
     try:
         return model.model_validate({"use": use, "options": options})

@@ -22,10 +22,8 @@ from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
-from peekbench.plugins.entry_names import split_name
-from peekbench.plugins.kinds import kind_of
-from peekbench.plugins.local_code import bind, is_code
-from peekbench.plugins.named_code import write_out_all
+from peekbench.plugins.hookspecs import kind_of
+from peekbench.plugins.local_code import bind, is_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
@@ -411,7 +409,6 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
     SpecError
         If the spec is invalid; the message lists all errors with their places.
     """
-    raw = write_out_all(raw, folder, (*COMPONENTS, "report"))
     if not stored:
         bind(find_uses(raw), folder)
     try:

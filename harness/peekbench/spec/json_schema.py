@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,10 @@ from pydantic.json_schema import models_json_schema
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import ReportFormatEntry, TaskGroupEntry, has_options
-from peekbench.plugins.entry_names import join_name
-from peekbench.plugins.field_docs import DescribedSchema
-from peekbench.plugins.kinds import PluginKind, kind_of
+from peekbench.plugins.hookspecs import PluginKind, kind_of
+from peekbench.plugins.local_code import join_name
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.validation import options_schema
+from peekbench.plugins.validation import DescribedSchema, options_schema
 from peekbench.records.report import OWN_FORMATS
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
 from peekbench.spec.arms import NAMED
@@ -77,7 +76,7 @@ def make_schema() -> dict[str, Any]:
     analysis_only = AnalysisOnlySpec.model_json_schema(mode="validation", schema_generator=DescribedSchema)
     definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
-    working = {name: code for name, code in registry.known().items() if name not in broken}
+    working = [name for name in registry.installed() if name not in broken]
     for model, option in NUMBERS:
         properties = definitions[model]["properties"]
         properties[option] = _one_or_several(properties[option])
@@ -137,17 +136,15 @@ def broken_plugins() -> dict[str, str]:
     return broken
 
 
-def _list_names(kind: PluginKind, working: Mapping[str, str]) -> list[str]:
-    names = (
-        (plugin, name) for plugin, code in working.items() for name in sorted(registry.load(code).offers[kind.name])
-    )
+def _list_names(kind: PluginKind, working: Sequence[str]) -> list[str]:
+    names = ((plugin, name) for plugin in working for name in sorted(registry.load(plugin).offers[kind.name]))
     return [join_name(plugin, name) for plugin, name in names]
 
 
-def _list_choices(kind: PluginKind, working: Mapping[str, str], definitions: dict[str, Any]) -> list[_Choice]:
+def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[str, Any]) -> list[_Choice]:
     choices: list[_Choice] = []
-    for plugin, code in working.items():
-        for entry_name, entry in sorted(registry.load(code).offers[kind.name].items()):
+    for plugin in working:
+        for entry_name, entry in sorted(registry.load(plugin).offers[kind.name].items()):
             names = tuple(dict.fromkeys([f"{plugin}.{entry_name}", join_name(plugin, entry_name)]))
             if isinstance(entry, TaskGroupEntry):
                 members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]

@@ -234,12 +234,4 @@ def _read_one_state(file: Path) -> tuple[int, int, int, int] | None:
 
 def identify(file: Path) -> tuple[tuple[int, int] | None, ...]:
     """Return device and inode of a store and of its log; None for one that does not exist."""
-    return tuple(_identify_one(each) for each in (file, log_path(file)))
-
-
-def _identify_one(file: Path) -> tuple[int, int] | None:
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
+    return tuple(None if state is None else state[:2] for state in read_state(file))

@@ -51,25 +51,20 @@ def _list(prefix: str = "", columns: Sequence[str] = COMPARED) -> str:
 # options for a new task.
 MAKE_IDS = "CREATE TEMP TABLE draw_ids (new INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE)"
 COPY_DRAWS = """
-INSERT INTO draws (task, num_train, num_test, subsample, test_labels, test_rows)
+INSERT INTO main.draws (task, num_train, num_test, subsample, test_labels, test_rows)
 SELECT task, num_train, num_test, subsample, test_labels, test_rows FROM shard.draws WHERE true ORDER BY id
-ON CONFLICT (task, num_train, num_test, subsample) DO NOTHING
+ON CONFLICT (task, num_train, num_test, subsample) DO UPDATE
+SET test_labels = excluded.test_labels, test_rows = excluded.test_rows
+WHERE draws.test_labels IS NULL AND excluded.test_labels IS NOT NULL
 """
 MATCH_DRAWS = """
 INSERT INTO draw_ids SELECT new.id, old.id FROM shard.draws AS new
 JOIN main.draws AS old USING (task, num_train, num_test, subsample)
 """
-DRAWS = """
+DIFFERENT_DRAWS = """
+SELECT old.id, CASE WHEN old.test_rows = new.test_rows THEN 'labels' ELSE 'rows' END
 FROM draw_ids JOIN shard.draws AS new ON new.id = draw_ids.new JOIN main.draws AS old ON old.id = draw_ids.id
-WHERE new.test_labels IS NOT NULL
-"""
-FILL_DRAWS = f"""
-UPDATE main.draws SET (test_labels, test_rows) = (SELECT new.test_labels, new.test_rows {DRAWS} AND old.id = draws.id)
-WHERE id IN (SELECT old.id {DRAWS} AND old.test_labels IS NULL)
-"""  # noqa: S608 - constants only
-DIFFERENT_DRAWS = f"""
-SELECT old.id, CASE WHEN old.test_rows = new.test_rows THEN 'labels' ELSE 'rows' END {DRAWS}
-AND (old.test_labels <> new.test_labels OR old.test_rows <> new.test_rows) LIMIT 1
+WHERE old.test_labels <> new.test_labels OR old.test_rows <> new.test_rows LIMIT 1
 """
 ARMS = """
 FROM shard.arms AS new JOIN draw_ids ON draw_ids.new = new.draw
@@ -253,6 +248,15 @@ class ShardReader(Reader):
         """Return the shard."""
         return Shard.parse(str(self.shard()))
 
+    def check(self, *, is_whole: bool) -> None:
+        """Refuse a damaged store, and one of another kind."""
+        self._check_identity()
+        self.verify(TABLES if is_whole else HEADER)
+        for damage in find_damaged_predictions(self._connection) if is_whole else ():
+            raise damage_error(self.path, damage)
+        if self.shard() is None:
+            raise StoreError(f"store {self.path} is not that of a shard; give the folder of `peekbench worker --out`")
+
 
 @contextmanager
 def open_shard(path: Path, *, is_whole: bool) -> Iterator[ShardReader | None]:
@@ -280,52 +284,38 @@ def open_shard(path: Path, *, is_whole: bool) -> Iterator[ShardReader | None]:
         If the file is not the store of a shard, or is damaged.
     """
     with ExitStack() as stack:
-        yield _open_while_written(path, is_whole, stack)
+        last_state = None
+        with translate_errors(path):
+            file = resolve(path)
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    shard = _open(path, file, stack, is_whole=is_whole, with_log=is_whole or attempt > 1)
+                    break
+                except (StoreError, sqlite3.Error, OSError, UnicodeDecodeError):
+                    state = read_state(file)
+                    if attempt == ATTEMPTS or state == last_state:  # the job has written nothing since the last attempt
+                        raise
+                    last_state = state
+                time.sleep(PAUSE)
+        yield shard
 
 
-def _open_while_written(path: Path, is_whole: bool, stack: ExitStack) -> ShardReader | None:
-    last_state = None
-    with translate_errors(path):
-        file = resolve(path)
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                with_log = has_log(file) and (is_whole or attempt > 1)
-                with ExitStack() as resources:
-                    reader = _open(path, file, TABLES if is_whole else HEADER, resources, with_log=with_log)
-                    if reader is not None or with_log == has_log(file):
-                        stack.enter_context(resources.pop_all())
-                        return reader
-            except (StoreError, sqlite3.Error, OSError, UnicodeDecodeError):
-                state = read_state(file)
-                if attempt == ATTEMPTS or state == last_state:  # the job has written nothing since the last attempt
-                    raise
-                last_state = state
-            time.sleep(PAUSE)
-    return None
-
-
-def _open(path: Path, file: Path, tables: Sequence[str], resources: ExitStack, *, with_log: bool) -> ShardReader | None:
-    """Open the file of a shard alone, or a copy of the file and its log, and verify some tables."""
+def _open(path: Path, file: Path, stack: ExitStack, *, is_whole: bool, with_log: bool) -> ShardReader | None:
+    """Open the file of a shard alone, or a copy of the file and its log."""
     if not file.stat().st_size:
         return None
     uri = f"{file.as_uri()}?immutable=1"
-    if with_log:
-        copy = Path(resources.enter_context(TemporaryDirectory(prefix="peekbench-"))) / file.name
+    if with_log and has_log(file):
+        copy = Path(stack.enter_context(TemporaryDirectory(prefix="peekbench-"))) / file.name
         shutil.copyfile(file, copy)
         shutil.copyfile(log_path(file), log_path(copy))
         refuse_foreign_log(path, copy)
         uri = f"{copy.as_uri()}?mode=ro"
-    reader = resources.enter_context(ShardReader(path, uri))
-    if reader._is_empty():
+    shard = stack.enter_context(ShardReader(path, uri))
+    if shard._is_empty():
         return None
-    reader._check_identity()
-    reader.verify(tables)
-    if tables == TABLES:
-        for damage in find_damaged_predictions(reader._connection):
-            raise damage_error(path, damage)
-    if reader.shard() is None:
-        raise StoreError(f"store {path} is not that of a shard; give the folder of `peekbench worker --out`")
-    return reader if reader.sessions() else None
+    shard.check(is_whole=is_whole)
+    return shard if shard.sessions() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,8 +340,6 @@ class DifferentOutcomeError(StoreError):
 
 class MergingStore(Store):
     """The store of a run, to which the trials of shards are added."""
-
-    _merged: dict[str, int] | None = None  # sessions of the shards in the store, by the id of their store
 
     def merge(self, shard: ShardReader) -> MergeCounts:
         """Add the trials of a shard in one transaction, as a session.
@@ -388,7 +376,6 @@ class MergingStore(Store):
         execute(MAKE_IDS)
         execute(COPY_DRAWS)
         execute(MATCH_DRAWS)
-        execute(FILL_DRAWS)
         self._refuse_differences(shard)
         ((num_new, num_results),) = execute(COUNT_TRIALS)
         if num_new:
@@ -403,16 +390,14 @@ class MergingStore(Store):
 
     def _session_of(self, shard: ShardReader, session: Mapping[str, Any]) -> int:
         """Return the session of a shard. It is not new if some trials of the shard have been merged before."""
-        if self._merged is None:
-            query = "SELECT json_extract(provenance, '$.shard_store'), id FROM sessions"
-            self._merged = dict(self._connection.execute(query))
+        execute = self._connection.execute
         store_id = shard.store_id()
-        if store_id not in self._merged:
-            origin = {"shard": shard.shard(), "shard_store": store_id, "shard_file": shard.path.name}
-            text = json.dumps({**session, **origin}, sort_keys=True)
-            added = self._connection.execute("INSERT INTO sessions (provenance) VALUES (?)", (text,))
-            self._merged[store_id] = int(added.lastrowid or 0)
-        return self._merged[store_id]
+        known = "SELECT id FROM sessions WHERE json_extract(provenance, '$.shard_store') = ?"
+        for (number,) in execute(known, (store_id,)).fetchall():
+            return int(number)
+        origin = {"shard": shard.shard(), "shard_store": store_id, "shard_file": shard.path.name}
+        text = json.dumps({**session, **origin}, sort_keys=True)
+        return int(execute("INSERT INTO sessions (provenance) VALUES (?)", (text,)).lastrowid or 0)
 
     def _refuse_differences(self, shard: ShardReader) -> None:
         """Refuse a shard with other test rows, predictions or scores of a trial than the store."""

@@ -282,13 +282,7 @@ class Reader(Database):
         return {name: list(columns[position]) for position, name in enumerate(RESULT_COLUMNS)}
 
     def majorities(self) -> dict[tuple[str, int, int, int], float]:
-        """Return the share of the most frequent class among the test labels of each draw.
-
-        Returns
-        -------
-        dict
-            Shares by (task, num_train, num_test, subsample), for classification tasks.
-        """
+        """Return the share of the most frequent class among the test labels of each draw of a classification task."""
         classification_tasks = [name for name, data in self.tasks().items() if data["class_names"]]
         with translate_errors(self.path):
             rows = self._connection.execute(
@@ -427,20 +421,6 @@ def run_identifier(
 
     It does not depend on the name of the run, its executor, its analyses, its report, or the machine. Versions that a
     lock file pins count by what they select: the data of each task and the files of each method.
-
-    Parameters
-    ----------
-    spec
-        Canonical form of the spec.
-    tasks
-        Facts about the data by task, with their `fingerprint`.
-    sessions
-        Provenance of the sessions; `methods` has the digests of each method's files, such as the weights of a model.
-
-    Returns
-    -------
-    str
-        The first 32 hexadecimal digits of a SHA-256 hash.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Contract checks of entries, for a plugin's own tests and `peekbench check`.
 
-`check_method`, `check_data_source`, `check_analyzer`, `check_audit`, `check_executor` and `check_observer` do all
-checks of an entry, and return which of them passed. `parametrize_with_checks` makes each check a test of pytest.
+`check_entry` does all checks of an entry and returns their outcomes. `parametrize_with_checks` makes each check a test
+of pytest.
 
 Examples
 --------

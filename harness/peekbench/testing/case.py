@@ -2,57 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from peekbench.cache import cache_folder
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
-from peekbench.errors import ContractError, DataError, PluginError
-from peekbench.execution.arms import SUM_TOLERANCE, check_predictions, read_only, take
+from peekbench.errors import ContractError, DataError
+from peekbench.execution.arms import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
 from peekbench.formatting import pluralize
-from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Options
-from peekbench.records.data import (
-    Dataset,
-    FloatArray,
-    Folders,
-    Inputs,
-    IntArray,
-    Labeled,
-    SourceRef,
-    Task,
-)
+from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
 from peekbench.records.trials import Context, Draw, Predictor
+from peekbench.spec.components import AuditSpec, MethodSpec
 from peekbench.spec.design import Design
-from peekbench.testing.attempt import Attempt
+from peekbench.testing.runner import Attempt, Memo
 from peekbench.testing.samples import sample_features, sample_numbers, sample_texts, sample_unlabeled_texts
 
 SAMPLE = "peekbench.testing.sample"
 """Name of the data source of rows that come from no data source."""
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
+LARGER = 96, 128  # train and test rows of the larger task
 EXACT_SUM_TOLERANCE = 1e-5
 """Largest difference between 1 and a sum of probabilities in single or double precision. Runs tolerate more."""
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows that a case draws from."""
-
-    dataset: Dataset
-    """All rows."""
-    labeled: IntArray
-    """Numbers of the rows that are in a train set of the case."""
-    unseen: IntArray
-    """Numbers of the rows that are not in the train set, those of the test set first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,37 +65,16 @@ class Case:
     """Unlabeled inputs of another draw."""
     other_train: Labeled
     """Labeled train set of another draw."""
-    rows: Rows
-    """All rows, and those that were drawn."""
+    dataset: Dataset
+    """The rows that were drawn from."""
+    labeled: IntArray
+    """Numbers of the rows that are in a train set of the case."""
+    unseen: IntArray
+    """Numbers of the rows that are not in the train set, those of the test set first."""
     folders: Folders
     """Folders for the method."""
-    shared: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
     """Results that several checks use."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the case for another process, without what that process can find by its name."""
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "shared"}
-        with suppress(PluginError):
-            if registry.find(self.use, MethodEntry) is self.entry:
-                values["entry"] = None
-        if self.task.source.use != SAMPLE:
-            values["rows"] = replace(self.rows, dataset=None)  # type: ignore[arg-type]
-        return _restore, (values,)
-
-    def share(self, name: str, compute: Callable[[], T]) -> T:
-        """Return a result that several checks use. It is computed once; an exception is raised at each call.
-
-        Parameters
-        ----------
-        name
-            Name of the result.
-        compute
-            Function that computes it.
-        """
-        if name not in self.shared:
-            self.shared[name] = Attempt(compute)
-        value: T = self.shared[name].result()
-        return value
 
     def fit(
         self,
@@ -160,31 +118,8 @@ class Case:
         options: Options | None = None,
         train: Labeled | None = None,
     ) -> FloatArray:
-        """Fit the method and predict the test inputs.
-
-        Parameters
-        ----------
-        unlabeled
-            Unlabeled inputs, or None for the base arm.
-        seed
-            Seed of the fit.
-        options
-            Options; by default those of the case.
-        train
-            Labeled train set; by default that of the case.
-
-        Returns
-        -------
-        numpy.ndarray
-            float64 predictions, (n_test, n_classes) or (n_test,).
-
-        Raises
-        ------
-        ContractError
-            If the predictions have a wrong type, shape or value.
-        """
-        predictor = self.fit(unlabeled, seed=seed, options=options, train=train)
-        return self.apply(predictor, self.test)
+        """Fit the method and predict the test inputs; see `fit` and `apply`."""
+        return self.apply(self.fit(unlabeled, seed=seed, options=options, train=train), self.test)
 
     def apply(self, predictor: Predictor, inputs: Inputs) -> FloatArray:
         """Predict inputs with a fitted method.
@@ -210,18 +145,6 @@ class Case:
         tolerance = SUM_TOLERANCE if np.asarray(predictions).dtype == np.float16 else EXACT_SUM_TOLERANCE
         check_predictions(predictions, len(inputs), self.task, sum_tolerance=tolerance)
         return np.array(predictions, dtype=np.float64)
-
-
-def _restore(values: dict[str, Any]) -> Case:
-    """Make a case from what `Case.__reduce__` pickled."""
-    if values["entry"] is None:
-        values["entry"] = registry.find(values["use"], MethodEntry)
-    source = values["task"].source
-    if source.use == SAMPLE:
-        data.remember(source, values["rows"].dataset)
-    else:
-        values["rows"] = replace(values["rows"], dataset=data.load_dataset(source))
-    return Case(**values)
 
 
 def make_case(
@@ -269,7 +192,8 @@ def make_case(
     (60, 60, 60)
     """
     if dataset is None:
-        dataset = _sample_rows(entry)
+        order = "regression", "classification", "tabular_classification", "language_modeling"
+        dataset = _sample(next(kind for kind in order if kind in entry.task_kinds))
     data.check_dataset(dataset, "the dataset to check on")
     num_train = _num_train(dataset)
     num_test = min(MAX_TEST, (len(dataset.labels) - num_train) // 2)
@@ -278,38 +202,23 @@ def make_case(
             f"cannot check a method on {pluralize(len(dataset.labels), 'row')}, {num_train} of them for training; "
             f"give at least {num_train + 2 * MIN_TEST}"
         )
-    if source is None:
-        source = SourceRef(SAMPLE, {"rows": data.fingerprint(dataset)}, folder)
-        data.remember(source, dataset)
-    task = Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source)
-    drawn = draw_rows(dataset, num_train, num_test)
-    return Case(use=use, entry=entry, options=options, task=task, folders=Folders(spec=folder, cache=folder), **drawn)
+    return _draw(use, entry, options, Folders(folder, folder), dataset, source, (num_train, num_test))
 
 
-def draw_rows(dataset: Dataset, num_train: int, num_test: int) -> dict[str, Any]:
-    """Draw the inputs of a case, by the names of its fields."""
-    design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)
-    sampler = Sampler(dataset, design, seed=0, task="sample")
-    first, second = (sampler.draw(Draw("sample", num_train, num_test, subsample)) for subsample in (0, 1))
-    draw_inputs = partial(take, dataset.inputs)
-    rest = np.setdiff1d(np.arange(len(dataset.labels)), np.concatenate([first.train, first.test]))
-    return {
-        "train": Labeled(draw_inputs(first.train), read_only(sampler.labels[first.train])),
-        "unlabeled": draw_inputs(first.extra),
-        "test": draw_inputs(first.test),
-        "other": draw_inputs(second.extra),
-        "other_train": Labeled(draw_inputs(second.train), read_only(sampler.labels[second.train])),
-        "rows": Rows(dataset, np.union1d(first.train, second.train), np.concatenate([first.test, rest])),
-    }
+def make_larger_case(case: Case) -> Case:
+    """Make a case of the same method, with two classes and more rows, whose test inputs are the unlabeled ones."""
+    is_tabular = case.task.kind == "classification" and isinstance(case.test, np.ndarray)
+    dataset = _sample("tabular_classification" if is_tabular else case.task.kind, 400, seed=1, num_classes=2)
+    larger = _draw(case.use, case.entry, case.options, case.folders, dataset, None, LARGER)
+    return replace(larger, test=larger.unlabeled)
 
 
-def _sample_rows(entry: MethodEntry) -> Dataset:
-    """Return synthetic rows of a kind of task that a method supports."""
-    if "regression" in entry.task_kinds:
-        return sample_numbers()
-    if "classification" in entry.task_kinds:
-        return sample_texts()
-    return sample_features() if "tabular_classification" in entry.task_kinds else sample_unlabeled_texts()
+def _sample(kind: str, num_rows: int = 240, seed: int = 0, num_classes: int = 3) -> Dataset:
+    """Return synthetic rows of a kind of task."""
+    if kind == "classification":
+        return sample_texts(num_rows, seed=seed, num_classes=num_classes)
+    makers = {"regression": sample_numbers, "language_modeling": sample_unlabeled_texts}
+    return makers.get(kind, sample_features)(num_rows, seed=seed)
 
 
 def _num_train(dataset: Dataset) -> int:
@@ -320,6 +229,125 @@ def _num_train(dataset: Dataset) -> int:
     counts = data.class_counts(dataset)
     smallest = min(counts.get(label, 0) for label in range(num_classes))
     return num_classes * max(1, min(max(2, MAX_TRAIN // num_classes), smallest // 2))
+
+
+def _draw(
+    use: str,
+    entry: MethodEntry,
+    options: Options,
+    folders: Folders,
+    dataset: Dataset,
+    source: SourceRef | None,
+    sizes: tuple[int, int],
+) -> Case:
+    if source is None:
+        source = SourceRef(SAMPLE, {"rows": data.fingerprint(dataset)}, folders.spec)
+        data.remember(source, dataset)
+    num_train, num_test = sizes
+    design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)
+    sampler = Sampler(dataset, design, seed=0, task="sample")
+    first, second = (sampler.draw(Draw("sample", num_train, num_test, subsample)) for subsample in (0, 1))
+    draw_inputs = partial(take, dataset.inputs)
+    rest = np.setdiff1d(np.arange(len(dataset.labels)), np.concatenate([first.train, first.test]))
+    return Case(
+        use=use,
+        entry=entry,
+        options=options,
+        task=Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source),
+        train=Labeled(draw_inputs(first.train), read_only(sampler.labels[first.train])),
+        unlabeled=draw_inputs(first.extra),
+        test=draw_inputs(first.test),
+        other=draw_inputs(second.extra),
+        other_train=Labeled(draw_inputs(second.train), read_only(sampler.labels[second.train])),
+        dataset=dataset,
+        labeled=np.union1d(first.train, second.train),
+        unseen=np.concatenate([first.test, rest]),
+        folders=folders,
+    )
+
+
+def prepare(spec: MethodSpec | AuditSpec, folder: Path) -> None:
+    """Check the options against the files on this machine, then download or build all that the entry needs."""
+    folders = Folders(spec=folder, cache=cache_folder())
+    for name, function in (("check", spec.entry.preparation.check), ("prefetch", spec.entry.preparation.prefetch)):
+        if function is not None:
+            with one_line_errors(f"{spec.use}: `{name}`", spec.use, spec.options):
+                function(options=spec.options, folders=folders)
+    if isinstance(spec, MethodSpec) and spec.entry.preparation.resources is not None:
+        with one_line_errors(f"{spec.use}: `resources`", spec.use, spec.options):
+            spec.entry.preparation.resources(options=spec.options)
+
+
+class Observation(NamedTuple):
+    """What the predictor of one fit returns."""
+
+    predictions: FloatArray
+    empty: Attempt
+    """Predictions of an empty text alone, and in a batch; None if the inputs are no texts."""
+    texts: Attempt
+    """Log-likelihoods of the test inputs, and the predictions afterwards; None if the predictor gives none."""
+    metrics: Mapping[str, Any]
+
+
+class Refits(NamedTuple):
+    """Predictions of a second fit with the same arguments, before and after another fit, and of a third fit."""
+
+    second: FloatArray
+    second_after_other: Attempt
+    third: Attempt
+
+
+def observe(case: Case, unlabeled: Inputs | None) -> Observation:
+    """Fit the method in one arm and observe its predictor; once for all checks."""
+    return case.memo.share(f"observation {unlabeled is None}", partial(_observe, case, unlabeled))
+
+
+def _observe(case: Case, unlabeled: Inputs | None) -> Observation:
+    predictor = case.fit(unlabeled)
+    return Observation(
+        case.apply(predictor, case.test),
+        empty=Attempt(partial(_predict_empty, case, predictor)),
+        texts=Attempt(partial(score_batches, case, predictor, (case.test,))),
+        metrics=predictor.metrics,
+    )
+
+
+def _predict_empty(case: Case, predictor: Predictor) -> tuple[FloatArray, FloatArray] | None:
+    if isinstance(case.test, np.ndarray):
+        return None
+    return case.apply(predictor, ("",)), case.apply(predictor, ("", *case.test))
+
+
+def score_batches(case: Case, predictor: Predictor, batches: Sequence[Inputs]) -> tuple[FloatArray, FloatArray] | None:
+    """Return log-likelihoods of batches, and the predictions afterwards; None if the predictor gives none."""
+    scored = [score_texts(predictor, batch, case.task) for batch in batches]
+    values = [texts.values for texts in scored if texts is not None]
+    return (np.concatenate(values), case.apply(predictor, case.test)) if values else None
+
+
+def refit(case: Case, unlabeled: Inputs | None) -> Refits:
+    """Fit again, fit with another seed and other unlabeled inputs, and fit a third time; once for all checks."""
+    return case.memo.share(f"refits {unlabeled is None}", partial(_refit, case, unlabeled))
+
+
+def _refit(case: Case, unlabeled: Inputs | None) -> Refits:
+    predictor = case.fit(unlabeled)
+    second = case.apply(predictor, case.test)
+    case.fit(case.other, seed=2)
+    after = Attempt(partial(case.apply, predictor, case.test))
+    del predictor  # it may keep a model that the next fit can use
+    return Refits(second, after, Attempt(partial(case.predict, unlabeled)))
+
+
+def are_equal(first: FloatArray, second: FloatArray, tolerance: float = 0.0) -> bool:
+    """Return whether two arrays differ by at most `tolerance` times their largest number, or times 1."""
+    scale = max(1.0, float(np.abs(first[np.isfinite(first)]).max(initial=0)))
+    return first.shape == second.shape and np.allclose(first, second, rtol=0, atol=tolerance * scale, equal_nan=True)
+
+
+def is_deterministic(case: Case, unlabeled: Inputs | None) -> bool:
+    """Return whether two fits in a row with the same arguments give the same predictions."""
+    return are_equal(observe(case, unlabeled).predictions, refit(case, unlabeled).second)
 
 
 def in_both_arms(check: Callable[[Case, Inputs | None], str | None]) -> Callable[[Case], str | None]:

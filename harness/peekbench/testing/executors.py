@@ -1,47 +1,178 @@
-"""Contract checks for executors."""
+"""Contract checks of executors, with work whose trials are quick, slow, hang, or end their process."""
 
 from __future__ import annotations
 
+import os
+import platform
+import signal
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import wraps
+from pathlib import Path
 from tempfile import TemporaryDirectory
-from traceback import format_exception
+from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import psutil
 
 from peekbench.errors import ContractError, PeekbenchError
+from peekbench.execution.determinism import one_thread_pools
 from peekbench.execution.driver import WorkQueue
 from peekbench.execution.hosts import host_name
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import ExecutorEntry
-from peekbench.plugins.exceptions import describe_exception
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.work_protocols import Event, Outcome
-from peekbench.records.hosts import Capacity, Host
-from peekbench.records.trials import Trial, TrialFailure, TrialResult, WorkItem
+from peekbench.records.hosts import Capacity, Host, Resources
+from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import ExecutorSpec, make_component
-from peekbench.spec.experiment import DEFAULT_EXECUTOR
-from peekbench.testing.outcomes import CheckOutcome, not_run
-from peekbench.testing.sample_work import BROKEN, Origin, SampleWork, make_items
-from peekbench.testing.watch import TimeLimitError, watched
+from peekbench.testing.runner import Checks, Memo
 
 TIME_LIMIT = 1.0  # seconds of a trial of the checks
 MAX_DELAY = 5.0  # seconds that a trial may take longer than its time limit
 END_TIMEOUT = 10.0  # seconds in which workers end after the executor has been closed
+SLOW = 2.5
+"""Seconds of a slow trial."""
+LONG = 20.0
+"""Seconds of a trial that an executor has to end."""
+BROKEN = "this is the error of the sample work"
+NUM_TEST, NUM_CLASSES = 40, 3
 NUM_PLAIN = 40  # trials of the ordinary run; the first ten decide whether the others are handed out
 
 
-class _NotApplicableError(Exception):
-    """A check that an executor of this kind does not need."""
+def this_process() -> tuple[str, int]:
+    """Return the names of this machine and process."""
+    return platform.node(), os.getpid()
+
+
+class SampleWork:
+    """Work whose trials do what the names of their methods say; see `make_items`.
+
+    Parameters
+    ----------
+    folder
+        Folder in which a trial that ends its process once notes this.
+    timeout
+        Time limit of a trial in seconds.
+    """
+
+    def __init__(self, folder: str, timeout: float | None = None, origin: tuple[str, int] | None = None) -> None:
+        self._folder = folder
+        self._timeout = timeout
+        self._origin = origin or this_process()
+        self._is_busy = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arguments."""
+        return SampleWork, (self._folder, self._timeout, self._origin)
+
+    @property
+    def timeout(self) -> float | None:
+        """Time limit of a trial in seconds."""
+        return self._timeout
+
+    def needs(self, item: WorkItem) -> Resources:
+        """Return what every trial needs."""
+        return Resources()
+
+    def prepare(self, data: Mapping[str, bytes] = MappingProxyType({})) -> Host:
+        """Return this machine."""
+        return Host(host_name())
+
+    def pack_data(self, task: str) -> bytes:
+        """Return no data, because the trials read none."""
+        return b""
+
+    def __call__(self, item: WorkItem) -> Iterator[Outcome]:
+        """Return an iterator over the outcomes of an item.
+
+        Raises
+        ------
+        PeekbenchError
+            If the method is 'broken'.
+        ContractError
+            If another item is not finished.
+        """
+        if not self._is_busy.acquire(blocking=False):
+            raise ContractError("it called the work while it was still working on another item")
+        if item.trials[0].method == "broken":
+            self._is_busy.release()
+            raise PeekbenchError(BROKEN)
+        return self._do(item)
+
+    def _do(self, item: WorkItem) -> Iterator[Outcome]:
+        try:
+            needs_base = not item.has_base
+            for trial in item.trials:
+                self._act(trial)
+                with one_thread_pools():
+                    yield self._make_result(trial, needs_base=needs_base)
+                needs_base = False
+        finally:
+            self._is_busy.release()
+
+    def _act(self, trial: Trial) -> None:
+        """Do what the name of a method says."""
+        marker = Path(self._folder) / str(trial.draw.subsample)
+        match trial.method:
+            case "slow":
+                time.sleep(SLOW)
+            case "hangs":
+                time.sleep(LONG)
+            case "dies":
+                self._die()
+            case "dies once" if not marker.exists():
+                marker.touch()
+                self._die()
+
+    def _die(self) -> None:
+        if self._origin == this_process():
+            raise ContractError("a trial that ends its process ran in the calling process")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _make_result(self, trial: Trial, *, needs_base: bool) -> TrialResult:
+        arms = tuple(self._make_arm(trial, arm) for arm in ("base", "extra", "test") if arm != "base" or needs_base)
+        rows = np.arange(NUM_TEST)
+        return TrialResult(trial, rows % NUM_CLASSES, rows, arms, host_name())
+
+    def _make_arm(self, trial: Trial, arm: str) -> ArmResult:
+        """Return predictions that depend on the draw and the arm, from a matrix product that rounds."""
+        method = "" if arm == "base" else trial.method
+        rng = np.random.default_rng([trial.draw.subsample, zlib.crc32(f"{method} {arm}".encode())])
+        logits = rng.normal(size=(NUM_TEST, 300)) @ rng.normal(size=(300, NUM_CLASSES)) / 10
+        predictions = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        is_here = platform.node() == self._origin[0]
+        metrics = {"process": float(os.getpid()), "is here": float(is_here)}
+        return ArmResult(arm, {"score": float(predictions[0, 0])}, 0.0, 0.0, metrics, predictions.astype(np.float32))
+
+
+def make_items(methods: Sequence[str], *, per_item: int = 1) -> list[WorkItem]:
+    """Return items whose trials have these methods, in this order, each item on a draw of its own.
+
+    Parameters
+    ----------
+    methods
+        'slow' takes `SLOW` seconds, 'hangs' much longer, 'dies' kills its process, 'dies once' does so at the first
+        try, and 'broken' raises an error that ends the run. Others are quick.
+    per_item
+        Number of trials in an item; the methods of the others get a number.
+    """
+    items = []
+    for number, method in enumerate(methods):
+        draw = Draw("sample", 10, NUM_TEST, number)
+        names = [method, *(f"{method} {position}" for position in range(2, per_item + 1))]
+        items.append(WorkItem(tuple(Trial(draw, name) for name in names), has_base=False))
+    return items
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
     """What an executor yielded for a list of items."""
 
     items: Sequence[WorkItem]
@@ -88,30 +219,19 @@ class _Run:
 
 
 class ExecutorCase:
-    """An executor with its options, and its runs, of which several checks look at the same ones.
-
-    Parameters
-    ----------
-    entry
-        The executor.
-    options
-        Its options.
-    folder
-        Folder for files of the trials.
-    """
+    """An executor with its options, and its runs, of which several checks look at the same ones."""
 
     def __init__(self, entry: ExecutorEntry, options: Options, folder: str) -> None:
-        self.entry = entry
-        self.options = options
-        self.folder = folder
+        self.entry, self.options, self.folder = entry, options, folder
+        self.memo = Memo()
 
     def batches(self, items: Iterable[WorkItem], timeout: float | None = None) -> Any:
         """Return the generator of the executor for items of the sample work."""
         return self.entry.execute(items, SampleWork(self.folder, timeout), options=self.options)
 
-    def run(self, items: Sequence[WorkItem], timeout: float | None = None) -> _Run:
+    def run(self, items: Sequence[WorkItem], timeout: float | None = None) -> Run:
         """Do items as the core does: methods go on if their first trials succeed."""
-        done = _Run(items)
+        done = Run(items)
         queue = WorkQueue(items)
         start = time.monotonic()
         num_left = -1
@@ -123,104 +243,54 @@ class ExecutorCase:
                         queue.record(outcome)
         return done
 
-    @cached_property
-    def plain(self) -> _Run:
-        """Quick trials, one slow trial, and items with three trials."""
+    @property
+    def plain(self) -> Run:
+        """A run of quick trials, one slow trial, and items with three trials."""
         methods = ["quick"] * NUM_PLAIN + ["slow"]
-        return self.run([*make_items(methods), *make_items(["a"] * (NUM_PLAIN + 3), per_item=3)[-2:]])
+        items = [*make_items(methods), *make_items(["a"] * (NUM_PLAIN + 3), per_item=3)[-2:]]
+        return self.memo.share("plain", lambda: self.run(items))
 
-    @cached_property
-    def faulty(self) -> _Run:
-        """Trials that hang or end their process, among quick ones, and an item whose second trial does so once."""
-        if self.is_in_process:
-            raise _NotApplicableError("the executor works in the calling process, which such a trial would end")
+    @property
+    def faulty(self) -> Run:
+        """A run with trials that hang or end their process, and an item whose second trial does so once."""
         methods = ["quick"] * 12
         methods[3:3] = ["dies", "hangs", "dies once"]
         last = make_items(["quick"] * (len(methods) + 1), per_item=3)[-1]
         first, second, third = last.trials
         shared = replace(last, trials=(first, second._replace(method="dies once"), third))
-        return self.run([*make_items(methods), shared], TIME_LIMIT)
+        return self.memo.share("faulty", lambda: self.run([*make_items(methods), shared], TIME_LIMIT))
 
     @property
     def is_in_process(self) -> bool:
         """Whether work is done in this process."""
-        own = Origin.here().process
-        return any(process == own for process in _processes(self.plain.outcomes))
+        return os.getpid() in _find_processes(self.plain.outcomes)
 
 
-def _processes(outcomes: Iterable[Outcome]) -> Iterator[int]:
+def _find_processes(outcomes: Iterable[Outcome]) -> set[int]:
     """Return the processes on this machine that computed results."""
-    for outcome in outcomes:
-        if isinstance(outcome, TrialResult) and outcome.arms[-1].metrics["is here"]:
-            yield int(outcome.arms[-1].metrics["process"])
+    metrics = [outcome.arms[-1].metrics for outcome in outcomes if isinstance(outcome, TrialResult)]
+    return {int(each["process"]) for each in metrics if each["is here"]}
 
 
-def check_executor(use: str, options: Mapping[str, Any] | None = None) -> list[CheckOutcome]:
-    """Do all contract checks of an executor. It takes about ten seconds.
-
-    Parameters
-    ----------
-    use
-        Name of the executor in specs.
-    options
-        Options as in a spec.
-
-    Returns
-    -------
-    list of CheckOutcome
-        Outcomes in the order of `EXECUTOR_CHECKS`. A check that an executor of this kind does not need has passed, with
-        a message that says why it was skipped.
-
-    Raises
-    ------
-    PluginError, SpecError
-        If there is no such executor, or the options are invalid.
-
-    Examples
-    --------
-    >>> list(EXECUTOR_CHECKS)[0]
-    'every trial has an outcome'
-    >>> outcomes = check_executor("local", {"in_process": True})
-    >>> all(outcome.passed for outcome in outcomes)
-    True
-    >>> sum("the calling process" in outcome.message for outcome in outcomes)  # skipped: they need worker processes
-    4
-    """
+@contextmanager
+def executor_to_check(use: str, options: Mapping[str, Any], _: None) -> Iterator[ExecutorCase]:
+    """Make a case of an executor."""
     spec = make_component(ExecutorSpec, use, options)
-    return check_entry(spec.entry, spec.options)
-
-
-def check_entry(entry: ExecutorEntry, options: Options) -> list[CheckOutcome]:
-    """Do all contract checks of an executor's entry; see `check_executor`."""
     with TemporaryDirectory() as folder:
-        case = ExecutorCase(entry, options, folder)
-        first, *others = EXECUTOR_CHECKS
-        try:
-            with watched(first, 1, len(EXECUTOR_CHECKS)):
-                case.plain  # noqa: B018 - the run that most checks look at
-        except (Exception, TimeLimitError) as error:
-            failed = CheckOutcome(first, False, f"it raised {describe_exception(error)}", traceback=_format(error))
-            return [failed, *(not_run(name, first) for name in others)]
-        return [
-            _outcome(name, check, case, position) for position, (name, check) in enumerate(EXECUTOR_CHECKS.items(), 1)
-        ]
+        yield ExecutorCase(spec.entry, spec.options, folder)
 
 
-def _format(error: BaseException) -> str:
-    return "".join(format_exception(error))
+def with_workers(check: Callable[[ExecutorCase], None]) -> Callable[[ExecutorCase], str | None]:
+    """Skip a check of worker processes for an executor that works in the calling process."""
 
+    @wraps(check)
+    def check_workers(case: ExecutorCase) -> str | None:
+        if case.is_in_process:
+            return "skipped: the executor works in the calling process"
+        check(case)
+        return None
 
-def _outcome(name: str, check: Callable[[ExecutorCase], None], case: ExecutorCase, position: int) -> CheckOutcome:
-    try:
-        with watched(name, position, len(EXECUTOR_CHECKS)):
-            check(case)
-    except _NotApplicableError as reason:
-        return CheckOutcome(name, True, f"skipped: {reason}")
-    except ContractError as error:
-        return CheckOutcome(name, False, str(error), traceback=_format(error))
-    except (Exception, TimeLimitError) as error:  # an error of the plugin is a failed check, and the other checks go on
-        return CheckOutcome(name, False, f"it raised {describe_exception(error)}", traceback=_format(error))
-    return CheckOutcome(name, True)
+    return check_workers
 
 
 def check_complete(case: ExecutorCase) -> None:
@@ -258,26 +328,19 @@ def check_order(case: ExecutorCase) -> None:
 
 
 def check_equal(case: ExecutorCase) -> None:
-    """Check that all numbers are those of the default executor, to the last bit."""
-    found = case.plain.results()
-    for trial, numbers in _expected_numbers().items():
-        if trial in found and _numbers(found[trial]) != numbers:
-            raise ContractError(
-                f"the predictions of {trial} differ from those with `executor: {DEFAULT_EXECUTOR}`; yield the "
-                "outcomes of `work(item)` unchanged"
-            )
+    """Check that all numbers are those of the work in this process, to the last bit."""
+    found, work = case.plain.results(), SampleWork(case.folder)
+    for item in make_items(["quick"] * NUM_PLAIN):
+        for expected in work(item):
+            trial = expected.trial
+            if trial in found and _list_numbers(found[trial]) != _list_numbers(expected):
+                raise ContractError(
+                    f"the predictions of {trial} differ from those in this process; yield the outcomes of "
+                    "`work(item)` unchanged"
+                )
 
 
-@cache
-def _expected_numbers() -> dict[Trial, list[object]]:
-    """Return the numbers of the quick trials with the default executor."""
-    default = make_component(ExecutorSpec, DEFAULT_EXECUTOR)
-    with TemporaryDirectory() as folder:
-        done = ExecutorCase(default.entry, default.options, folder).run(make_items(["quick"] * NUM_PLAIN))
-    return {trial: _numbers(result) for trial, result in done.results().items()}
-
-
-def _numbers(result: TrialResult) -> list[object]:
+def _list_numbers(result: Any) -> list[object]:
     arrays = (result.test_labels, result.test_rows, *(arm.predictions for arm in result.arms))
     return [*((array.dtype.str, array.tobytes()) for array in arrays), *((arm.arm, arm.scores) for arm in result.arms)]
 
@@ -291,14 +354,14 @@ def check_hosts(case: ExecutorCase) -> None:
         )
 
 
+@with_workers
 def check_empty_batches(case: ExecutorCase) -> None:
     """Check that an empty batch about once a second tells that a slow trial is running."""
-    if case.is_in_process:
-        raise _NotApplicableError("the executor works in the calling process, and cannot yield while a trial runs")
     if not case.plain.num_empty:
         raise ContractError("no empty batch came while a slow trial was running; yield `[]` about once a second")
 
 
+@with_workers
 def check_dying_worker(case: ExecutorCase) -> None:
     """Check that a worker that dies costs only the trials that end their process; executors may retry these."""
     done, failures = case.faulty.results(), case.faulty.failures()
@@ -309,6 +372,7 @@ def check_dying_worker(case: ExecutorCase) -> None:
         raise ContractError("trials failed or were lost because the worker of another trial was killed")
 
 
+@with_workers
 def check_base_arms(case: ExecutorCase) -> None:
     """Check that the base arm of an item comes exactly once, also if a worker dies within the item."""
     results = case.faulty.results()
@@ -323,6 +387,7 @@ def check_base_arms(case: ExecutorCase) -> None:
             )
 
 
+@with_workers
 def check_time_limit(case: ExecutorCase) -> None:
     """Check that a trial is ended after `work.timeout`."""
     failures = [trial for trial in case.faulty.failures() if trial.method == "hangs"]
@@ -348,8 +413,8 @@ def check_close(case: ExecutorCase) -> None:
         if len(outcomes) >= 6:
             break
     started = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
-    own = Origin.here().process
-    started += [psutil.Process(pid) for pid in set(_processes(outcomes)) if pid != own and psutil.pid_exists(pid)]
+    workers = _find_processes(outcomes) - {os.getpid()}
+    started += [psutil.Process(pid) for pid in workers if psutil.pid_exists(pid)]
     batches.close()
     _, alive = psutil.wait_procs(started, timeout=END_TIMEOUT)
     if left := [process.pid for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]:
@@ -372,11 +437,11 @@ def check_error(case: ExecutorCase) -> None:
     raise ContractError("an error of the work, after which the run must not go on, was swallowed; raise it")
 
 
-EXECUTOR_CHECKS: dict[str, Callable[[ExecutorCase], None]] = {
+EXECUTOR_CHECKS: Checks = {
     "every trial has an outcome": check_complete,
     "no trial has two outcomes": check_single,
     "the trials of an item are in order": check_order,
-    "same numbers as with the default executor": check_equal,
+    "same numbers as in this process": check_equal,
     "machines are prepared": check_hosts,
     "empty batches while a trial runs": check_empty_batches,
     "a worker that dies costs only its trial": check_dying_worker,
@@ -385,10 +450,3 @@ EXECUTOR_CHECKS: dict[str, Callable[[ExecutorCase], None]] = {
     "closing ends all processes": check_close,
     "an error of the work ends the run": check_error,
 }
-"""Checks of an executor by name.
-
-Examples
---------
->>> next(iter(EXECUTOR_CHECKS))
-'every trial has an outcome'
-"""

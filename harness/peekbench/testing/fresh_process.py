@@ -1,60 +1,67 @@
-"""Calls a function in a new process, in which hashes of texts, process id and time are other ones.
+"""Calls a function in a new process, with other hashes of texts, and notes what it changes, leaves and connects to.
 
 `call` runs in the process of the checks, `main` in the new one.
 """
 
 from __future__ import annotations
 
+import gc
+import io
+import logging
+import multiprocessing
 import os
 import pickle
-import random
+import platform
+import socket
 import subprocess
 import sys
+import sysconfig
+import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import psutil
 
-from peekbench.errors import ContractError
+from peekbench.cache import cache_folder
+from peekbench.errors import ContractError, PluginError
 from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import shorten
-from peekbench.plugins.local_code import find_pickled_files, load_module
-from peekbench.testing.footprint import Footprint
-from peekbench.testing.import_watch import ImportWatch
-from peekbench.testing.process_state import (
-    describe_changes,
-    find_changes,
-    find_left_behind,
-    list_running,
-    take_state,
-)
+from peekbench.plugins import registry
+from peekbench.plugins.entries import Entry
+from peekbench.plugins.local_code import find_pickled_files, is_code, load_module, split_name
 
 HASH_VARIABLE = "PYTHONHASHSEED"
-DAY = 24 * 3600
 MAX_OUTPUT = 500  # characters of the output of a process that ended early
+MAX_VALUE = 80  # characters of a value in a message
+MAX_LISTED = 3  # items of a list in a message
+SHUTDOWN_TIMEOUT = 1.0
+"""Seconds in which threads and processes that were told to stop may end."""
+TRACKER = "resource_tracker"  # a process that `multiprocessing` starts once and keeps
+HEAVY_LIBRARIES = (
+    "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "gensim", "huggingface_hub", "jinja2",
+    "matplotlib", "mlflow", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch",
+    "trackio", "transformers", "wandb",
+)  # fmt: skip
+"""Libraries that take long to import; importing a plugin must import none of them."""
 
 
-def _other_hash_seed() -> int:
-    """Return a seed that this process does not have."""
-    return 2 if os.environ.get(HASH_VARIABLE) == "1" else 1
+class Named(Protocol):
+    """Subject of checks: an entry and what it is checked on."""
 
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What differs between two processes."""
-
-    hash_seed: int = field(default_factory=_other_hash_seed)
-    """Seed of the hashes of texts, on which the order of sets depends."""
-    clock_shift: float = -400 * DAY - 3661
-    """Seconds by which `time.time` and the like are ahead. It is negative, so that no cached file seems to be old."""
-    own_packages: frozenset[str] = frozenset()
-    """Packages of the plugin. The changes of the process's state that imports of other packages make are allowed."""
+    @property
+    def use(self) -> str:
+        """Name of the entry in specs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +74,37 @@ class Answer:
     """The exception that it raised, in words."""
     changes: tuple[str, ...] = ()
     """Changes of the process's state, in words."""
-    left_behind: tuple[str, ...] = ()
+    left_running: tuple[str, ...] = ()
     """Threads and processes that still ran after the call, in words."""
     files: tuple[str, ...] = ()
-    """Files and folders that it wrote in the working folder and that still exist."""
+    """Files and folders that it wrote in the working folder."""
     hosts: tuple[str, ...] = ()
-    """Other machines that it looked up or connected to."""
+    """Other machines that it looked up."""
+
+    def require_clean(self) -> None:
+        """Refuse changes of the process's state, and what still runs or lies in the working folder."""
+        if self.changes:
+            raise ContractError(
+                f"it changes the state of the process, on which other plugins may depend: {'; '.join(self.changes)}; "
+                "restore it, for example in a `finally` block"
+            )
+        if self.left_running:
+            raise ContractError(f"it leaves running: {', '.join(self.left_running)}; end them before it returns")
+        if self.files:
+            others = f" and {len(self.files) - MAX_LISTED} more" if len(self.files) > MAX_LISTED else ""
+            raise ContractError(
+                f"it leaves in the working folder: {', '.join(self.files[:MAX_LISTED])}{others}; write files to a "
+                "temporary folder or, if they serve later calls, to the cache"
+            )
 
 
-def call(surroundings: Surroundings, function: Callable[..., Any], *arguments: Any) -> Answer:
+def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
     """Call a function in a new process, and return its value and what it changed.
 
     Parameters
     ----------
-    surroundings
-        What is different in the new process.
+    use
+        Name of the entry that is checked. If it is among the arguments, the new process finds it by this name.
     function
         Function at the top level of a module.
     *arguments
@@ -92,22 +115,23 @@ def call(surroundings: Surroundings, function: Callable[..., Any], *arguments: A
     ContractError
         If the arguments cannot be pickled, or the process ends before the function returns.
     """
-    generators = random.getstate(), np.random.get_state()
     try:
-        content = pickle.dumps((function, arguments))
+        content = _pickle(use, (function, arguments))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ContractError(
             f"it cannot be called in another process: {error}; define it at the top level of a module"
         ) from error
-    variables = os.environ | {HASH_VARIABLE: str(surroundings.hash_seed)}
+    hash_seed = "2" if os.environ.get(HASH_VARIABLE) == "1" else "1"
     with TemporaryDirectory() as folder:
-        question, answer = Path(folder) / "question", Path(folder) / "answer"
-        question.write_bytes(pickle.dumps((surroundings, generators, find_pickled_files(content), content)))
+        question, answer, printed = (Path(folder) / name for name in ("question", "answer", "printed"))
+        question.write_bytes(pickle.dumps((_list_libraries(use), find_pickled_files(content), content)))
         # With the path of this process: `-c` alone would first search the working folder.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({str(folder)!r})"
-        command, printed = [sys.executable, "-c", code], Path(folder) / "printed"
+        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({folder!r})"
         with printed.open("wb") as file:  # a process that the function leaves behind would keep a pipe open
-            done = subprocess.run(command, env=variables, stdout=file, stderr=subprocess.STDOUT, check=False)  # noqa: S603
+            done = subprocess.run(  # noqa: S603
+                [sys.executable, "-c", code], env=os.environ | {HASH_VARIABLE: hash_seed}, stdout=file,
+                stderr=subprocess.STDOUT, check=False,
+            )  # fmt: skip
         if not answer.exists():
             output = printed.read_text(errors="replace").strip()
             raise ContractError(
@@ -117,63 +141,238 @@ def call(surroundings: Surroundings, function: Callable[..., Any], *arguments: A
         return result
 
 
+def _pickle(use: str, value: object) -> bytes:
+    """Pickle a value; an entry that is registered under its name, which may contain anything, as this name."""
+
+    class Pickler(pickle.Pickler):
+        def persistent_id(self, item: Any) -> tuple[str, type[Entry]] | None:
+            with suppress(PluginError):
+                if isinstance(item, Entry) and registry.find(use, type(item)) is item:
+                    return use, type(item)
+            return None
+
+    file = io.BytesIO()
+    Pickler(file).dump(value)
+    return file.getvalue()
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, name: tuple[str, type[Entry]]) -> Entry:
+        return registry.find(*name)
+
+
+def _list_libraries(use: str) -> list[str]:
+    """Return the modules of installed libraries that this process has imported, in the order of their imports.
+
+    The new process imports them first, so that a change of its state is one of the plugin, whose modules are left out.
+    """
+    own = set()
+    with suppress(PluginError):  # an entry of no plugin, in a test
+        own = {registry.load(split_name(use)[0]).module.partition(":")[0].partition(".")[0]}
+    places = tuple(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+    origins = {
+        name: getattr(getattr(module, "__spec__", None), "origin", None) for name, module in [*sys.modules.items()]
+    }
+    return [
+        name for name, origin in origins.items() if str(origin).startswith(places) and name.partition(".")[0] not in own
+    ]
+
+
 def main(folder: str) -> None:
     """Answer the question in a folder. This is the whole work of the new process."""
     question = (Path(folder) / "question").read_bytes()
-    surroundings, generators, files, content = pickle.loads(question)  # noqa: S301 - of `call`
-    random.setstate(generators[0])
-    np.random.set_state(generators[1])
     with one_thread_pools():
-        answer = _answer(surroundings, files, content)
+        answer = _answer(*pickle.loads(question))  # noqa: S301 - of `call`
     (Path(folder) / "answer").write_bytes(pickle.dumps(answer))
 
 
-def _answer(surroundings: Surroundings, files: Iterable[str], content: bytes) -> Answer:
+def _answer(libraries: list[str], files: list[str], content: bytes) -> Answer:
+    for name in libraries:
+        with suppress(Exception):  # a module that only another process can import
+            import_module(name)
+    hosts: set[str] = set()
+    sys.addaudithook(lambda event, arguments: hosts.add(_read_host(event, arguments)))
+    folder = Path.cwd()
+    running, names, state = _list_running(), _list_files(folder), take_state()
+    try:
+        for file in files:
+            load_module(file)
+        function, arguments = _Unpickler(io.BytesIO(content)).load()
+        value, error = function(*arguments), ""
+    except Exception as raised:
+        value, error = None, "".join(traceback.format_exception_only(raised)).strip()
+    changes = describe_changes(state, take_state())
+    left_running = _find_left_running(running)
+    written = sorted({name for name, _ in _list_files(folder) - names})
+    return Answer(value, error, tuple(changes), tuple(left_running), tuple(written), tuple(sorted(hosts - {""})))
+
+
+def _read_host(event: str, arguments: tuple[Any, ...]) -> str:
+    """Return the name of another machine that an audit event looks up; otherwise empty."""
+    host = os.fsdecode(arguments[0] or "") if event == "socket.getaddrinfo" else ""
+    return "" if host.startswith("127.") or host in ("localhost", "::1", platform.node()) else host
+
+
+def _list_files(folder: Path) -> set[tuple[str, int]]:
+    """Return the names and times in a folder, without hidden files and compiled modules.
+
+    Names alone do not suffice, because the process of the checks may have written the same files before.
+    """
+    with suppress(OSError):  # the folder has been deleted
+        paths = [path for path in folder.iterdir() if not path.name.startswith((".", "__pycache__"))]
+        return {(path.name, path.lstat().st_mtime_ns) for path in paths}
+    return set()
+
+
+# The state of a process that every library shares
+
+
+def _loggers() -> tuple[object, ...]:
+    root = logging.getLogger()
+    return root.level, root.disabled, tuple(map(repr, root.handlers)), logging.root.manager.disable
+
+
+SETTINGS: Mapping[str, Callable[[], object]] = {
+    "the working folder": lambda: str(Path.cwd()),
+    "warnings.filters": lambda: [repr(entry) for entry in warnings.filters],
+    "sys.path": lambda: list(sys.path),
+    "sys.getrecursionlimit()": sys.getrecursionlimit,
+    "the root logger or logging.disable": _loggers,
+    "socket.getdefaulttimeout()": socket.getdefaulttimeout,
+    "gc.isenabled()": gc.isenabled,
+}
+SETTINGS_OF_LIBRARIES: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
+    "torch": {
+        "the default dtype of torch": lambda torch: torch.get_default_dtype(),
+        "the default device of torch": lambda torch: str(torch.get_default_device()),
+        "torch.is_grad_enabled()": lambda torch: torch.is_grad_enabled(),
+        "torch.get_num_threads()": lambda torch: torch.get_num_threads(),
+        "torch.are_deterministic_algorithms_enabled()": lambda torch: torch.are_deterministic_algorithms_enabled(),
+        "torch.get_float32_matmul_precision()": lambda torch: torch.get_float32_matmul_precision(),
+        "torch.backends.cudnn.benchmark": lambda torch: torch.backends.cudnn.benchmark,
+    },
+    "sklearn": {"sklearn.get_config()": lambda sklearn: sklearn.get_config()},
+    "matplotlib": {"matplotlib.rcParams": lambda matplotlib: matplotlib.rcParams.copy()},
+    "transformers": {
+        "the verbosity of transformers": lambda transformers: transformers.utils.logging.get_verbosity(),
+    },
+}
+"""Settings of libraries that are imported, by module and name."""
+
+
+def take_state() -> dict[str, object]:
+    """Return the state of this process that libraries share: values by name, in words for messages."""
     state: dict[str, object] = {}
+    for name, read in SETTINGS.items():
+        with suppress(OSError):  # the working folder has been deleted
+            state[name] = read()
+    state |= {f"os.environ[{name!r}]": value for name, value in os.environ.items()}
+    state |= {f"numpy.errstate({name})": value for name, value in np.geterr().items()}
+    state |= {f"numpy.printoptions({name})": value for name, value in np.get_printoptions().items()}
+    for module, settings in SETTINGS_OF_LIBRARIES.items():
+        for name, read_from in settings.items() if module in sys.modules else ():
+            with suppress(AttributeError, ImportError, KeyError):  # another version, or it is being imported
+                state[name] = read_from(sys.modules[module])
+    return state
 
-    def allow_changes(before: dict[str, object]) -> None:
-        after = take_state()
-        for name in find_changes(before, after):
-            if name in after:
-                state[name] = after[name]
-            else:
-                state.pop(name, None)
 
-    footprint = Footprint()
-    sys.addaudithook(footprint)
-    watch = ImportWatch(surroundings.own_packages, take_state, allow_changes)
-    with _shifted_clock(surroundings.clock_shift):
-        sys.meta_path.insert(0, watch)
-        running = list_running()
-        state |= take_state()
-        try:
-            for file in files:
-                load_module(file)
-            function, arguments = pickle.loads(content)  # noqa: S301 - of `call`
-            value, error = function(*arguments), ""
-        except Exception as raised:
-            value, error = None, "".join(traceback.format_exception_only(raised)).strip()
-        changes = describe_changes(state, take_state())
-        sys.meta_path.remove(watch)
-        left_behind = find_left_behind(running)
-    return Answer(value, error, tuple(changes), tuple(left_behind), footprint.files(), footprint.hosts())
+def describe_changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    """Return one text for each value that differs, such as "the working folder (was /a, is /b)"."""
+    unset = "not set"
+    values = {name: (before.get(name, unset), after.get(name, unset)) for name in {**before, **after}}
+    return [_describe(name, *pair) for name, pair in values.items() if bool(pair[0] != pair[1])]
+
+
+def _describe(name: str, first: object, second: object) -> str:
+    if isinstance(first, list) and isinstance(second, list):
+        added = [shorten(str(item), MAX_VALUE) for item in second if item not in first]
+        return f"{name} (added: {', '.join(added[:MAX_LISTED])})" if added else name
+    texts = str(first), str(second)
+    return name if max(map(len, texts)) > MAX_VALUE else f"{name} (was {texts[0]}, is {texts[1]})"
+
+
+def _list_running() -> set[tuple[str, int | None]]:
+    """Return the threads and child processes that run, without threads that no Python code started."""
+    threads = {(f"thread {item.name!r}", item.ident) for item in threading.enumerate()}
+    multiprocessing.active_children()  # collects those that have ended
+    return threads | set(_child_processes())
+
+
+def _child_processes() -> Iterator[tuple[str, int]]:
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it has ended
+            command = " ".join(child.cmdline())
+            if command and TRACKER not in command:  # one that waits to be collected has no command line
+                yield f"process {shorten(command, MAX_VALUE)!r}", child.pid
+
+
+def _find_left_running(before: set[tuple[str, int | None]]) -> list[str]:
+    """Describe the threads and child processes that run now and did not before, after some time for them to end."""
+    gc.collect()  # threads and processes may end with the object that owns them
+    deadline = time.monotonic() + SHUTDOWN_TIMEOUT
+    while (left := _list_running() - before) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    counts = Counter(description for description, _ in left)
+    return [f"{count} times {text}" if count > 1 else text for text, count in sorted(counts.items())]
+
+
+def used_memory() -> int:
+    """Return the memory of this process in bytes; on Linux, including memory that was allocated and never written."""
+    memory = psutil.Process().memory_info()
+    return int(getattr(memory, "data", memory.rss))
 
 
 @contextmanager
-def _shifted_clock(seconds: float) -> Iterator[None]:
-    """Shift the functions of `time` that tell the time of the day."""
-    now, now_ns = time.time, time.time_ns
-    names = ("localtime", "gmtime", "ctime")
-    originals = {name: getattr(time, name) for name in names}
-    original_strftime = time.strftime
-    time.time = lambda: now() + seconds
-    time.time_ns = lambda: now_ns() + int(seconds * 1e9)
-    for name, original in originals.items():
-        setattr(time, name, lambda given=None, original=original: original(time.time() if given is None else given))
-    time.strftime = lambda form, given=None: original_strftime(form, given or time.localtime())
-    try:
-        yield
-    finally:
-        time.time, time.time_ns, time.strftime = now, now_ns, original_strftime
-        for name, original in originals.items():
-            setattr(time, name, original)
+def view_cache() -> Iterator[Path]:
+    """Make a temporary folder with all files of the cache, such as models, as links.
+
+    New files, and files that replace others, stay in this folder, so that they neither fill the user's cache nor are
+    found by later fits. Folders are not links, because a file that is written into a linked folder would be in the
+    cache.
+    """
+    cache = cache_folder().absolute()
+    with TemporaryDirectory(prefix="peekbench-check-", ignore_cleanup_errors=True) as name:
+        for place, _, files in os.walk(cache):
+            folder = Path(name) / Path(place).relative_to(cache)
+            folder.mkdir(exist_ok=True)
+            for file in files:
+                (folder / file).symlink_to(Path(place) / file)
+        yield Path(name)
+
+
+def check_light_import(subject: Named) -> None:
+    """Check that importing the plugin imports no heavy library."""
+    plugin, _ = split_name(subject.use)
+    if not is_code(plugin):  # code is imported only by specs that name it
+        check_module_light(registry.load(plugin).module.partition(":")[0])  # it may name an object of the module
+
+
+def check_module_light(module: str) -> None:
+    """Check that importing a module imports no library that takes long to import, such as torch, pandas or scipy.
+
+    Parameters
+    ----------
+    module
+        Name of the module.
+
+    Raises
+    ------
+    ContractError
+        If it imports one, or cannot be imported.
+
+    Examples
+    --------
+    >>> check_module_light("json")
+    """
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; import {module}; "
+        f"print(*sorted({set(HEAVY_LIBRARIES)!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise ContractError(f"{module} cannot be imported on its own: {done.stderr.strip().splitlines()[-1]}")
+    if done.stdout.strip():
+        raise ContractError(
+            f"importing {module} imports {', '.join(done.stdout.split())}; "
+            "move the code that needs them to another module and name it by reference, as in 'package.module:function'"
+        )

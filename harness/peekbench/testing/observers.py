@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from math import inf, nan
@@ -14,14 +14,14 @@ from typing import Any
 from peekbench.errors import ContractError
 from peekbench.execution.observers import EVENTS, make_observer
 from peekbench.plugins.local_code import with_full_path
-from peekbench.records.analysis import Analysis, Column, Table, Verdict
+from peekbench.records.analysis import Analysis, Column, Table
 from peekbench.records.data import Folders
 from peekbench.records.events import ArmScores, RunFinished, RunStarted, TrialFinished
 from peekbench.records.trials import Draw, Trial
+from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.spec.components import ObserverSpec, make_component
-from peekbench.testing.declaration_checks import check_light_import
-from peekbench.testing.outcomes import CheckOutcome, run_checks
-from peekbench.testing.random_state import SEEDS, call_with_seed
+from peekbench.testing.fresh_process import check_light_import
+from peekbench.testing.runner import Checks, call_with_seed
 
 STORE_ID = "0123456789abcdef0123456789abcdef"
 NUM_TRIALS = 6
@@ -113,63 +113,18 @@ def _analysis() -> Analysis:
     rows = (("lsa", 50, 0.01, -0.002, 0.022, None), (METHODS[1], 50, nan, None, None, True))
     columns = tuple(Column(name, "difference" if name.startswith("bias") else "text") for name in names)
     verdicts = (
-        Verdict("lsa", "bias", "inconclusive", "lsa: +1.00 points.", 0.01, -0.002, 0.022, 0.95, 0.01),
-        Verdict(METHODS[1], "bias", "passed", "No bias.", control="negative"),
+        Verdict("lsa", "bias", "inconclusive", Estimate(0.01, -0.002, 0.022), region=0.01),
+        Verdict(METHODS[1], "bias", "passed", control="negative"),
     )
     return Analysis("summary", (Table("Mean bias", columns, rows),), verdicts=verdicts, warnings=("Few trials.",))
 
 
-def check_observer(use: str, options: Mapping[str, Any] | None = None) -> list[CheckOutcome]:
-    """Do all contract checks of an observer.
-
-    The observer is called as in a run, in a temporary folder. A tracker that keeps its data elsewhere, such as on a
-    server, is sent the runs of the checks, which are named 'sample'.
-
-    Parameters
-    ----------
-    use
-        Name of the observer in specs, `plugin.observer`.
-    options
-        Options as in a spec. Relative paths start at the temporary folder.
-
-    Returns
-    -------
-    list of CheckOutcome
-        Outcomes in the order of `OBSERVER_CHECKS`.
-
-    Raises
-    ------
-    SpecError
-        If no plugin has the observer, or the options are invalid.
-
-    Examples
-    --------
-    >>> from peekbench.testing import OBSERVER_CHECKS, check_observer
-    >>> next(iter(OBSERVER_CHECKS))
-    'returns an object with methods for events'
-    >>> outcomes = check_observer("my_file.py:logbook")
-    >>> all(outcome.passed for outcome in outcomes)
-    True
-    """
-    return list(iterate_observer_checks(use, options))
-
-
-def iterate_observer_checks(use: str, options: Mapping[str, Any] | None = None) -> Iterator[CheckOutcome]:
-    """Do the checks of `check_observer` one after the other.
-
-    Parameters
-    ----------
-    use, options
-        As for `check_observer`.
-
-    Yields
-    ------
-    CheckOutcome
-        Outcomes in the order of `OBSERVER_CHECKS`.
-    """
+@contextmanager
+def observer_to_check(use: str, options: Mapping[str, Any], _: None) -> Iterator[ObserverCase]:
+    """Make a case of an observer in a temporary folder, which is the current one."""
     spec = make_component(ObserverSpec, with_full_path(use), options)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder, chdir(folder):
-        yield from run_checks(OBSERVER_CHECKS, ObserverCase(use, spec, Path(folder).resolve()), num_required=1)
+        yield ObserverCase(use, spec, Path(folder).resolve())
 
 
 def check_methods(case: ObserverCase) -> None:
@@ -181,7 +136,7 @@ def check_finished_run(case: ObserverCase) -> None:
     """Check that an observer takes a run, and changes neither the spec nor the global random generators."""
     events = sample_events(case.folder)
     spec = deepcopy(events[0][1].spec)
-    call_with_seed(SEEDS[0], lambda: case.send(events))
+    call_with_seed(lambda: case.send(events))
     if events[0][1].spec != spec:
         raise ContractError(f"{EVENTS[0]} changes the spec; work on a copy")
 
@@ -200,17 +155,10 @@ def check_complete_run(case: ObserverCase) -> None:
     case.send([start, ("run_finished", failed)])
 
 
-OBSERVER_CHECKS: Mapping[str, Callable[[ObserverCase], None]] = {
+OBSERVER_CHECKS: Checks = {
     "returns an object with methods for events": check_methods,
     "takes a run, and leaves spec and random state unchanged": check_finished_run,
     "takes a run that is interrupted and resumed": check_resumed_run,
     "takes a run without trials": check_complete_run,
     "importing the plugin is fast": check_light_import,
 }
-"""Checks of an observer by name.
-
-Examples
---------
->>> next(iter(OBSERVER_CHECKS))
-'returns an object with methods for events'
-"""

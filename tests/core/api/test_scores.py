@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import peekbench as pb
+from peekbench.report.render.words import basis_of
 
 
 @pytest.fixture(scope="module")
@@ -82,4 +83,4 @@ def test_the_headline_counts_complete_trials(wide: pd.DataFrame) -> None:
     )
     report = pb.analyze(table[~is_lost], ["summary"], allow_incomplete=True)
     assert report.document.headline == "1 method on 1 task, 9 trials, from the data frame"
-    assert [verdict.basis for verdict in report.verdicts] == ["1 task, 9 trials"]
+    assert [basis_of(verdict) for verdict in report.verdicts] == ["1 task, 9 trials"]

@@ -20,7 +20,7 @@ import peekbench.cli
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import shorten, visible
 from peekbench.progress.console import PrintableConsole
-from peekbench.report import Report
+from peekbench.records import Report
 from peekbench.report.render.files import check_same_report, write_report
 
 REPORTS = ["text", "markdown", "json"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from peekbench.execution.code import code_hashes, describe_code_change
+from peekbench.execution.code import PluginCode, code_hashes, describe_code_change
 from peekbench.plugins import registry
 
 METHOD = """
@@ -93,7 +93,7 @@ def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: 
 
 
 def test_code_of_a_file_includes_the_modules_beside_it_that_it_imports(tmp_path: Path) -> None:
-    codes = []
+    codes: list[PluginCode] = []
     for folder in (tmp_path / "here", tmp_path / "there"):
         write(folder / "mine.py", "import own_helper, json\ndef fit(train):\n    ...")
         write(folder / "own_helper.py", "from own_package import part")

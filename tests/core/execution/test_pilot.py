@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from peekbench.execution import pilot as pilot_module
-from peekbench.execution.pilot import Pilot, count_trials, run_pilot, waited
+from peekbench.execution.pilot import Pilot, count_trials, run_pilot
 from peekbench.records.trials import TrialFailure, Usage
 from peekbench.spec.experiment import ExperimentSpec
 
-USAGE = Usage(seconds=5.0, waited=3.0, memory=4 * 10**8)
+USAGE = Usage(seconds=2.0, memory=4 * 10**8)
 
 
 @pytest.fixture
@@ -24,16 +23,9 @@ def test_a_pilot_measures_each_method(spec: ExperimentSpec) -> None:
     pilot = run_pilot(spec)
     assert set(pilot.usages) == set(count_trials(spec))
     for usage in pilot.measured:
-        assert 0 <= usage.idle_seconds <= usage.seconds
+        assert usage.seconds > 0
         assert 10**7 < usage.memory < 10**11
     assert pilot.gpu_memory == 0
-
-
-def test_sleeping_is_no_waiting_for_a_core() -> None:
-    before = waited()
-    started = time.perf_counter()
-    time.sleep(0.1)
-    assert waited() - before < 0.1 <= time.perf_counter() - started
 
 
 def test_time_and_memory_are_multiples_of_those_of_the_pilot(
@@ -42,11 +34,11 @@ def test_time_and_memory_are_multiples_of_those_of_the_pilot(
     monkeypatch.setattr(pilot_module, "available_cores", lambda: 2)
     keys = count_trials(spec)
     num_trials, methods = keys.total(), {key[0] for key in keys}
-    first = Usage(seconds=7.0, waited=3.0, memory=0)  # 2 s more than later trials
+    first = Usage(seconds=4.0, memory=0)  # 2 s more than later trials
     pilot = Pilot(dict.fromkeys(keys, (USAGE,)), dict.fromkeys(methods, first), ())
     assert pilot.start == 2 * len(methods)
     one, two, eight = (pilot.forecast(spec, workers) for workers in (1, 2, 8))
-    assert one.seconds == pytest.approx(pilot.start + 2 * num_trials)  # 5 s, of which 3 without a core
+    assert one.seconds == pytest.approx(pilot.start + 2 * num_trials)
     assert two.seconds == pytest.approx(pilot.start + 2 * num_trials / 2)
     assert eight.seconds == pytest.approx(4 * pilot.start + 2 * num_trials / 2)  # on two cores
     assert (one.memory, two.memory) == (4 * 10**8, 8 * 10**8)

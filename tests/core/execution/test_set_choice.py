@@ -11,8 +11,16 @@ import pytest
 
 from peekbench.cli.plan import describe_set_choice
 from peekbench.data.preflight import check_tasks
-from peekbench.execution.pilot import Pilot, count_trials, run_pilot
-from peekbench.execution.set_choice import TrialTimes, compare, find_obstacle, information, with_crossover
+from peekbench.execution.pilot import (
+    Pilot,
+    TrialTimes,
+    compare,
+    count_trials,
+    find_obstacle,
+    information,
+    run_pilot,
+    with_crossover,
+)
 from peekbench.execution.work import SpecWork
 from peekbench.records import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec

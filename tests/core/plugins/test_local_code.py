@@ -17,12 +17,11 @@ from peekbench.cli.app import app
 from peekbench.cli.catalog import describe
 from peekbench.execution.code import code_hashes
 from peekbench.plugins import local_code
-from peekbench.plugins.entry_names import split_name
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.local_code import load_module
+from peekbench.plugins.local_code import load_module, split_name
 from peekbench.spec.experiment import make_spec as validate
-from peekbench.testing.entries import find_kinds
-from peekbench.testing.fresh_process import Surroundings, call
+from peekbench.testing.fresh_process import call
+from peekbench.testing.pytest_checks import find_kinds
 
 CODE = """
 import helper_of_methods
@@ -182,7 +181,7 @@ def test_options_of_a_function_reach_another_process(folder: Path) -> None:
 def test_classes_of_a_file_reach_another_process(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("from peekbench import Options\n\nclass Own(Options):\n    share: float = 0.5\n")
     options = load_module(str(tmp_path / "own.py")).Own(share=0.25)
-    answer = call(Surroundings(), repr, options)
+    answer = call("own", repr, options)
     assert (answer.value, answer.error) == ("Own(share=0.25)", "")
 
 

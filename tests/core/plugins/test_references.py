@@ -11,8 +11,7 @@ import pytest
 
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import RendererEntry
-from peekbench.plugins.extras import find_extra
-from peekbench.plugins.references import Reference, find_reference_error, resolve
+from peekbench.plugins.references import Reference, find_extra, find_reference_error, resolve
 from peekbench.plugins.validation import check_entries
 
 
@@ -92,7 +91,7 @@ def test_a_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
     [
         ("peft", "peekbench_lm.provision", "peekbench[lm]"),
         ("transformers", "peekbench_finetune.fit", "peekbench[lm]"),
-        ("bitsandbytes", "peekbench_lm.models.quantized", "peekbench[qlora]"),
+        ("bitsandbytes", "peekbench_lm.loading", "peekbench[qlora]"),
         ("matplotlib", "peekbench_figures.draw", "peekbench[figures]"),
         ("arviz_stats", "peekbench_bayes.analysis", "peekbench[bayes]"),
         ("bambi", "peekbench_bayes.analysis", "peekbench[bambi]"),

@@ -15,9 +15,9 @@ from peekbench.cli.catalog import describe, list_lines
 from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry
-from peekbench.plugins.entry_names import split_name
-from peekbench.plugins.kinds import KINDS, kind_of
-from peekbench.plugins.roles import find_default
+from peekbench.plugins.hookspecs import KINDS, kind_of
+from peekbench.plugins.local_code import split_name
+from peekbench.plugins.registry import find_default
 from peekbench.spec.experiment import parse_spec
 from peekbench.spec.json_schema import broken_plugins, make_schema
 
@@ -44,7 +44,7 @@ def peekbench_renderers():
 ADD_A_KIND = """
 import sys
 from dataclasses import dataclass
-from peekbench.plugins import Options, hookspecs, kinds
+from peekbench.plugins import Options, hookspecs
 from peekbench.plugins.references import CallableField
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ def peekbench_stemmers():
 
 hookspecs.peekbench_stemmers = hookspecs.hookspec(peekbench_stemmers)
 hookspecs.StemmerEntry = StemmerEntry
-kinds.KINDS += (kinds.PluginKind("stemmer", "stemmers", "stemmers", "peekbench_stemmers", (StemmerEntry,)),)
+hookspecs.KINDS += (hookspecs.PluginKind("stemmer", "stemmers", "stemmers", "peekbench_stemmers", (StemmerEntry,)),)
 from peekbench.cli.catalog import describe, list_lines
 from peekbench.spec.json_schema import broken_plugins
 print(*list_lines("stemmers"), *describe("porter"), broken_plugins().get("porter", "schema OK"), sep="\\n")

@@ -19,7 +19,7 @@ from peekbench.records.figures import (
     Violins,
     downsample,
 )
-from peekbench.report.render.alt_text import alt_text, central_interval
+from peekbench.report.render.figures import alt_text, central_interval
 
 POINTS = Axis("bias, accuracy points")
 

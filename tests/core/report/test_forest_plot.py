@@ -10,7 +10,7 @@ import pytest
 
 from peekbench.formatting import format_cell, format_signed
 from peekbench.records.figures import Forest, Interval
-from peekbench.report.render.forest_plot import ESTIMATE, ZERO, draw_forest
+from peekbench.report.render.figures import ESTIMATE, ZERO, draw_forest
 from peekbench.results.analyze import analyze
 
 

@@ -15,13 +15,14 @@ from typer.testing import CliRunner
 from peekbench.cli.app import app
 from peekbench.errors import PeekbenchError, PluginError
 from peekbench.plugins.entries import ReportFormatEntry
-from peekbench.plugins.report_formats import check_format
+from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import check_entries, find_misreading
-from peekbench.report import Report, write_report
+from peekbench.records import Report
+from peekbench.report import write_report
 from peekbench.report.render.json_report import render_json
 from peekbench.results.sequential import run
-from peekbench.testing import check_report_format, sample_report
-from peekbench.testing.outcomes import CheckOutcome
+from peekbench.testing import check_entry, sample_report
+from peekbench.testing.runner import CheckOutcome
 
 FILE = """
 from peekbench import hookimpl
@@ -166,14 +167,14 @@ def test_a_store_alone_imports_no_file(make_spec: Callable[..., Any]) -> None:
     assert done.returncode == 2
     assert "mine.py is code that only a store names, which is not imported" in done.stderr
     assert [path.name for path in Path("reports/small").iterdir()] == ["report.json"]
-    subprocess.run([*command, "--plugin", "mine.py", "--format", "mine.short"], capture_output=True, check=True)
-    assert Path("reports/small/report-mine.short.txt").read_text() == "small"
+    subprocess.run([*command, "--format", "mine.py:short"], capture_output=True, check=True)
+    assert Path("reports/small/report-mine.py-short.txt").read_text() == "small"
 
 
 @pytest.mark.slow
 def test_contract_checks() -> None:
-    assert failed(check_report_format("toy.latex")) == []
-    assert "no ink" in failed(check_report_format("toy.blot"))[0]
-    assert "wrote no file" in failed(check_report_format("toy.number"))[0]
+    assert failed(check_entry("toy.latex")) == []
+    assert "no ink" in failed(check_entry("toy.blot"))[0]
+    assert "wrote no file" in failed(check_entry("toy.number"))[0]
     with pytest.raises(PeekbenchError, match="no options"):
-        check_report_format("toy.latex", {"a": 1})
+        check_entry("toy.latex", {"a": 1})

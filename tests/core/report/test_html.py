@@ -20,14 +20,15 @@ import pytest
 from peekbench.errors import PluginError
 from peekbench.formatting import format_cell, visible
 from peekbench.plugins.protocols import Renderer
-from peekbench.records.analysis import Column, Table, Verdict
+from peekbench.records import Family, MethodFacts, Report
+from peekbench.records.analysis import Column, Table
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.report import MethodFacts, Report, alt_text, report_of_table, write_report
-from peekbench.report.render import renderers
-from peekbench.report.render.cards import render_cards
-from peekbench.report.render.html import TEMPLATES, render_html
-from peekbench.report.render.ticks import Scale
+from peekbench.records.verdicts import Estimate, Verdict
+from peekbench.report import alt_text, report_of_table, state, write_report
+from peekbench.report.render import figures
+from peekbench.report.render.html import TEMPLATES, Scale, render_html
+from peekbench.report.render.markdown import render_cards
 from peekbench.results.analyze import analyze
 
 HOSTILE = [
@@ -86,7 +87,9 @@ def hostile(text: str) -> Report:
     return Report(
         name=text,
         headline=text,
-        verdicts=(Verdict(text, "bias", "inconclusive", text, 0.1, 0.0, 0.2, 0.95, 0.005, text),),
+        verdicts=(
+            Verdict(text, "bias", "inconclusive", Estimate(0.1, 0.0, 0.2), 0.005, family=Family(level=0.95), note=text),
+        ),
         warnings=(text,),
         figures=(Forest(text, ((text, (interval,)),), text),),
         tables=tuple(
@@ -148,7 +151,7 @@ def test_the_renderer_is_looked_up_once_for_a_report_with_figures(
         looked_up.append(use)
         raise PluginError("no renderer")
 
-    monkeypatch.setattr(renderers, "find_renderer", fail)
+    monkeypatch.setattr(figures, "find_renderer", fail)
     render_html(hostile("plain"))
     assert not looked_up, "only forests, which need no renderer"
     report = replace(drawn("a"), figures=drawn("a").figures * 3, renderer="brush")
@@ -159,7 +162,7 @@ def test_the_renderer_is_looked_up_once_for_a_report_with_figures(
         looked_up.append(use)
         return lambda figure, form: b"<svg/>"
 
-    monkeypatch.setattr(renderers, "find_renderer", find)
+    monkeypatch.setattr(figures, "find_renderer", find)
     write_report(report, tmp_path, ["html", "svg", "png"])
     assert looked_up == ["brush", "brush"]
 
@@ -217,7 +220,7 @@ def test_intervals_have_no_inline_styles() -> None:
 
 def test_the_parts_of_the_page_are_in_order(report: Report) -> None:
     text = Page(render_html(report)).text
-    sentence = report.verdicts[0].sentence.removeprefix("lsa: s")
+    sentence = state(report.verdicts[0]).removeprefix("s")
     parts = (
         "2 methods on 5 tasks",
         "Does a method score higher",
@@ -247,7 +250,10 @@ def test_the_part_of_a_method_contains_only_its_rows(report: Report) -> None:
     longer = replace(
         report,
         methods=(MethodFacts("lsa"), MethodFacts("lsa (x)"), MethodFacts("null")),
-        verdicts=(*report.verdicts, Verdict("lsa (x) (n=5)", "bias", "biased down", "Only of x.")),
+        verdicts=(
+            *report.verdicts,
+            Verdict("lsa (x) (n=5)", "bias", "biased down", parts=(("method", "lsa (x)"), ("n", 5)), note="Only of x."),
+        ),
         tables=(*report.tables, Table("Losses", (Column("method"), Column("loss", "number")), (("lsa", 4.25),))),
     )
     text = render_html(longer)
@@ -335,7 +341,7 @@ def test_names_are_escaped_once(report: Report) -> None:
 
 def test_verdicts_on_several_effects_have_their_own_explanation() -> None:
     verdicts = [
-        Verdict(name, effect, "biased up", f"{name}: high.", 0.05, 0.03, 0.07, 0.95, 0.01)
+        Verdict(name, effect, "biased up", Estimate(0.05, 0.03, 0.07), 0.01, family=Family(level=0.95), note="high.")
         for name, effect in (("llama", "contamination"), ("lsa", "bias"))
     ]
     first, second = render_html(Report("both", "2 models", tuple(verdicts))).split("Does a method score higher if")

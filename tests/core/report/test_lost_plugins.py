@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from peekbench.cli.app import app
 from peekbench.errors import SpecError
-from peekbench.plugins import registry, roles
-from peekbench.report import report_of_run
+from peekbench.plugins import registry
+from peekbench.report import report_of_run, state
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
 from peekbench.results.sequential import run
@@ -37,8 +37,7 @@ def lose_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
     def make() -> None:
         modules = {name: "missing_plugin" if name == "figures" else "broken_plugin" for name in points}
         broken = {name: (EntryPoint(name, module, "peekbench"),) for name, module in modules.items()}
-        for module in (registry, roles):
-            monkeypatch.setattr(module, "installed", lambda: broken | {name: points[name] for name in NEEDED})
+        monkeypatch.setattr(registry, "installed", lambda: broken | {name: points[name] for name in NEEDED})
         registry.load_installed.cache_clear()
 
     yield make
@@ -94,7 +93,7 @@ def test_an_analysis_that_is_lost_must_be_replaced(make_spec: MakeSpec, lose_plu
     assert [analysis["use"] for analysis in content["spec"]["analyses"]] == ["permutation"]
     assert content["command"] == f"peekbench report {store} --analysis permutation"
     (expected,) = analyze(store, ["permutation"])
-    assert [verdict["sentence"] for verdict in content["verdicts"]] == [each.sentence for each in expected.verdicts]
+    assert [verdict["sentence"] for verdict in content["verdicts"]] == [state(each) for each in expected.verdicts]
 
 
 def test_components_of_a_store_cannot_be_called(make_raw: Callable[..., dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,17 @@ from rich.console import Console
 
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import format_cell
-from peekbench.records.analysis import Analysis, Column, Table, Verdict
+from peekbench.records import Report, TrialEvidence
+from peekbench.records.analysis import Analysis, Column, Table
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records.report import ReportFormat
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.units import Unit
-from peekbench.report import Report, render_tables, render_text, report_of_table, write_pictures, write_report
-from peekbench.report.render.cells import fold_intervals
+from peekbench.records.verdicts import Estimate, Verdict
+from peekbench.report import render_tables, render_text, report_of_table, state, write_pictures, write_report
+from peekbench.report.render.content import fold_intervals, wrap
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import escape, render_markdown
-from peekbench.report.render.wrapping import wrap
 from peekbench.results.analyze import analyze
 
 HOSTILE = "[bold]task[/] <script>alert(1)</script> | `x` @team #1 \x1b[31m"
@@ -45,7 +46,7 @@ def hostile() -> Report:
     return Report(
         name=HOSTILE,
         headline=HOSTILE,
-        verdicts=(Verdict(HOSTILE, "bias", "inconclusive", HOSTILE),),
+        verdicts=(Verdict(HOSTILE, "bias", "inconclusive", note=HOSTILE),),
         warnings=(HOSTILE,),
         figures=(Forest(HOSTILE, ((HOSTILE, (Interval(HOSTILE, 0.1, 0.0, 0.2),)),), HOSTILE),),
         tables=(Table(HOSTILE, (Column(HOSTILE), Column("n", "number")), ((HOSTILE, math.nan),), HOSTILE),),
@@ -73,7 +74,7 @@ def test_numbers_are_never_broken(width: int, report: Report) -> None:
                 if column.unit not in ("text", "count"):
                     assert format_cell(cell, column.unit) in words
     for verdict in report.verdicts:
-        assert " ".join(verdict.sentence.split()[1:4]).capitalize() in " ".join(text.split())
+        assert " ".join(state(verdict).split()[:3]).capitalize() in " ".join(text.split())
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -230,7 +231,7 @@ def test_an_estimate_and_its_interval_share_a_cell() -> None:
 
 def test_json_is_strict_and_has_full_precision(report: Report) -> None:
     content = json.loads(render_json(report), parse_constant=lambda name: pytest.fail(name))
-    assert content["verdicts"][0]["estimate"] == report.verdicts[0].estimate
+    assert content["verdicts"][0]["estimate"] == asdict(report.verdicts[0].estimate)
     assert content["tables"][1]["rows"] == json.loads(json.dumps(report.tables[1].rows))
     assert list(content) == sorted(content)
     strange = json.loads(render_json(hostile()))
@@ -320,11 +321,11 @@ def test_json_gives_the_kind_of_a_figure() -> None:
 
 
 def test_verdicts_of_two_analyses_lead_once_per_method() -> None:
-    lead = Verdict("lsa", "bias", "biased up", "lsa: it rises.", 0.02, 0.01, 0.03, region=0.005, size="beyond")
-    agreeing = replace(lead, estimate=0.03, analysis="bayes.hierarchical")
-    differing = replace(lead, decision="inconclusive", sentence="lsa: R-hat is 1.2.", analysis="other.analysis")
-    other_score = replace(differing, unit="change", sentence="lsa: Log loss is open.", analysis="summary")
-    tapt = replace(lead, method="tapt", other_tasks="not established", population="these texts of 5 tasks")
+    lead = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005, note="it rises.")
+    agreeing = replace(lead, estimate=Estimate(0.03, 0.01, 0.03), analysis="bayes.hierarchical")
+    differing = replace(lead, decision="inconclusive", note="R-hat is 1.2.", analysis="other.analysis")
+    other_score = replace(differing, unit="change", note="log loss is open.", analysis="summary")
+    tapt = replace(lead, method="tapt", evidence=TrialEvidence(5, 20, other_tasks="not established"))
     report = Report("r", "h", (lead, agreeing, differing, other_score, tapt))
     text = " ".join(as_text(report).split())
     assert text.count("lsa: biased up, by more than 0.50 points") == 1

@@ -13,9 +13,11 @@ import pytest
 from rich.console import Console
 
 from peekbench.formatting import visible
-from peekbench.records.analysis import Column, Table, Verdict
+from peekbench.records import Family, Report, TrialEvidence
+from peekbench.records.analysis import Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.report import Report, render_screen, report_of_table
+from peekbench.records.verdicts import Estimate, Verdict
+from peekbench.report import render_screen, report_of_table
 from peekbench.report.render.screen import MAX_LINES
 from peekbench.results.analyze import analyze
 
@@ -30,7 +32,9 @@ def on_screen(report: Report, width: int = 80, closing: Sequence[str] = (), **op
 
 
 def verdict(method: str, decision: Any = "equivalent", **parts: Any) -> Verdict:
-    return Verdict(method, "bias", decision, f"{method}: it is {decision}.", 0.001, -0.002, 0.004, 0.95, 0.005, **parts)
+    estimate = Estimate(0.001, -0.002, 0.004)
+    parts = {"family": Family(level=0.95), "note": f"it is {decision}.", **parts}
+    return Verdict(method, "bias", decision, estimate, 0.005, **parts)
 
 
 @pytest.fixture
@@ -90,17 +94,19 @@ def test_what_is_left_out_is_counted() -> None:
 
 
 def test_details_follow_a_verdict_unless_space_is_short() -> None:
-    lead = verdict(
-        "lsa", "biased up", size="open", other_tasks="none found", unadjusted="inconclusive", family=3, basis="2 tasks"
-    )
+    evidence = TrialEvidence(2, 8, "biased up", other_tasks="none found")
+    family = Family(3, 0.95, unadjusted="inconclusive")
+    lead = verdict("lsa", "biased up", evidence=evidence, family=family)
     report = Report("r", "h", (replace(lead, analysis="summary"), replace(verdict("lsa"), analysis="bayes")))
     shown = on_screen(report)
     assert "size open; unadjusted: inconclusive; bias in other tasks: none found; bayes:" in " ".join(shown.split())
-    assert "95% intervals adjusted for 3 configurations, from 2 tasks." in shown
-    known = replace(lead, interval_level=0.98333, other_score="the log loss improves by 0.0100")
-    shown = " ".join(on_screen(Report("r", "h", (known, replace(known, method="svd", interval_level=0.95)))).split())
+    assert "95% intervals adjusted for 3 configurations, from 2 tasks, 8 trials." in shown
+    evidence = replace(evidence, log_likelihood=Estimate(0.01, 0.005, 0.015))
+    known = replace(lead, estimate=replace(lead.estimate, level=0.98333), evidence=evidence)
+    other = replace(known, method="svd", estimate=replace(lead.estimate, level=0.95))
+    shown = " ".join(on_screen(Report("r", "h", (known, other))).split())
     assert "bias in other tasks: none found; but the log loss improves by 0.0100" in shown
-    assert "adjusted for 3 configurations (95% to 98.33% each), from 2 tasks." in shown
+    assert "adjusted for 3 configurations (95% to 98.33% each), from 2 tasks, 8 trials." in shown
     agreeing = replace(report, verdicts=(lead, replace(lead, analysis="bayes")))
     assert "bayes" not in on_screen(agreeing)
 
@@ -109,7 +115,7 @@ def test_reports_without_verdicts_show_their_first_tables() -> None:
     tables = tuple(Table(f"Table {number}", (Column("n", "count"),), ((7,),)) for number in range(3))
     shown = on_screen(Report("r", "h", tables=(replace(tables[0], topic="data"), *tables[1:])))
     assert "Table 1" in shown and "Table 2" in shown and "Table 0" not in shown
-    undrawn = Report("r", "h", (replace(verdict("lsa"), estimate=None, low=None, high=None),))
+    undrawn = Report("r", "h", (replace(verdict("lsa"), estimate=Estimate()),))
     assert "equivalent    lsa: It is equivalent." in on_screen(undrawn)
 
 

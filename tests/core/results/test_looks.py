@@ -16,10 +16,11 @@ from scipy.stats import norm
 from peekbench import ExperimentSpec, PeekbenchError
 from peekbench.execution.observers import Progress
 from peekbench.plugins.work_protocols import Outcome
-from peekbench.records import Looks
+from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
 from peekbench.records.looks import PlannedLook
-from peekbench.report import report_of_ranking, report_of_run
-from peekbench.report.build.planned_looks import look_tables
+from peekbench.report import report_of_ranking, report_of_run, state
+from peekbench.report.build.tables import look_tables
+from peekbench.report.render.sentences import tell_looks
 from peekbench.results import load_results
 from peekbench.results.analyze import analyze
 from peekbench.results.looks import look_at
@@ -29,6 +30,12 @@ from peekbench.store.writer import Store
 from peekbench_stats import confidence_sequence_level, level_at
 
 MakeSpec: TypeAlias = Callable[..., ExperimentSpec]
+
+
+def looks_of(verdict: Verdict) -> LooksTaken:
+    assert isinstance(verdict.evidence, TrialEvidence)
+    assert verdict.evidence.looks is not None
+    return verdict.evidence.looks
 
 
 def sequential(make_spec: MakeSpec, *, maximum: int = 12, methods: Any = ("toy.constant",), **stop: Any) -> Any:
@@ -56,9 +63,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     report = report_of_run(summary.store)
     assert "12 of 12 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
     assert "saved 12 trials, 36 fits" in report.headline
-    assert report.verdicts[0].looks == (
-        "This is look 2, at 50% of at most 12 subsamples; the interval accounts for all looks."
-    )
+    assert looks_of(report.verdicts[0]) == LooksTaken(are_known=True, number=2, share=0.5, maximum=12)
     assert next(table for table in report.tables if table.title == "Planned looks").rows == (
         (1, 3, 0.25, "inconclusive", "continued"),
         (2, 6, 0.5, "inert", "stopped"),
@@ -67,7 +72,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     assert "are for a single look at the run" in averages.note
     ranking = report_of_ranking([summary.store])
     assert not any("missing" in warning for warning in ranking.warnings)
-    assert ranking.verdicts[0].looks == report.verdicts[0].looks
+    assert looks_of(ranking.verdicts[0]) == looks_of(report.verdicts[0])
     assert analyze(summary.store, spec.analyses)[0].verdicts == report.verdicts[:1]
     assert run(spec).finished == 0
 
@@ -89,7 +94,7 @@ def test_tasks_with_their_own_subsamples_are_looked_at_in_proportion(make_spec: 
     report = report_of_run(summary.store)
     assert "18 of 18 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
     assert "12 to 24 subsamples per task" in report.headline
-    assert report.verdicts[0].looks.startswith("This is look 2, at 50%")
+    assert looks_of(report.verdicts[0]).number == 2
     assert run(spec).finished == 0
 
 
@@ -116,7 +121,7 @@ def test_looks_do_not_depend_on_interruptions(make_spec: MakeSpec) -> None:
         assert first.planned_looks() == second.planned_looks()
     reports = [report_of_run(each.store) for each in (whole, parts)]
     assert reports[0].verdicts == reports[1].verdicts
-    assert reports[0].verdicts[0].looks.startswith("This is look 4, at 100%")
+    assert looks_of(reports[0].verdicts[0]).number == 4
 
 
 def test_no_look_is_taken_while_trials_are_missing(make_spec: MakeSpec) -> None:
@@ -135,7 +140,7 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
         looks = look_at(store, load_results(store))
     assert looks == Looks(True, "confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
     report = report_of_run(store)
-    assert report.verdicts[0].looks.startswith("This is look 3, at 200% of the first maximum of 4 subsamples")
+    assert "This is look 3, at 200% of the first maximum of 4 subsamples" in tell_looks(looks_of(report.verdicts[0]), 1)
     later = [PlannedLook(size, 4, size / 4, {}, stops=False) for size in (2, 6)]
     (planned,) = look_tables(later, (0.5, 1.0, 1.5, 2.0))  # the report at all 4 subsamples was the second look
     assert [row[0] for row in planned.rows] == [1, 3]
@@ -149,18 +154,16 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     store = run(make_spec(**design_of(4))).store
     before = report_of_run(store).verdicts[0]
     assert report_of_run(store).verdicts[0] == before
-    assert before.looks == ""
-    assert before.interval_level == pytest.approx(0.98)  # 1 - 0.8 * 0.05 / 2 methods
+    assert "look" not in state(before)
+    assert before.estimate.level == pytest.approx(0.98)  # 1 - 0.8 * 0.05 / 2 methods
     analyze(store)
     with Store.open(store) as opened:
         assert len(opened.looks()) == 1
     run(make_spec(**design_of(6)))
     (summary,) = analyze(store, ["summary"])
     verdict = summary.verdicts[0]
-    assert "extended to 12 trials after reports on 8. The verdict and its interval account for all" in verdict.looks
-    assert verdict.sentence.endswith(verdict.looks)
-    assert verdict.interval_level is not None
-    assert verdict.interval_level > 0.999
+    assert "extended to 12 trials after reports on 8. The verdict and its interval account for all" in state(verdict)
+    assert verdict.estimate.level > 0.999
     with pytest.raises(PeekbenchError, match="design.stop: null before"):  # looks cannot be planned after a report
         run(sequential(make_spec, maximum=8, methods=("toy.vote", "toy.constant")), store=store)
 
@@ -173,8 +176,8 @@ def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec:
     assert run_command("analyze", str(store), "--spec", "only.yaml", "--reports", ".").returncode == 0
     content = json.loads(Path("part/report.json").read_text())
     (verdict,) = analyze(store, ["summary"])[0].verdicts
-    assert [each["looks"] for each in content["verdicts"]] == [verdict.looks]
-    assert verdict.looks.startswith("This is look 2, at 100% of at most 12 subsamples")
+    assert "This is look 2, at 100% of at most 12 subsamples" in state(verdict)
+    assert "This is look 2, at 100% of at most 12 subsamples" in content["verdicts"][0]["sentence"]
     assert any(table["title"].startswith("Bias for other texts") for table in content["tables"])
     with Store.open(store) as opened:
         assert [look["fraction"] for look in opened.looks()] == [0.5, 1.0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,12 @@ import pytest
 from peekbench import PeekbenchError
 from peekbench.plugins import ExecutorEntry, Options, Work
 from peekbench.records import TrialFailure, TrialResult, WorkItem
-from peekbench.testing import EXECUTOR_CHECKS, check_executor
-from peekbench.testing.executors import (
-    ExecutorCase,
-    check_base_arms,
-    check_dying_worker,
-    check_empty_batches,
-    check_entry,
-)
-from peekbench.testing.executors import check_time_limit as check_limit
-from peekbench.testing.sample_work import make_items
+from peekbench.testing import check_entry
+from peekbench.testing.executors import EXECUTOR_CHECKS, ExecutorCase, make_items
+from peekbench.testing.runner import run_checks
 
+DYING, LIMIT = "a worker that dies costs only its trial", "time limit"
+EMPTY, BASES = "empty batches while a trial runs", "the base arm of an item comes once"
 Batches = Generator[Sequence[Any], None, None]
 
 
@@ -88,13 +84,18 @@ def leave(items: Iterable[WorkItem], work: Work, *, options: Options) -> Batches
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench.testing.sample_work.SLOW", 0)  # in this process
+    monkeypatch.setattr("peekbench.testing.executors.SLOW", 0)  # in this process
     monkeypatch.setattr("peekbench.testing.executors.END_TIMEOUT", 0.5)
 
 
-def failed(execute: Callable[..., Any]) -> list[str]:
-    entry = ExecutorEntry(name="own", execute=execute, summary="an executor")
-    return [outcome.name for outcome in check_entry(entry, Options()) if not outcome.passed]
+@pytest.fixture
+def in_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the executors of these tests seem to work in other processes."""
+    monkeypatch.setattr(ExecutorCase, "is_in_process", False)
+
+
+def make_case(execute: Callable[..., Any], folder: Path) -> ExecutorCase:
+    return ExecutorCase(ExecutorEntry(name="own", execute=execute, summary=""), Options(), str(folder))
 
 
 @pytest.mark.slow
@@ -105,77 +106,68 @@ def failed(execute: Callable[..., Any]) -> list[str]:
         (drop, ["every trial has an outcome"]),
         (duplicate, ["no trial has two outcomes"]),
         (reorder, ["the trials of an item are in order"]),
-        (change, ["same numbers as with the default executor"]),
+        (change, ["same numbers as in this process"]),
         (other_machine, ["machines are prepared"]),
         (swallow, ["an error of the work ends the run"]),
         (leave, ["closing ends all processes"]),
     ],
 )
-def test_each_error_fails_its_check(execute: Callable[..., Any], expected: list[str]) -> None:
-    assert failed(execute) == expected
+def test_each_error_fails_its_check(execute: Callable[..., Any], expected: list[str], tmp_path: Path) -> None:
+    outcomes = list(run_checks(EXECUTOR_CHECKS, make_case(execute, tmp_path)))
+    assert [outcome.name for outcome in outcomes if not outcome.passed] == expected
+    assert sum("the calling process" in outcome.message for outcome in outcomes) == 4, "they need worker processes"
 
 
-def make_case(*, failing: Sequence[str], waits: Sequence[float], num_empty: int = 0) -> ExecutorCase:
-    """Return a case whose run in worker processes has these failures, each outcome after a wait."""
-    case = ExecutorCase(ExecutorEntry(name="own", execute=serial, summary="an executor"), Options(), ".")
-    items = make_items(["quick", "dies once", "dies", "hangs"])
+def make_run(case: ExecutorCase, failing: Sequence[str], waits: Sequence[float]) -> None:
+    """Let a case have a run in worker processes with these failures, each outcome after a wait."""
     run = case.run(make_items(["quick"] * 4))
-    run.items = items
-    run.num_empty = num_empty
-    results = [replace(outcome, trial=item.trials[0]) for outcome, item in zip(run.outcomes, items, strict=True)]
+    run.items = make_items(["quick", "dies once", "dies", "hangs"])
+    results = [replace(outcome, trial=item.trials[0]) for outcome, item in zip(run.outcomes, run.items, strict=True)]
     run.outcomes = [
         TrialFailure(outcome.trial, "it died", "") if outcome.trial.method in failing else outcome
         for outcome in results
     ]
     run.times = list(np.cumsum(waits))
-    vars(case).update(plain=run, faulty=run)
-    return case
+    case.memo.share("faulty", lambda: run)
 
 
 @pytest.mark.parametrize(
     ("check", "failing", "waits", "message"),
     [
-        (check_dying_worker, ("dies", "hangs"), (0, 0, 0, 1), None),
-        (check_dying_worker, ("hangs",), (0, 0, 0, 1), "always kills its worker"),
-        (check_dying_worker, ("dies once", "dies", "hangs"), (0, 0, 0, 1), None),
-        (check_dying_worker, ("quick", "dies", "hangs"), (0, 0, 0, 1), "another trial was killed"),
-        (check_limit, ("dies", "hangs"), (0, 0, 0, 1), None),
-        (check_limit, ("dies",), (0, 0, 0, 1), "got no `TrialFailure`"),
-        (check_limit, ("dies", "hangs"), (0, 0, 0, 9), "ended 9.0 s after"),
+        (DYING, ("dies", "hangs"), (0, 0, 0, 1), ""),
+        (DYING, ("hangs",), (0, 0, 0, 1), "always kills its worker"),
+        (DYING, ("dies once", "dies", "hangs"), (0, 0, 0, 1), ""),
+        (DYING, ("quick", "dies", "hangs"), (0, 0, 0, 1), "another trial was killed"),
+        (LIMIT, ("dies", "hangs"), (0, 0, 0, 1), ""),
+        (LIMIT, ("dies",), (0, 0, 0, 1), "got no `TrialFailure`"),
+        (LIMIT, ("dies", "hangs"), (0, 0, 0, 9), "ended 9.0 s after"),
+        (EMPTY, (), (0,) * 4, "no empty batch"),
     ],
 )
 def test_errors_of_worker_processes_fail_their_check(
-    check: Callable[[ExecutorCase], None], failing: Sequence[str], waits: Sequence[float], message: str | None
+    check: str, failing: Sequence[str], waits: Sequence[float], message: str, tmp_path: Path, in_workers: None
 ) -> None:
-    case = make_case(failing=failing, waits=waits)
-    if message is None:
-        check(case)
-    else:
-        with pytest.raises(PeekbenchError, match=message):
-            check(case)
+    case = make_case(serial, tmp_path)
+    make_run(case, failing, waits)
+    (outcome,) = run_checks({check: EXECUTOR_CHECKS[check]}, case)
+    assert outcome.passed is not bool(message)
+    assert message in outcome.message
 
 
 @pytest.mark.parametrize(("execute", "num_bases"), [(serial, 1), (split, 3), (baseless, 0)])
-def test_the_base_arm_of_an_item_must_come_once(execute: Callable[..., Any], num_bases: int) -> None:
-    case = ExecutorCase(ExecutorEntry(name="own", execute=execute, summary="an executor"), Options(), ".")
-    vars(case).update(faulty=case.run(make_items(["quick"], per_item=3)))
-    if num_bases == 1:
-        check_base_arms(case)
-    else:
-        with pytest.raises(PeekbenchError, match=f"came {num_bases} times instead of once"):
-            check_base_arms(case)
-
-
-def test_an_executor_that_never_tells_that_it_continues_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ExecutorCase, "is_in_process", False)
-    check_empty_batches(make_case(failing=(), waits=(0,) * 4, num_empty=1))
-    with pytest.raises(PeekbenchError, match="no empty batch"):
-        check_empty_batches(make_case(failing=(), waits=(0,) * 4))
+def test_the_base_arm_of_an_item_must_come_once(
+    execute: Callable[..., Any], num_bases: int, tmp_path: Path, in_workers: None
+) -> None:
+    case = make_case(execute, tmp_path)
+    case.memo.share("faulty", lambda: case.run(make_items(["quick"], per_item=3)))
+    (outcome,) = run_checks({BASES: EXECUTOR_CHECKS[BASES]}, case)
+    assert outcome.passed is (num_bases == 1)
+    assert outcome.passed or f"came {num_bases} times instead of once" in outcome.message
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("retries", [0, 1])
 def test_the_default_executor_passes(retries: int) -> None:
-    outcomes = check_executor("local", {"workers": 2, "retries": retries})
+    outcomes = check_entry("local", {"workers": 2, "retries": retries})
     assert [outcome for outcome in outcomes if not outcome.passed or outcome.message] == []
     assert [outcome.name for outcome in outcomes] == list(EXECUTOR_CHECKS)

@@ -12,13 +12,17 @@ from faulty_entries import ANALYSES, AUDITS, SOURCES
 
 from peekbench import AnalyzerEntry, DataSourceEntry, Folders, Options, PeekbenchError
 from peekbench.plugins import AuditEntry
-from peekbench.testing import ANALYSIS_CHECKS, AUDIT_CHECKS, SOURCE_CHECKS, sample_results
-from peekbench.testing.analyses import make_analysis_case
-from peekbench.testing.audits import make_audit_case
-from peekbench.testing.data_sources import load_source
-from peekbench.testing.entries import CHECK_NAMES, CHECKS, find_kinds
-from peekbench.testing.outcomes import run_checks
-from peekbench.testing.pytest_checks import Contract
+from peekbench.testing import CheckOutcome, sample_results, sample_texts
+from peekbench.testing.pure_entries import (
+    ANALYSIS_CHECKS,
+    AUDIT_CHECKS,
+    SOURCE_CHECKS,
+    make_analysis_call,
+    make_audit_call,
+    make_source_call,
+)
+from peekbench.testing.pytest_checks import CONTRACTS, find_kinds, parametrize_with_checks
+from peekbench.testing.runner import run_checks
 
 IMPORT = "importing the plugin is fast"
 PROCESS, STATE = "in every process", "the state of the process is unchanged"
@@ -35,7 +39,11 @@ def failed(
     if not expected or {PROCESS, STATE} & expected.keys():
         outside = {IMPORT}
     chosen = {name: check for name, check in checks.items() if name not in outside}
-    return {outcome.name: outcome.message for outcome in run_checks(chosen, subject) if not outcome.passed}
+    return {outcome.name: outcome.message for outcome in run_checks(chosen, subject, 1) if is_failure(outcome)}
+
+
+def is_failure(outcome: CheckOutcome) -> bool:
+    return outcome.was_run and not outcome.passed
 
 
 def assert_found(messages: dict[str, str], expected: dict[str, str]) -> None:
@@ -51,7 +59,7 @@ def assert_found(messages: dict[str, str], expected: dict[str, str]) -> None:
 def test_each_error_of_a_source_is_found(name: str, tmp_path: Path) -> None:
     load, entry_fields, expected = SOURCES[name]
     entry = DataSourceEntry(name="tried", load=load, summary="", **entry_fields)
-    source = load_source("tried", entry, Options(), Folders(tmp_path, tmp_path))
+    source = make_source_call("tried", entry, Options(), Folders(tmp_path, tmp_path))
     assert_found(failed(SOURCE_CHECKS, source, expected), expected)
 
 
@@ -60,14 +68,16 @@ def test_each_error_of_a_source_is_found(name: str, tmp_path: Path) -> None:
 def test_each_error_of_an_analysis_is_found(name: str) -> None:
     analyze, entry_fields, expected = ANALYSES[name]
     entry = AnalyzerEntry(name="tried", analyze=analyze, summary="", **entry_fields)
-    assert_found(failed(ANALYSIS_CHECKS, make_analysis_case("tried", entry, Options()), expected), expected)
+    assert_found(failed(ANALYSIS_CHECKS, make_analysis_call("tried", entry, Options()), expected), expected)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(AUDITS))
 def test_each_error_of_an_audit_is_found(name: str, tmp_path: Path) -> None:
     audit, expected = AUDITS[name]
-    case = make_audit_case("tried", AuditEntry(name="tried", audit=audit, summary=""), Options(), tmp_path)
+    case = make_audit_call(
+        "tried", AuditEntry(name="tried", audit=audit, summary=""), Options(), tmp_path, {"sample": sample_texts()}
+    )
     assert_found(failed(AUDIT_CHECKS, case, expected), expected)
 
 
@@ -97,13 +107,14 @@ def test_entries_are_found_by_their_kind() -> None:
     kinds = {"toy.vote": "method", "toy.words": "data source", "toy.count": "analysis", "toy.sizes": "audit"}
     assert {use: find_kinds(use) for use in kinds} == {use: [kind] for use, kind in kinds.items()}
     assert find_kinds("local") == ["executor"]
-    assert {*CHECKS} == {*CHECK_NAMES} == {*kinds.values(), "executor", "observer", "report format"}
+    assert {*CONTRACTS} == {*kinds.values(), "executor", "observer", "report format"}
 
 
 @pytest.mark.slow
 def test_outcomes_are_tests() -> None:
-    contract = Contract("audit", "toy.speech", {})
+    (mark,) = parametrize_with_checks("toy.speech")(lambda check: None).pytestmark  # type: ignore[attr-defined]
+    checks = {parameter.id: parameter.values[0] for parameter in mark.args[1]}
     with pytest.raises(PeekbenchError, match="it returned a str"):
-        contract.require("returns an analysis and leaves the rows unchanged")
+        checks["toy.speech-returns-an-analysis-and-leaves-the-rows-unchanged"]()
     with pytest.raises(pytest.skip.Exception, match="another check failed: returns an analysis"):
-        contract.require("same analysis at every call")
+        checks["toy.speech-same-analysis-at-every-call"]()

@@ -12,34 +12,50 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench.data.data_warnings import count_uses
 from peekbench.data.preflight import describe_data
-from peekbench.errors import PluginError, SpecError
+from peekbench.errors import ContractError, PeekbenchError, PluginError, SpecError
 from peekbench.execution.code import find_versions
 from peekbench.execution.planning import make_trials
 from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
-from peekbench.plugins.entries import RendererEntry
+from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
 from peekbench.records.analysis import Analysis
+from peekbench.records.estimates import read_estimates
 from peekbench.records.looks import Looks
-from peekbench.report.build.analysis_results import add_analyses
-from peekbench.report.build.code_versions import code_tables, warn_of_code_changes, warn_of_other_versions
-from peekbench.report.build.planned_looks import describe_stop, look_tables
-from peekbench.report.build.provenance_text import describe_provenance, session_command
-from peekbench.report.build.report_warnings import check_results, warn_of_run
-from peekbench.report.build.run_content import read_run
-from peekbench.report.build.run_tables import cost_table, describe_methods, method_table, metric_table, task_table
-from peekbench.report.build.text_tables import text_tables
-from peekbench.report.document import MethodFacts, Report
-from peekbench.results.analyze import analyze, only_complete
+from peekbench.records.report import MethodFacts, Report, RunContent
+from peekbench.records.trials import Trial
+from peekbench.report.build.descriptions import (
+    check_results,
+    describe_provenance,
+    describe_stop,
+    session_command,
+    warn_of_code_changes,
+    warn_of_other_versions,
+    warn_of_run,
+)
+from peekbench.report.build.tables import (
+    code_tables,
+    cost_table,
+    describe_methods,
+    look_tables,
+    method_table,
+    metric_table,
+    task_table,
+    text_tables,
+)
+from peekbench.report.render.sentences import put_into_words, warn_of_controls
+from peekbench.results.analyze import Seen, analyze, find_analysis, only_complete, run_analysis
 from peekbench.results.column_use import ColumnUse
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
-from peekbench.results.read import read_store
+from peekbench.results.read import load_results, read_store
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, canonical, make_spec
+from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonical, make_spec
+from peekbench.spec.lockfile import find_lock
 from peekbench.store.files import is_store
+from peekbench.store.maintenance import back_up
 from peekbench.store.reader import StoredMethod
 from peekbench.store.writer import Store
 
@@ -47,6 +63,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from peekbench.spec.experiment import ExperimentSpec
+
 
 MANY_USES = 5  # subsamples that test each text, from which the bias for other texts is estimated too
 
@@ -327,3 +344,102 @@ def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMetho
     shares = "" if design.train == "balanced" else "; training rows at natural class shares"
     listed = _methods_in_words(len(methods) - num_controls, num_controls)
     return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"
+
+
+def add_analyses(report: Report, analyses: Sequence[Analysis]) -> Report:
+    """Return the report with the results of analyses, placed before its own warnings, figures and tables.
+
+    Parameters
+    ----------
+    report
+        Report with a name, a headline and tables on methods and data.
+    analyses
+        Analyses in the order in which the report shows them.
+    """
+    warnings = dict.fromkeys(
+        warning for analysis in analyses for warning in (*analysis.warnings, *warn_of_controls(analysis.verdicts))
+    )
+    return replace(
+        report,
+        verdicts=(*(verdict for analysis in analyses for verdict in analysis.verdicts), *report.verdicts),
+        warnings=(*warnings, *report.warnings),
+        figures=(*(figure for analysis in analyses for figure in analysis.figures), *report.figures),
+        tables=(*(put_into_words(table) for analysis in analyses for table in analysis.tables), *report.tables),
+        attachments={**_attachments(analyses), **report.attachments},
+    )
+
+
+def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], None]]:
+    """Collect attachments; an analysis that runs with two sets of options attaches the same name twice."""
+    attachments: dict[str, Callable[[Path], None]] = {}
+    for analysis in analyses:
+        for name, write in analysis.attachments.items():
+            unique_name, number = name, 1
+            while unique_name in attachments:
+                number += 1
+                unique_name = f"{Path(name).stem}-{number}{Path(name).suffix}"
+            attachments[unique_name] = write
+    return attachments
+
+
+def read_run(
+    path: Path, spec: ExperimentSpec, planned: Sequence[Trial], report: Report, *, allow_incomplete: bool
+) -> RunContent:
+    """Read the content of a run.
+
+    Parameters
+    ----------
+    path
+        Store of the run.
+    spec
+        Spec of the run.
+    planned
+        Trials that the design plans.
+    report
+        Report of the run.
+    allow_incomplete
+        Read the complete trials of a design with missing trials instead of refusing it.
+
+    Raises
+    ------
+    PeekbenchError
+        If the run has no trials, or trials are missing and `allow_incomplete` is false.
+    """
+    with Store.open(path) as store:
+        sessions, stopped_at, folder = store.sessions(), store.stopped_at(), store.folder()
+    results = load_results(path)
+    if results.empty or not sessions:
+        raise PeekbenchError(f"{path} has no finished trial, so there is nothing to export; finish the run")
+    complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
+    component = _find_estimates_analysis(spec)
+    analysis = run_analysis(component, complete, (), Seen(looks=look_at(path, complete)))
+    if not analysis.tables:
+        raise ContractError(f"{component.use} has the role 'estimates' and returned no table; see estimates_table")
+    return RunContent(
+        report=report,
+        results=complete,
+        estimates=read_estimates(analysis.tables[0]),
+        num_planned=len(planned),
+        num_looks=spec.design.num_looks,
+        last_look=None if stopped_at is None else spec.design.look_number(stopped_at),
+        summaries={analysis.use: analysis.entry.summary for analysis in spec.analyses},
+        lock=find_lock(_list_spec_files(sessions[-1], folder, spec.name)),
+        copy_store=partial(back_up, path),
+    )
+
+
+def _find_estimates_analysis(spec: ExperimentSpec) -> AnalysisSpec:
+    """Return the analysis for estimates, with the options of the spec's first analysis that has the same options."""
+    use = find_analysis("estimates")
+    model = registry.find(use, AnalyzerEntry).options
+    options = (analysis.raw_options() for analysis in spec.analyses if analysis.entry.options is model)
+    return make_component(AnalysisSpec, use, next(options, None))
+
+
+def _list_spec_files(session: Mapping[str, Any], folder: Path, name: str) -> Iterator[Path]:
+    """Yield the files that can be the spec of a session: those of its command, and the one with the name of the spec.
+
+    Stores do not name the file of a spec, only its folder.
+    """
+    named = (Path(argument).name for argument in session.get("command", ()))
+    yield from (folder / file for file in (*named, f"{name}.yaml"))

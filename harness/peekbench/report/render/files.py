@@ -21,15 +21,13 @@ from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Form, Renderer
-from peekbench.plugins.report_formats import find_format, list_files, write_format
-from peekbench.records.report import OWN_FORMATS
-from peekbench.report.document import Report
-from peekbench.report.render.cards import render_cards
+from peekbench.plugins.registry import find_format, list_files, write_format
+from peekbench.records.report import OWN_FORMATS, Report
+from peekbench.report.render.content import make_printable
+from peekbench.report.render.figures import FOLDER, PICTURES, LazyRenderer, name_figures
 from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
-from peekbench.report.render.markdown import render_markdown
-from peekbench.report.render.printable import make_printable
-from peekbench.report.render.renderers import FOLDER, PICTURES, LazyRenderer, name_figures
+from peekbench.report.render.markdown import render_cards, render_markdown
 from peekbench.report.render.screen import render_screen
 from peekbench.report.render.terminal import render_text
 

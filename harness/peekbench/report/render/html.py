@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,66 +21,30 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from peekbench.errors import PeekbenchError
-from peekbench.formatting import NAME_PARTS, format_cell, format_signed, pluralize
+from peekbench.formatting import NAME_PARTS, TICK_STEPS, format_cell, format_signed, pluralize, tick_decimals, with_sign
 from peekbench.plugins.protocols import Renderer
-from peekbench.records.analysis import ControlOutcome, Decision, Verdict
+from peekbench.records.analysis import Table
 from peekbench.records.figures import Figure, Forest
+from peekbench.records.report import Report
 from peekbench.records.units import Unit
-from peekbench.report.document import Report
-from peekbench.report.render.alt_text import alt_text
-from peekbench.report.render.cells import fold_intervals
-from peekbench.report.render.per_method import parts_by_method, row_as_facts
-from peekbench.report.render.printable import make_printable
-from peekbench.report.render.renderers import LazyRenderer
-from peekbench.report.render.ticks import Scale
-from peekbench.report.render.verdict_texts import (
+from peekbench.records.verdicts import Verdict
+from peekbench.report.render.content import fold_intervals, make_printable, parts_by_method, row_as_facts
+from peekbench.report.render.figures import LazyRenderer, alt_text
+from peekbench.report.render.sentences import state, state_alone
+from peekbench.report.render.words import (
     CONTROLS,
+    FACTS,
+    MARKS,
+    MEANINGS,
+    TONES,
     ask_about,
+    basis_of,
     find_method,
     scope_in_words,
-    sentence_without_method,
     verdict_sections,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-MARKS: Mapping[Decision | ControlOutcome, str] = {
-    "biased up": "▲",
-    "biased down": "▼",
-    "equivalent": "≈",
-    "inconclusive": "?",
-    "inert": "∅",
-    "no signal": "∅",
-    "passed": "✓",
-    "undecided": "?",
-    "failed": "✗",
-}
-TONES: Mapping[str, str] = {
-    **dict.fromkeys(("inert", "no signal", "undecided"), "inconclusive"),
-    "passed": "equivalent",
-    "failed": "biased-up",
-}
-"""CSS class of the colors of a control's outcome; other decisions have a class of their own."""
-MEANINGS: Mapping[Decision, str] = {
-    "biased up": "{}: the interval is above 0 and not entirely in the band",
-    "biased down": "{}: the interval is below 0 and not entirely in the band",
-    "equivalent": "{}: the interval is entirely in the band",
-    "inconclusive": "the data do not decide: the interval contains 0 and is not entirely in the band",
-    "inert": "the predictions do not depend on the unlabeled texts",
-    "no signal": "the predictions are at chance, so a bias could not be seen",
-}
-FACTS: Mapping[str, Mapping[Decision, str]] = {
-    "bias": {
-        "biased up": "the test texts raise the score",
-        "biased down": "the test texts lower the score",
-        "equivalent": "the test texts make no relevant difference",
-    },
-    "contamination": {
-        "biased up": "the score is higher than predicted",
-        "biased down": "the score is lower than predicted",
-        "equivalent": "the score is as predicted",
-    },
-}
-"""What a decision says, by the effect that the verdicts are about."""
 MAX_METHODS_PER_DECISION = 6  # that the overview names
 MIN_ROWS_TO_FILTER = 8  # of a table
 MAX_ROWS_WITHOUT_SCROLLING = 40  # of a table
@@ -109,13 +77,15 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
         topics=topics,
         methods=list(parts_by_method(report)),
         controls=controls,
-        levels=sorted({f"{verdict.level:.0%}" for verdict in report.verdicts if verdict.level}),
+        levels=sorted(
+            {f"{verdict.family.level:.0%}" for verdict in report.verdicts if not math.isnan(verdict.family.level)}
+        ),
         failures=report.failures[:MAX_FAILURES],
         spec=_as_yaml(report.details.get("spec")),
     )  # fmt: skip
 
 
-def describe_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[dict[str, Any]], list[Verdict]]:
+def describe_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[dict[str, Any]], list[tuple[Verdict, str]]]:
     """Return what templates need of the verdicts, by the question that they answer, and those of controls."""
     by_question = dict(verdict_sections(verdicts))
     controls = by_question.pop(CONTROLS, [])
@@ -123,8 +93,12 @@ def describe_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[dict[str, Any]]
     return [_section(question, judged, controls) for question, judged in by_question.items()], controls
 
 
-def _section(question: str, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> dict[str, Any]:
+def _section(
+    question: str, answers: Sequence[tuple[Verdict, str]], controls: Sequence[tuple[Verdict, str]]
+) -> dict[str, Any]:
     """Return what the template needs to explain and list the verdicts that answer a question."""
+    judged = [verdict for verdict, _ in answers]
+    of_any = judged or [verdict for verdict, _ in controls]
     effect = next((verdict.effect for verdict in judged if verdict.effect in FACTS), "bias")
     return {
         "effect": effect,
@@ -134,10 +108,10 @@ def _section(question: str, judged: Sequence[Verdict], controls: Sequence[Verdic
             for decision, text in MEANINGS.items()
             if decision not in ("inert", "no signal") or any(verdict.decision == decision for verdict in judged)
         },
-        "judged": judged,
-        "is_accuracy": all(verdict.unit == "difference" for verdict in [*judged, *controls][:1]),
+        "judged": answers,
+        "is_accuracy": all(verdict.unit == "difference" for verdict in of_any[:1]),
         "by_decision": {name: [verdict for verdict in judged if verdict.decision == name] for name in MEANINGS},
-        "regions": sorted({(verdict.region, verdict.unit) for verdict in judged or controls if verdict.region}),
+        "regions": sorted({(verdict.region, verdict.unit) for verdict in of_any if verdict.region}),
     }
 
 
@@ -160,7 +134,9 @@ def make_environment() -> Environment:
         row_as_facts=row_as_facts,
         scales=_scales,
         find_method=find_method,
-        without_method=sentence_without_method,
+        basis_of=basis_of,
+        state=state,
+        state_alone=state_alone,
         tone=lambda decision: TONES.get(decision, decision.replace(" ", "-")),
         scope_in_words=scope_in_words,
         own_file=Markup,  # style and script are peekbench's own files
@@ -199,7 +175,9 @@ def _scales(verdicts: Sequence[Verdict]) -> dict[Unit, Scale]:
     scales = {}
     for unit in dict.fromkeys(verdict.unit for verdict in verdicts):
         same_unit = [verdict for verdict in verdicts if verdict.unit == unit]
-        ends = [end for verdict in same_unit for end in (verdict.estimate, verdict.low, verdict.high, verdict.region)]
+        estimates = [verdict.estimate for verdict in same_unit if verdict.estimate.is_known]
+        ends = [end for each in estimates for end in (each.mean, *each.limits)]
+        ends += [verdict.region for verdict in same_unit]
         scales[unit] = Scale.fitting([*ends, *(-verdict.region for verdict in same_unit if verdict.region)], unit)
     return scales
 
@@ -212,3 +190,105 @@ def _scale_of_forest(forest: Forest) -> Scale:
 
 def _as_yaml(spec: Any) -> str:
     return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100) if spec else ""
+
+
+CLASS = "peekbench-report"
+LIGHT_THEMES = 'body:is([data-jp-theme-light="true"], .vscode-light)'
+DARK_THEMES = 'body:is([data-jp-theme-light="false"], .vscode-dark, .vscode-high-contrast)'
+COLORS = re.compile(r"^ *:root \{(.*?)\}", flags=re.DOTALL | re.MULTILINE)
+PAGE_RULES = re.compile(r"^ *(?:html|body) \{.*?\}\n", flags=re.DOTALL | re.MULTILINE)
+FRAME = """
+  :scope { background: var(--ground); color: var(--ink); padding: 0.75rem 1rem; max-width: 64rem;
+    overflow-wrap: anywhere;
+    font: 0.9375rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+  .verdicts li, .overview li { list-style: none; }
+"""
+
+
+def render_notebook(report: Report) -> str:
+    """Return the verdicts and figures of a report as a part of a notebook.
+
+    Parameters
+    ----------
+    report
+        Report to render.
+    """
+    report = make_printable(report)
+    sections, controls = describe_verdicts(report.verdicts)
+    return _render(
+        "report", report=report, renderer=LazyRenderer(report.renderer), sections=sections, controls=controls
+    )
+
+
+def render_notebook_table(table: Table) -> str:
+    """Return a table as a part of a notebook."""
+    report = make_printable(Report("", "", tables=(table,)))
+    return _render("table", report=report)
+
+
+def _render(part: str, **values: Any) -> str:
+    return make_environment().get_template("notebook.html.j2").render(part=part, style=_style(), name=CLASS, **values)
+
+
+@cache
+def _style() -> str:
+    """Return the style of reports, limited to elements of the class `CLASS`."""
+    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+    light, dark = COLORS.findall(css)[:2]
+    css = PAGE_RULES.sub("", css).replace(":root", ":scope")
+    themes = f"{LIGHT_THEMES} :scope {{{light}}}\n{DARK_THEMES} :scope {{{dark}}}\n"
+    return f"@scope (.{CLASS}) {{\n{css}{themes}{FRAME}}}"
+
+
+MAX_TICKS = 5  # that fit on a phone
+MARGIN = 0.04  # share of the width, on either side
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A linear axis from `low` to `high`."""
+
+    low: float
+    high: float
+    unit: Unit
+
+    @classmethod
+    def fitting(cls, values: Iterable[float | None], unit: Unit) -> Scale:
+        """Return an axis that contains zero and all finite values, with a margin.
+
+        Parameters
+        ----------
+        values
+            Values to show; None and values that are not finite are ignored.
+        unit
+            Unit of the values.
+        """
+        finite = [0.0, *(value for value in values if value is not None and math.isfinite(value))]
+        low, high = min(finite), max(finite)
+        if low == high:
+            low, high = (-0.01, 0.01) if unit == "difference" else (-1.0, 1.0)
+        margin = (high - low) * MARGIN
+        return cls(low - margin, high + margin, unit)
+
+    def position(self, value: float) -> str:
+        """Return the position of a value, limited to the axis, as a percentage."""
+        share = (self._limit(value) - self.low) / (self.high - self.low)
+        return f"{share * 100:.2f}%"
+
+    def width(self, low: float, high: float) -> str:
+        """Return the width between two values, limited to the axis, as a percentage."""
+        return f"{(self._limit(high) - self._limit(low)) / (self.high - self.low) * 100:.2f}%"
+
+    def _limit(self, value: float) -> float:
+        return min(max(value, self.low), self.high)
+
+    def ticks(self) -> list[tuple[str, str]]:
+        """Return (position, label) of a few round numbers, including zero."""
+        factor = 100 if self.unit == "difference" else 1
+        span = (self.high - self.low) * factor
+        step = next((step for step in TICK_STEPS if span / step <= MAX_TICKS), TICK_STEPS[-1])
+        first, last = math.ceil(self.low * factor / step), math.floor(self.high * factor / step)
+        return [
+            (self.position(number * step / factor), with_sign(number * step, tick_decimals(step)))
+            for number in range(first, last + 1)
+        ]

@@ -1,4 +1,4 @@
-"""Renders a report as GitHub Markdown, for pull requests."""
+"""Renders a report as GitHub Markdown, and one card per method to paste into an appendix or a model card."""
 
 from __future__ import annotations
 
@@ -6,19 +6,25 @@ import re
 from collections.abc import Iterator
 
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table, Verdict
+from peekbench.records.analysis import Table
 from peekbench.records.figures import Forest
-from peekbench.report.document import Report
-from peekbench.report.render.alt_text import alt_text
-from peekbench.report.render.cells import fold_intervals
-from peekbench.report.render.forest_plot import draw_forest
-from peekbench.report.render.printable import make_printable
-from peekbench.report.render.renderers import FOLDER, list_undrawn_figures, name_figures
-from peekbench.report.render.verdict_texts import (
+from peekbench.records.report import Report
+from peekbench.records.verdicts import Verdict
+from peekbench.report.render.content import (
+    MethodPart,
+    describe_design,
+    fold_intervals,
+    make_printable,
+    parts_by_method,
+    row_as_facts,
+)
+from peekbench.report.render.figures import FOLDER, alt_text, draw_forest, list_undrawn_figures, name_figures
+from peekbench.report.render.words import (
+    ask_about,
     basis_in_words,
     explain_decisions,
+    lead_verdicts,
     scope_in_words,
-    sentence_without_method,
     verdict_sections,
 )
 
@@ -46,7 +52,7 @@ def _lines(report: Report, pictures: str) -> Iterator[str]:
         yield from ("", warning_line(warning))
     for heading, verdicts in verdict_sections(report.verdicts):
         yield from ("", f"## {heading}", "")
-        yield from map(verdict_line, verdicts)
+        yield from (verdict_line(*each) for each in verdicts)
     if report.verdicts:
         yield from ("", escape(explain_decisions(report.verdicts)))
     yield from _figure_lines(report, pictures)
@@ -89,12 +95,12 @@ def warning_line(warning: str) -> str:
     return f"> **Warning:** {escape(' '.join(warning.split()))}"
 
 
-def verdict_line(verdict: Verdict) -> str:
+def verdict_line(verdict: Verdict, sentence: str) -> str:
     """Return a list item with the method, the decision, its scope, its sentence and its basis."""
     scope = scope_in_words(verdict)
     space = " " if scope.startswith(" ") else ""  # which escape removes
     subject = f"**{escape(verdict.method)}**: **{verdict.decision}**{space}{escape(scope)}"
-    return f"- {subject}. {escape(sentence_without_method(verdict) + basis_in_words(verdict))}"
+    return f"- {subject}. {escape(sentence + basis_in_words(verdict))}"
 
 
 def table_lines(table: Table) -> Iterator[str]:
@@ -123,3 +129,73 @@ def fenced(lines: list[str], language: str = "text") -> Iterator[str]:
     yield f"{fence}{language}"
     yield from lines
     yield fence
+
+
+MAX_NAME_LENGTH = 80  # characters of a file name, without suffix
+
+
+def render_cards(report: Report) -> dict[str, str]:
+    """Return the cards of all methods, by file name."""
+    report = make_printable(report)
+    cards: dict[str, str] = {}
+    for part in parts_by_method(report):
+        cards[_file_name(part.facts.name, cards)] = "\n".join(_card_lines(part, report)) + "\n"
+    return cards
+
+
+def _file_name(method: str, taken: dict[str, str]) -> str:
+    """Return a portable file name that differs from the others in more than case."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", method)[:MAX_NAME_LENGTH].strip("-.") or "method"
+    taken_names, name, number = {other.lower() for other in taken}, f"{stem}.md", 1
+    while name.lower() in taken_names:
+        number += 1
+        name = f"{stem}-{number}.md"
+    return name
+
+
+def _card_lines(part: MethodPart, report: Report) -> Iterator[str]:
+    facts = part.facts
+    yield f"# {escape(facts.name)}"
+    if facts.summary:
+        yield from ("", escape(facts.summary[:1].upper() + facts.summary[1:] + "."))
+    yield ""
+    design = describe_design(report.details.get("spec", {}))
+    for name, text in (("method", facts.use), ("options", facts.options), *design):
+        if text:
+            yield f"- {name}: {escape(text)}"
+    yield f"- experiment: {escape(report.name)}, {escape(report.headline)}"
+    if part.failures:
+        yield f"- **{len(part.failures):,} trials of this method failed**"
+    for warning in _select_warnings(facts.name, report):
+        yield from ("", warning_line(warning))
+    if part.verdicts:
+        yield from ("", f"## {ask_about(part.verdicts[0].effect)}", "")
+        yield from (verdict_line(*each) for each in lead_verdicts(part.verdicts))
+    for table in part.tables:
+        if table.title != "Methods":  # its row is in the list above
+            yield from ("", f"## {escape(table.title)}", "")
+            yield from _row_as_list(table) if len(table.rows) == 1 else table_lines(table)
+    if report.provenance:
+        yield from ("", "## Provenance", "")
+        for name, text in report.provenance.items():
+            if name != "command":
+                yield f"- {name}: {escape(text)}"
+    if report.command:
+        yield from ("", "To reproduce this report:", "")
+        yield from fenced([report.command], "sh")
+
+
+def _select_warnings(method: str, report: Report) -> Iterator[str]:
+    """Yield the warnings that name this method, or no method."""
+    others = [facts.name for facts in report.methods if facts.name != method]
+    for warning in report.warnings:
+        if method in warning or not any(name in warning for name in others):
+            yield warning
+
+
+def _row_as_list(table: Table) -> Iterator[str]:
+    """Yield a list with one item per column: a single row is easier to read from top to bottom."""
+    for name, text in row_as_facts(table):
+        yield f"- {escape(name)}: {escape(text)}"
+    if table.note:
+        yield from ("", escape(table.note))

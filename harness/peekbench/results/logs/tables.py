@@ -15,7 +15,7 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize, shorten
-from peekbench.plugins.nearest import find_nearest
+from peekbench.plugins.similar_names import find_nearest
 from peekbench.results.cells import natural_key
 from peekbench.results.columns import is_arm
 from peekbench.results.logs.answers import Log, TaskAnswers, TasksOfLog, is_metric

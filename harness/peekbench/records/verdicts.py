@@ -1,0 +1,358 @@
+"""The verdict of an analysis as facts: an estimate with its interval, a decision, and the evidence for it.
+
+Reports make the sentences, see `peekbench.report.render.sentences`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from peekbench.records.choices import ScoreName
+from peekbench.records.trials import Control
+from peekbench.records.units import Unit
+
+Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive", "inert", "no signal"]
+"""What a verdict says about an effect. 'inert': the predictions do not depend on the unlabeled texts. 'no signal': the
+interval lies within the region, but the predictions carry no information on the labels, so no bias could be seen.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Decision)[:4]
+('biased up', 'biased down', 'equivalent', 'inconclusive')
+"""
+
+ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
+"""Whether a run finds the known bias of a control."""
+
+BiasSize: TypeAlias = Literal["", "open", "beyond"]
+"""For a verdict of bias: 'beyond' if the whole interval lies outside the region of practical equivalence, 'open' if a
+part of it lies inside; otherwise ''.
+
+Examples
+--------
+>>> Verdict("lsa", "bias", "biased up", Estimate(0.01, low=0.002, high=0.02), region=0.01).size
+'open'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A quantity with its interval. Numbers that the data do not determine are NaN.
+
+    Examples
+    --------
+    >>> Estimate(0.012, low=0.004, high=0.02).excludes_zero
+    True
+    >>> Estimate(0.012).limits
+    (None, None)
+    """
+
+    mean: float = math.nan
+    """The estimated value."""
+    low: float = math.nan
+    """Lower end of the interval."""
+    high: float = math.nan
+    """Upper end of the interval."""
+    standard_error: float = math.nan
+    """Standard error of the value."""
+    level: float = math.nan
+    """Coverage of [low, high] by itself."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a value."""
+        return not math.isnan(self.mean)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval."""
+        return not math.isnan(self.low)
+
+    @property
+    def limits(self) -> tuple[float, float] | tuple[None, None]:
+        """Limits of the interval as cells of a table; (None, None) if there is none."""
+        return (self.low, self.high) if self.has_interval else (None, None)
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether there is an interval and zero lies outside it."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Configurations that are judged together, for whose number decisions and intervals are adjusted.
+
+    Examples
+    --------
+    >>> Family(20, level=0.95, unadjusted="biased up").size
+    20
+    """
+
+    size: int = 1
+    """Number of configurations."""
+    level: float = math.nan
+    """One minus the error rate of the family: for a single configuration, the nominal coverage of its interval."""
+    unadjusted: Decision | None = None
+    """The decision without the adjustment; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Additional subsamples per task, and the probability of a verdict with them.
+
+    Examples
+    --------
+    >>> Advice(40, probability=0.8).subsamples
+    40
+    """
+
+    subsamples: int
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """What would settle an inconclusive verdict; None where more than `maximum` subsamples are needed.
+
+    Examples
+    --------
+    >>> Settling(equivalent=Advice(40, 0.8), biased=None, bias=0.005).biased is None
+    True
+    """
+
+    equivalent: Advice | None
+    """Subsamples after which the verdict is 'equivalent' if there is no bias."""
+    biased: Advice | None
+    """Subsamples after which the verdict is 'biased' in the right direction if the bias is `bias`."""
+    bias: float
+    """Edge of the region on the side observed; the observed mean if the region is empty."""
+    maximum: int = 100_000
+    """Largest number of additional subsamples per task that was considered."""
+
+
+@dataclass(frozen=True, slots=True)
+class LooksTaken:
+    """Looks at a run that a verdict accounts for; those at a table of scores are unknown.
+
+    Examples
+    --------
+    >>> LooksTaken(are_known=True, number=2, share=0.5, maximum=12).number
+    2
+    """
+
+    are_known: bool = False
+    earlier: tuple[int, ...] = ()
+    """Trials at earlier looks that no design planned, and after which the run was extended."""
+    number: int = 0
+    """Number of the present planned look, from 1; 0 if the design plans none."""
+    share: float = 0.0
+    """Share of the maximum at the present planned look."""
+    maximum: int = 0
+    """Largest number of subsamples per task that the design planned at its first look."""
+
+
+OtherTasks: TypeAlias = Literal[
+    "", "yes", "yes, by the t test", "only across tasks", "not established", "none found", "the tests disagree"
+]
+"""Whether other tasks like these would also show a bias; '' for a single task.
+
+Examples
+--------
+>>> TrialEvidence(5, 200, other_tasks="none found").other_tasks
+'none found'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialEvidence:
+    """Trials behind a verdict on a mean of paired differences, and what they leave open.
+
+    Examples
+    --------
+    >>> from peekbench.report import state
+    >>> estimate, evidence = Estimate(0.02, low=0.01, high=0.03), TrialEvidence(num_tasks=1, num_trials=50)
+    >>> state(Verdict("lsa", "bias", "biased up", estimate, 0.005, evidence=evidence, family=Family(level=0.95)))
+    'seeing the test texts raised accuracy by 2.00 points on these texts (95% interval +1.00 to +3.00).'
+    """
+
+    num_tasks: int
+    num_trials: int
+    decision: Decision | None = None
+    """The decision; for a control, the one that a method with the same scores would get."""
+    score: ScoreName = "score"
+    log_odds: float | None = None
+    """Half-width of the region in log-odds, if it was given so."""
+    is_zero: bool = False
+    """Whether the bias of every trial is exactly zero. The interval then is that of the share of trials with a bias."""
+    task_means: tuple[float, float] | None = None
+    """Smallest and largest mean of a task, if there are several."""
+    biased_tasks: tuple[int, int] = (0, 0)
+    """Numbers of tasks whose own bias is significantly positive and significantly negative."""
+    can_test_tasks: bool = True
+    """Whether a task has enough subsamples for a test of its own."""
+    other_tasks: OtherTasks = ""
+    interval_of_other_tasks: tuple[float, float] | None = None
+    """Interval for other tasks like these, if it leads to another decision."""
+    min_subsamples: int | None = None
+    """Subsamples per task from which a verdict is possible at this level, if there are fewer."""
+    is_extended: bool = False
+    """Whether the interval was extended to zero, because the tests of `p_zero` do not exclude zero."""
+    p_zero: float = 0.0
+    """p-value of zero by sign flips of the trials and a t test corrected for skewness, the larger one."""
+    settling: Settling | None = None
+    """What would settle an inconclusive verdict, if that is known."""
+    log_likelihood: Estimate | None = None
+    """Change of the log-likelihood, if it shows a bias that the decision does not state."""
+    looks: LooksTaken | None = None
+    """None for a control."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A diagnostic of a fit that failed.
+
+    Examples
+    --------
+    >>> FailedCheck("R-hat", 1.2, limit="below 1.01", remedy="increase the option draws").value
+    1.2
+    """
+
+    name: str
+    value: float
+    limit: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class PosteriorEvidence:
+    """Posterior behind a verdict.
+
+    Examples
+    --------
+    >>> PosteriorEvidence(num_tasks=2, num_trials=100, positive=0.98).positive
+    0.98
+    """
+
+    num_tasks: int
+    num_trials: int
+    score: ScoreName = "score"
+    is_zero: bool = False
+    """Whether the bias of every trial is exactly zero."""
+    positive: float = math.nan
+    """Probability of a bias above zero."""
+    models: tuple[tuple[str, float], ...] = ()
+    """Names of the models and the mean of each, if there are several."""
+    failed: tuple[FailedCheck, ...] = ()
+    """Checks of the fit that failed."""
+
+
+Problem: TypeAlias = Literal[
+    "", "too few families", "reference scores do not differ", "too few reference models", "out of range"
+]
+"""Why reference models cannot predict the score of a model.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Problem)[1]
+'too few families'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionEvidence:
+    """Scores of a model on two benchmarks, and the score on one that reference models predict from the other.
+
+    Examples
+    --------
+    >>> scores = {"score": 0.7, "reference_score": 0.5, "predicted": 0.6}
+    >>> PredictionEvidence("gsm", "gsm-new", "", num_answers=(1000, 800), num_references=20, **scores).predicted
+    0.6
+    """
+
+    original: str
+    reference: str
+    kind: Literal["", "syntax", "sample", "benchmark"]
+    """What distinguishes the reference benchmark from the original one."""
+    score: float
+    """Accuracy on the original benchmark."""
+    reference_score: float
+    """Accuracy on the reference benchmark."""
+    num_answers: tuple[int, int]
+    """Answers of the model on the original and on the reference benchmark."""
+    num_references: int
+    num_families: int | None = None
+    """Families of the reference models; None if models are not grouped."""
+    predicted: float = math.nan
+    """Predicted accuracy on the original benchmark."""
+    problem: Problem = ""
+    """Why the reference models cannot predict the score."""
+    minimum: int = 0
+    """Reference models or families that are needed, if there are too few."""
+    span: tuple[float, float] = (math.nan, math.nan)
+    """Range of the reference models' scores on the reference benchmark."""
+
+
+Evidence: TypeAlias = TrialEvidence | PosteriorEvidence | PredictionEvidence
+"""Facts behind a verdict, by the kind of analysis.
+
+Examples
+--------
+>>> evidence: Evidence = TrialEvidence(num_tasks=5, num_trials=200)
+>>> evidence.num_trials
+200
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Conclusion of an analysis about one method, as facts from which reports make sentences.
+
+    Examples
+    --------
+    >>> verdict = Verdict("lsa", "bias", "equivalent", Estimate(0.001, -0.002, 0.004), region=0.01)
+    >>> verdict.decision
+    'equivalent'
+    """
+
+    method: str
+    """Label of the method, with its model and sizes if these differ between configurations."""
+    effect: str
+    """'bias', 'boost', 'contamination', or another effect."""
+    decision: Decision | ControlOutcome
+    """The decision on the bias of a method, or the outcome of a control."""
+    estimate: Estimate = field(default_factory=Estimate)
+    """Size of the effect with its interval."""
+    region: float | None = None
+    """Half-width of the region of practical equivalence around 0 that the decision used."""
+    unit: Unit = "difference"
+    """Unit of estimate and region: 'difference' for differences of fractions, otherwise 'change'."""
+    evidence: Evidence | None = None
+    """Data behind the verdict; None if the analysis only has a note."""
+    family: Family = field(default_factory=Family)
+    """Configurations judged together."""
+    control: Control = ""
+    """Whether the method is a control, whose bias is known in advance. Its verdict judges the run, not the method."""
+    parts: tuple[tuple[str, str | int | float | None], ...] = ()
+    """Columns and values that make up the label, such as (('method', 'lsa'), ('num_train', 50)); empty if the label is
+    the name of the method."""
+    note: str = ""
+    """Sentences on what no other field holds."""
+    analysis: str = ""
+    """Analysis that reached the verdict, as named in the spec. Set by peekbench."""
+
+    @property
+    def name(self) -> str:
+        """Name of the method in the spec."""
+        return str(dict(self.parts).get("method", self.method))
+
+    @property
+    def size(self) -> BiasSize:
+        """For 'biased up' and 'biased down', whether the bias is known to be larger than the region."""
+        if not self.decision.startswith("biased") or self.region is None or not self.estimate.has_interval:
+            return ""
+        return "beyond" if min(abs(self.estimate.low), abs(self.estimate.high)) >= self.region else "open"

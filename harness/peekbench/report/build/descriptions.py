@@ -1,0 +1,282 @@
+"""Describes in words what the numbers of a run depend on, and warns of what weakens them."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from peekbench.data.data_warnings import MAX_LISTED, measured_overlaps, warn_of_design
+from peekbench.execution.code import CodeVersion, describe_code_change
+from peekbench.execution.planning import make_trials, measure
+from peekbench.execution.provenance import describe_version_changes
+from peekbench.formatting import pluralize
+from peekbench.records.analysis import Analysis
+from peekbench.report.build.tables import CODE_TITLE, SIZE, options_in_words
+from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from peekbench.spec.design import Design
+    from peekbench.spec.experiment import ExperimentSpec
+
+
+# Packages whose versions readers look for first; the JSON report lists all packages.
+MAIN_PACKAGES = (
+    "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi",
+)  # fmt: skip
+MAX_SESSIONS = 3
+"""Sessions whose start is shown; the JSON report has all."""
+MAX_MACHINES = 10
+"""Machines that are named; the JSON report has all."""
+
+
+def describe_provenance(
+    spec: ExperimentSpec,
+    sessions: Sequence[Mapping[str, Any]],
+    sizes: Sequence[int],
+    hosts: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, str]:
+    """Describe the last session, and warn if earlier ones differ from it.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    sessions
+        Sessions of the run, oldest first.
+    sizes
+        Number of trials that each session finished.
+    hosts
+        Machines of all sessions, as `Store.hosts` returns them.
+
+    Returns
+    -------
+    dict[str, str]
+        Label to text, in the order in which reports show them; empty if there is no session.
+    """
+    if not sessions:
+        return {}
+    last = sessions[-1]
+    packages, machine = last["packages"], last["machine"]
+    versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
+    lines = {
+        "spec": f"{spec.name}, seed {spec.seed}; report.json has the full spec",
+        "peekbench": f"{last['peekbench']}, Python {last['python']}",
+        "packages": ", ".join(versions),
+        "commit": last["commit"] or "unknown",
+        "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
+        f"{machine['system']}",
+        **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
+        **_machines_in_words(hosts),
+        "command": shlex.join(session_command(last)),
+        "sessions": _sessions_in_words(sessions, sizes),
+    }
+    differing = [
+        key
+        for key in ("peekbench", "python", "packages", "machine")
+        if any(session[key] != last[key] for session in sessions)
+    ]
+    if differing:
+        lines["warning"] = f"sessions differ in {', '.join(differing)}; report.json describes each session"
+    return lines
+
+
+def session_command(session: Mapping[str, Any]) -> list[str]:
+    """Return the command of a session as a user types it: Python records `python -m peekbench` as a file name."""
+    program, *arguments = session["command"]
+    return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
+
+
+def _machines_in_words(hosts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Describe the machines with their numbers of trials, if there are several."""
+    trials: Counter[str] = Counter()
+    machines = {}
+    for host in hosts:
+        trials[host["name"]] += host["trials"]
+        machines[host["name"]] = host["machine"]
+    names = [name for name, size in trials.most_common() if size]
+    if len(names) < 2:
+        return {}
+    words = [
+        f"{name} ({pluralize(trials[name], 'trial')}; {machines[name]['processor']}, {machines[name]['cores']} cores)"
+        for name in names[:MAX_MACHINES]
+    ]
+    others = len(names) - MAX_MACHINES
+    return {"machines": ", ".join([*words, *([f"and {others:,} others"] if others > 0 else [])])}
+
+
+def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:
+    started = [
+        f"{session['started']} ({pluralize(size, 'trial')})" for session, size in zip(sessions, sizes, strict=True)
+    ]
+    shown = ", ".join(started[-MAX_SESSIONS:])
+    if len(sessions) > MAX_SESSIONS:
+        return f"{len(sessions):,}; the last {MAX_SESSIONS} started {shown}"
+    return f"{len(sessions)}, started {shown}"
+
+
+BLOCK = ["method", "num_train", "num_test", "task"]
+STANDARD_ERRORS = 2.0  # above guessing, for a base arm that has learned something
+
+
+def check_results(
+    results: pd.DataFrame, analyses: Sequence[Analysis] = (), *, is_run: bool = False
+) -> tuple[Analysis, ...]:
+    """Run the default analysis with the role 'check', without incomplete trials.
+
+    Parameters
+    ----------
+    results
+        Results table.
+    analyses
+        Analyses of the same table. If one of them judges controls, they are not checked again.
+    is_run
+        Whether the table is from a store. Its base arms are shared where plugins declare it, so methods with the same
+        language model are not expected to have the same base arm.
+
+    Returns
+    -------
+    tuple of Analysis
+        One analysis, or none if there is nothing to check.
+    """
+    is_judged = any(verdict.control for analysis in analyses for verdict in analysis.verdicts)
+    checked = without_controls(results) if is_judged else results
+    if checked["arm"].value_counts().nunique() > 1:
+        checked = drop_incomplete(checked)
+    if is_run:
+        checked = checked.assign(model="")
+    is_paired = checked["arm"].isin(("extra", "test")).any()
+    return (ask(find_analysis("check"), checked),) if is_paired else ()
+
+
+def warn_of_run(
+    designs: Mapping[str, Design],
+    tasks: Mapping[str, Mapping[str, Any]],
+    texts: Mapping[str, Mapping[str, Any]],
+    results: pd.DataFrame,
+) -> Iterator[str]:
+    """Yield warnings about a run that its results table alone does not show.
+
+    Parameters
+    ----------
+    designs
+        Design of each task.
+    tasks
+        Facts about each task's data.
+    texts
+        Descriptions of each task's texts, as `peekbench.data.text_statistics.describe_texts` returns them.
+    results
+        Results table.
+    """
+    yield from _warn_of_base_arms(without_controls(results), tasks)
+    yield from warn_of_design(designs, tasks, measured_overlaps(texts))
+
+
+def _warn_of_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a warning about base arms that are not clearly more accurate than guessing."""
+    chance = {name: 1 / len(task["class_names"]) for name, task in tasks.items() if task["class_names"]}
+    base = results[(results["arm"] == "base") & results["task"].isin(list(chance))]
+    if base.empty:
+        return
+    blocks = base.groupby(BLOCK, sort=False, dropna=False)
+    scores = blocks["score"].agg(["mean", "std", "count"]).assign(answers=blocks["num_scored"].min()).reset_index()
+    scores["chance"] = scores["task"].map(chance)
+    binomial = scores["mean"] * (1 - scores["mean"]) / scores["answers"].astype(float)
+    variance = np.maximum(scores["std"].fillna(0.0) ** 2, binomial) / scores["count"]
+    scores["excess"] = scores["mean"] - scores["chance"]
+    poor = scores[scores["excess"] <= STANDARD_ERRORS * np.sqrt(variance)].sort_values("excess")
+    if poor.empty:
+        return
+    varying = [size for size in ("num_train", "num_test") if scores[size].nunique() > 1]
+    named = [_describe_base_arm(row, varying) for row in poor.head(MAX_LISTED).to_dict("records")]
+    rest = len(poor) - len(named)
+    yield (
+        f"Base arms that are not clearly better than guessing: {'; '.join(named)}"
+        + (f" and {rest} more" if rest else "")
+        + ". They have learned little, so their boost says little: increase num_train, or check the method and labels"
+    )
+
+
+def _describe_base_arm(row: Mapping[Any, Any], sizes: Sequence[str]) -> str:
+    place = ", ".join([row["task"], *(f"{size} {row[size]}" for size in sizes)])
+    return f"{row['method']} in {place}: {row['mean']:.1%} (guessing: {row['chance']:.1%})"
+
+
+def describe_stop(spec: ExperimentSpec, results: pd.DataFrame, number: int, num_bases: int) -> str:
+    """Return a sentence on the planned look at which a run stopped.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    results
+        Its results; the saved time is predicted from their times.
+    number
+        Number of the look, from 1.
+    num_bases
+        Number of different base arms on one draw.
+    """
+    stage = spec.at_look(number)
+    anything = {task.name: 1 for task in spec.tasks}  # sizes of predictions, which do not matter here
+    all_work, done = measure(spec, anything, num_bases), measure(stage, anything, num_bases)
+    saved = set(make_trials(spec)).difference(make_trials(stage))
+    by_trial = (results["fit_seconds"] + results["predict_seconds"]).groupby([results[name] for name in SIZE]).mean()
+    num_arms = results["arm"].nunique()
+    seconds = sum(
+        num_arms * float(by_trial.get((trial.method, trial.draw.num_train, trial.draw.num_test), 0.0))
+        for trial in saved
+    )
+    return (
+        f"Stopped at look {number} of {spec.design.num_looks}, at {stage.design.largest:,} of at most "
+        f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled; this saved "
+        f"{pluralize(all_work.trials - done.trials, 'trial')}, {pluralize(all_work.fits - done.fits, 'fit')} and about "
+        f"{_about(seconds)} of computing"
+    )
+
+
+def _about(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
+
+
+def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Iterator[str]:
+    """Yield a warning for each method plugin whose code changed between trials.
+
+    Parameters
+    ----------
+    versions
+        Versions of the code by plugin, as `peekbench.execution.code.find_versions` returns them.
+    """
+    for plugin, of_plugin in versions.items():
+        if len(of_plugin) > 1:
+            sizes = [pluralize(len(version.trials), "trial") for version in of_plugin]
+            changes = [describe_code_change(old.code, new.code) for old, new in pairwise(of_plugin)]
+            later = ", then ".join(f"{size} ({change})" for size, change in zip(sizes[1:], changes, strict=True))
+            yield (
+                f"The code of the plugin {plugin} changed during this run, so its results mix {len(of_plugin)} "
+                f"versions of the code: {sizes[0]}, then {later}. The table {CODE_TITLE!r} separates them. To measure "
+                "the present code alone, run the spec under another name"
+            )
+
+
+def warn_of_other_versions(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Iterator[str]:
+    """Yield a warning if sessions that finished trials differ in versions on which results depend.
+
+    Parameters
+    ----------
+    sessions
+        Sessions of the run, oldest first.
+    sizes
+        Number of trials that each session finished.
+    """
+    made = [session for session, size in zip(sessions, sizes, strict=True) if size]
+    if changes := describe_version_changes(made):
+        yield (
+            f"Trials of this run were made with different versions, on which results can depend: {changes}. To measure "
+            "with one version alone, run the spec under another name"
+        )

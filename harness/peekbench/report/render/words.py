@@ -1,0 +1,187 @@
+"""The words and marks for decisions that all formats share: headings, meanings, scope and basis of a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from peekbench.formatting import pluralize
+from peekbench.records.report import MethodFacts, Report
+from peekbench.records.verdicts import (
+    ControlOutcome,
+    Decision,
+    PosteriorEvidence,
+    PredictionEvidence,
+    TrialEvidence,
+    Verdict,
+)
+from peekbench.report.render.sentences import format_estimate, format_size, state_alone
+
+MARKS: Mapping[Decision | ControlOutcome, str] = {
+    "biased up": "▲",
+    "biased down": "▼",
+    "equivalent": "≈",
+    "inconclusive": "?",
+    "inert": "∅",
+    "no signal": "∅",
+    "passed": "✓",
+    "undecided": "?",
+    "failed": "✗",
+}
+TONES: Mapping[str, str] = {
+    **dict.fromkeys(("inert", "no signal", "undecided"), "inconclusive"),
+    "passed": "equivalent",
+    "failed": "biased-up",
+}
+"""CSS class of the colors of a control's outcome; other decisions have a class of their own."""
+MEANINGS: Mapping[Decision, str] = {
+    "biased up": "{}: the interval is above 0 and not entirely in the band",
+    "biased down": "{}: the interval is below 0 and not entirely in the band",
+    "equivalent": "{}: the interval is entirely in the band",
+    "inconclusive": "the data do not decide: the interval contains 0 and is not entirely in the band",
+    "inert": "the predictions do not depend on the unlabeled texts",
+    "no signal": "the predictions are at chance, so a bias could not be seen",
+}
+FACTS: Mapping[str, Mapping[Decision, str]] = {
+    "bias": {
+        "biased up": "the test texts raise the score",
+        "biased down": "the test texts lower the score",
+        "equivalent": "the test texts make no relevant difference",
+    },
+    "contamination": {
+        "biased up": "the score is higher than predicted",
+        "biased down": "the score is lower than predicted",
+        "equivalent": "the score is as predicted",
+    },
+}
+"""What a decision says, by the effect that the verdicts are about."""
+DECISION_STYLES = {
+    "biased up": "bold red",
+    "biased down": "bold magenta",
+    "equivalent": "bold green",
+    "inconclusive": "bold",
+    "inert": "bold",
+    "no signal": "bold",
+    "passed": "bold green",
+    "undecided": "bold",
+    "failed": "bold red",
+}
+"""Style of each decision: colors that are legible on dark and on light backgrounds, which yellow and cyan are not."""
+QUESTIONS: Mapping[str, str] = {
+    "bias": "Does a method score higher if its unlabeled text comes from the test set?",
+    "contamination": "Does a model score higher on a benchmark than its score on another benchmark predicts?",
+}
+"""Question that the verdicts on an effect answer; that of 'bias' for other effects."""
+CONTROLS = "Controls: methods whose bias is known in advance, which check this run"
+
+
+def split_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
+    """Return the verdicts on methods and the verdicts on controls."""
+    judged = [verdict for verdict in verdicts if not verdict.control]
+    return judged, [verdict for verdict in verdicts if verdict.control]
+
+
+def verdict_sections(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, list[tuple[Verdict, str]]]]:
+    """Yield the heading and the verdicts of each section that has any: methods by question, then controls."""
+    by_question: dict[str, list[tuple[Verdict, str]]] = {}
+    controls = []
+    for lead, sentence in lead_verdicts(verdicts):
+        if lead.control:
+            controls.append((lead, sentence))
+        else:
+            by_question.setdefault(ask_about(lead.effect), []).append((lead, sentence))
+    yield from by_question.items()
+    if controls:
+        yield CONTROLS, controls
+
+
+def ask_about(effect: str) -> str:
+    """Return the question that the verdicts on an effect answer."""
+    return QUESTIONS.get(effect, QUESTIONS["bias"])
+
+
+def explain_decisions(verdicts: Sequence[Verdict]) -> str:
+    """Return a sentence or two on what the decisions mean; empty if there is no verdict."""
+    if not verdicts:
+        return ""
+    judged, controls = split_verdicts(verdicts)
+    regions = {(verdict.region, verdict.unit) for verdict in judged or controls if verdict.region}
+    if len(regions) == 1:
+        ((region, unit),) = regions
+        band = f"±{format_size(region or 0.0, unit)}"
+    else:
+        band = "the region of practical equivalence (see 'region')"
+    return (
+        f"Biased: the interval excludes 0 and extends beyond {band}. Equivalent: the interval lies entirely within "
+        f"{band}. Inconclusive: neither."
+        + f" Size open: part of the interval lies within {band}."
+        * any(verdict.size == "open" for verdict in judged)
+    )
+
+
+def lead_verdicts(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, str]]:
+    """Return one verdict for each method, that of the first analysis, with its sentences and those on other analyses.
+
+    An analysis that reaches the same decision is named with its estimate, or its sentences if it has none. An analysis
+    that does not is quoted.
+    """
+    by_subject: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        by_subject.setdefault((verdict.method, verdict.effect), []).append(verdict)
+    return [
+        (lead, " ".join((state_alone(lead), *(_compare(lead, other) for other in others))))
+        for lead, *others in by_subject.values()
+    ]
+
+
+def _compare(lead: Verdict, other: Verdict) -> str:
+    """Return a sentence on the verdict of another analysis about the same method."""
+    name = other.analysis or "Another analysis"
+    if other.decision == lead.decision:
+        estimate = format_estimate(other.estimate, other.unit)
+        return f"{name} agrees: {f'{estimate}.' if estimate else state_alone(other)}"
+    if other.unit != lead.unit:  # the analysis is about another score, so it need not agree
+        return f"In another score, the verdict of {name} is {other.decision}: {state_alone(other)}"
+    return f"{name} does not agree, its verdict is {other.decision}: {state_alone(other)}"
+
+
+def scope_in_words(verdict: Verdict) -> str:
+    """Return what the decision on a method refers to, to follow it, such as ' on these texts of 2 tasks, size open'."""
+    if verdict.control:
+        return ""
+    evidence, scope, other_tasks = verdict.evidence, "", ""
+    if isinstance(evidence, TrialEvidence):
+        scope, other_tasks = f" on these texts of {pluralize(evidence.num_tasks, 'task')}", evidence.other_tasks
+    scope += f", {size}" if (size := size_in_words(verdict)) else ""
+    return scope + (f"; bias in other tasks: {other_tasks}" if other_tasks else "")
+
+
+def size_in_words(verdict: Verdict) -> str:
+    """Return what is known about the size of a bias: 'size open', or 'by more than 0.50 points'; empty if nothing."""
+    if verdict.size == "beyond":
+        return f"by more than {format_size(verdict.region or 0.0, verdict.unit)}"
+    return "size open" if verdict.size == "open" else ""
+
+
+def basis_of(verdict: Verdict) -> str:
+    """Return the data that a verdict is based on, such as '5 tasks, 250 trials'; empty if it does not say."""
+    match verdict.evidence:
+        case TrialEvidence() | PosteriorEvidence() as evidence:
+            basis = f"{pluralize(evidence.num_tasks, 'task')}, {pluralize(evidence.num_trials, 'trial')}"
+            return basis + ", a posterior" * isinstance(evidence, PosteriorEvidence)
+        case PredictionEvidence() as evidence:
+            answers = " and ".join(f"{number:,}" for number in evidence.num_answers)
+            models = pluralize(evidence.num_references, "reference model")
+            if evidence.num_families is not None:
+                models += f" of {pluralize(evidence.num_families, 'family', 'families')}"
+            return f"{models}, {answers} answers"
+    return ""
+
+
+def basis_in_words(verdict: Verdict) -> str:
+    """Return the data that a verdict is based on, in parentheses; empty if it does not say."""
+    return f" (Based on {basis}.)" if (basis := basis_of(verdict)) else ""
+
+
+def find_method(verdict: Verdict, report: Report) -> MethodFacts | None:
+    """Return the description of the method of a verdict."""
+    return next((method for method in report.methods if method.name == verdict.name), None)

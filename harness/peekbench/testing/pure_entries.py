@@ -1,0 +1,363 @@
+"""Contract checks of data sources, analyses, audits and report formats, which must return the same at every call.
+
+Each is checked as a `PureCall`, whose first call also reveals changes of its arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from peekbench.cache import cache_folder
+from peekbench.data.data_warnings import find_empty_texts
+from peekbench.data.loading import check_dataset, find_absent_class, fingerprint, hash_rows, load_dataset
+from peekbench.errors import ContractError, PeekbenchError, ResultsError, SpecError
+from peekbench.formatting import pluralize
+from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ReportFormatEntry
+from peekbench.plugins.protocols import Options
+from peekbench.plugins.registry import find_format, list_files, write_format
+from peekbench.records.analysis import Analysis
+from peekbench.records.data import Dataset, Folders, SourceRef
+from peekbench.records.report import Report
+from peekbench.records.trials import Context, DesignPoint, PlannedDesign
+from peekbench.spec.components import AnalysisSpec, AuditSpec, TaskSpec, make_component
+from peekbench.testing.case import prepare
+from peekbench.testing.fresh_process import Answer, call, check_light_import, view_cache
+from peekbench.testing.runner import GENERATORS, Checks, Memo, call_with_seed, preserved_state
+from peekbench.testing.samples import SamplePredictions, sample_report, sample_results, sample_texts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUM_SUBSAMPLES = 8  # of each task of the synthetic results
+
+
+@dataclass(frozen=True, slots=True)
+class PureCall:
+    """A call of a plugin's function, whose result must be the same for every call."""
+
+    use: str
+    """Name of the entry in specs."""
+    function: Callable[..., Any]
+    """Function at the top level of a module that calls that of the entry and checks what it returns."""
+    arguments: tuple[Any, ...]
+    """Arguments of the function, which can be pickled; the first one is the entry."""
+    remedy: str
+    """How to return the same at every call."""
+    describe: Callable[[Any], str] = repr
+    """Function of the result, whose return values are compared."""
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
+    """Results that several checks use."""
+
+    @property
+    def entry(self) -> Any:
+        """Entry that is checked."""
+        return self.arguments[0]
+
+    def value(self) -> Any:
+        """Return the result of the first call; the function is called once."""
+        return self.memo.share("value", partial(self.function, *self.arguments))
+
+    def first(self) -> str:
+        """Describe the result of the first call."""
+        return self.describe(self.value())
+
+    def again(self) -> str:
+        """Call the function again."""
+        return _describe(self.describe, self.function, *self.arguments)
+
+    def seeded(self) -> str:
+        """Describe the result of a call with another state of the global generators; the function is called once."""
+        return self.memo.share("seeded", lambda: call_with_seed(self.again))
+
+    def elsewhere(self) -> Answer:
+        """Describe the result in a new process; the function is called once."""
+        arguments = _describe, self.describe, self.function, *self.arguments
+        return self.memo.share("elsewhere", partial(call, self.use, *arguments))
+
+
+def _describe(describe: Callable[[Any], str], function: Callable[..., Any], *arguments: Any) -> str:
+    return describe(function(*arguments))
+
+
+def check_value(subject: PureCall) -> None:
+    """Check that the function works."""
+    subject.value()
+
+
+def check_second_call(subject: PureCall) -> None:
+    """Check that the second call returns the same."""
+    first = subject.first()
+    with suppress(ContractError):  # another check reports a change of the generators
+        if subject.seeded() == first:
+            return
+    if subject.again() != first:
+        raise ContractError(f"the second call gives another result; {subject.remedy}")
+
+
+def check_generators(subject: PureCall) -> None:
+    """Check that the function neither uses nor changes the global random generators."""
+    first = subject.first()
+    if subject.seeded() != first and subject.again() == first:
+        raise ContractError(f"the result depends on the state of {GENERATORS}; {subject.remedy}")
+
+
+def check_new_process(subject: PureCall) -> None:
+    """Check that a new process, with other hashes of texts, another id and another time, gives the same result."""
+    first, answer = subject.first(), subject.elsewhere()
+    if answer.error:
+        raise ContractError(f"in another process, {answer.error}")
+    if answer.value != first:
+        raise ContractError(
+            "another process gives another result; do not use `hash`, the order of a set, the process id or the time; "
+            f"{subject.remedy}"
+        )
+
+
+def check_state(subject: PureCall) -> None:
+    """Check that the function leaves the state of its process unchanged, and no thread, process or file behind."""
+    subject.elsewhere().require_clean()
+
+
+def _make_checks(result: str, own: Checks) -> Checks:
+    """Return the checks of a kind: those of its own, and those of all pure functions."""
+    return {
+        **own,
+        f"same {result} at every call": check_second_call,
+        "global random state is unused and unchanged": check_generators,
+        f"same {result} in every process": check_new_process,
+        "the state of the process is unchanged": check_state,
+        "importing the plugin is fast": check_light_import,
+    }
+
+
+# Data sources
+
+
+@contextmanager
+def source_to_check(use: str, options: Mapping[str, Any], _: None) -> Iterator[PureCall]:
+    """Load the rows of a data source; unavailable data are no error of the source, and are raised."""
+    spec = make_component(TaskSpec, use, options)
+    source = make_source_call(spec.use, spec.entry, spec.options, Folders(spec=Path.cwd(), cache=cache_folder()))
+    try:
+        with preserved_state():
+            source.value()
+    except ContractError:
+        pass
+    except PeekbenchError:
+        raise
+    except Exception:  # noqa: S110 - the first check raises it again
+        pass
+    yield source
+
+
+def make_source_call(use: str, entry: DataSourceEntry, options: Options, folders: Folders) -> PureCall:
+    """Make a call of a data source."""
+    remedy = "sort the rows and use a fixed seed"
+    return PureCall(use, _load, (entry, options, folders), remedy, _hash_dataset)
+
+
+def _load(entry: DataSourceEntry, options: Options, folders: Folders) -> Dataset:
+    dataset = entry.load(options=options, folders=folders)
+    if not isinstance(dataset, Dataset):
+        raise ContractError(f"it returned a {type(dataset).__name__}; return peekbench.Dataset")
+    return dataset
+
+
+def _hash_dataset(dataset: Dataset) -> str:
+    facts = dataset.kind, dataset.instruction, fingerprint(dataset), list(dataset.splits)
+    return f"{hash_rows(dataset.inputs, dataset.labels, dataset.class_names)} {facts}"
+
+
+def check_rows(source: PureCall) -> str | None:
+    """Check that a data source returns valid rows. Return a warning about empty texts."""
+    dataset = source.value()
+    check_dataset(dataset, source.use)
+    if absent := find_absent_class(dataset):
+        raise ContractError(absent)
+    empty = find_empty_texts(dataset)
+    return f"warning: {pluralize(len(empty), 'empty text')}, the first in row {empty[0]}" if empty else None
+
+
+def check_facts(source: PureCall) -> None:
+    """Check that the facts of an entry agree with its rows, if it has facts."""
+    if source.entry.facts is None:
+        return
+    dataset, facts = source.value(), source.entry.facts(source.arguments[-1])
+    for name, known, actual in (
+        ("num_classes", facts.num_classes, len(dataset.class_names)),
+        ("num_rows", facts.num_rows, len(dataset.labels)),
+        ("class_names", facts.class_names or None, tuple(dataset.class_names)),
+        ("instruction", facts.instruction or None, dataset.instruction),
+    ):
+        if known is not None and known != actual:
+            raise ContractError(f"facts.{name} is {known!r}, but the rows have {actual!r}; correct the facts")
+
+
+SOURCE_CHECKS = _make_checks("rows", {"the rows are valid": check_rows, "facts agree with the rows": check_facts})
+
+
+# Analyses and audits
+
+
+@contextmanager
+def analysis_to_check(use: str, options: Mapping[str, Any], results: pd.DataFrame | None) -> Iterator[PureCall]:
+    """Make a call of an analysis of a results table."""
+    spec = make_component(AnalysisSpec, use, options)
+    yield make_analysis_call(spec.use, spec.entry, spec.options, results)
+
+
+def make_analysis_call(
+    use: str, entry: AnalyzerEntry, options: Options, results: pd.DataFrame | None = None
+) -> PureCall:
+    """Make a call of an analysis; by default of synthetic results, for comparisons those of two runs."""
+    results = _sample_results(entry) if results is None else results
+    return PureCall(use, _analyze, (entry, options, results), "take the seed from the options")
+
+
+def _analyze(entry: AnalyzerEntry, options: Options, results: pd.DataFrame) -> Analysis:
+    from peekbench.results.analyze import Seen  # noqa: PLC0415 - it imports pandas
+
+    predictions = SamplePredictions(int(results["subsample"].nunique())) if entry.sees_predictions else None
+    copy = results.copy(deep=True)
+    analysis = _check_analysis(entry.analyze(copy, options=options, **Seen(predictions=predictions).keywords(entry)))
+    if not copy.equals(results):
+        raise ContractError("it changes the results table; work on a copy")
+    return analysis
+
+
+def _check_analysis(analysis: Analysis) -> Analysis:
+    """Refuse what is no `Analysis`, and tables in which a row has another number of cells than there are columns."""
+    if not isinstance(analysis, Analysis):
+        raise ContractError(f"it returned a {type(analysis).__name__}; return peekbench.Analysis")
+    for table in analysis.tables:
+        for number, row in enumerate(table.rows):
+            if len(row) != len(table.columns):
+                raise ContractError(
+                    f"table {table.title!r}, row {number} has {len(row)} cells for {len(table.columns)} columns; give "
+                    "one for each, and None for missing values"
+                )
+    return analysis
+
+
+def _sample_results(entry: AnalyzerEntry, num_subsamples: int = NUM_SUBSAMPLES, **design: Any) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415 - checks of other kinds must start quickly
+
+    if entry.role != "comparison":
+        return sample_results(num_subsamples, **design)
+    runs = [sample_results(num_subsamples, seed=seed, **design).assign(run=f"run {seed}") for seed in (0, 1)]
+    return pd.concat(runs, ignore_index=True)
+
+
+def check_designs(analysis: PureCall) -> None:
+    """Check that an analysis supports other designs, or refuses them with an error that users understand."""
+    entry, options, _ = analysis.arguments
+    for name, results in (
+        ("without a base arm", _sample_results(entry, arms=("extra", "test"))),
+        ("with a single subsample", _sample_results(entry, 1)),
+        ("with a single task", _sample_results(entry, num_tasks=1)),
+    ):
+        try:
+            _analyze(entry, options, results)
+        except (ResultsError, SpecError):  # the design does not suffice, and the message says so
+            continue
+        except Exception as error:
+            raise ContractError(
+                f"with a design {name}, it raised {type(error).__name__}: {error}; return what is possible with a "
+                "warning, or raise peekbench.errors.ResultsError"
+            ) from error
+
+
+def check_forecast(analysis: PureCall) -> None:
+    """Check that a forecast returns the same `Analysis` at every call, if the entry has one."""
+    entry, options, _ = analysis.arguments
+    if entry.forecast is None:
+        return
+    design = PlannedDesign(("first", "second"), (DesignPoint(50, 100, 20, ("task 0", "task 1")),))
+    first, second = (repr(_check_analysis(entry.forecast(design, options=options))) for _ in range(2))
+    if first != second:
+        raise ContractError("forecast gives another result at the second call; take the seed from the options")
+
+
+ANALYSIS_CHECKS = _make_checks(
+    "analysis",
+    {
+        "returns an analysis and leaves the results unchanged": check_value,
+        "other designs are analyzed or refused": check_designs,
+        "forecasts are repeatable": check_forecast,
+    },
+)
+
+
+@contextmanager
+def audit_to_check(use: str, options: Mapping[str, Any], source: Dataset | SourceRef | None) -> Iterator[PureCall]:
+    """Prepare an audit, and make a call of it with one task."""
+    spec = make_component(AuditSpec, use, options)
+    name = source.use if isinstance(source, SourceRef) else "sample"
+    dataset = load_dataset(source) if isinstance(source, SourceRef) else source
+    prepare(spec, Path.cwd())
+    with view_cache() as cache:
+        yield make_audit_call(spec.use, spec.entry, spec.options, cache, {name: dataset or sample_texts()})
+
+
+def make_audit_call(
+    use: str, entry: AuditEntry, options: Options, cache: Path, tasks: Mapping[str, Dataset]
+) -> PureCall:
+    """Make a call of an audit of tasks."""
+    context = Context(seed=1, threads=1, folders=Folders(spec=Path.cwd(), cache=cache))
+    return PureCall(use, _audit, (entry, options, context, tasks), "take the seed from context.seed")
+
+
+def _audit(entry: AuditEntry, options: Options, context: Context, tasks: Mapping[str, Dataset]) -> Analysis:
+    before = _hash_tasks(tasks)
+    analysis = _check_analysis(entry.audit(tasks, options=options, context=context))
+    if before != _hash_tasks(tasks):
+        raise ContractError("it changes the tasks' rows; work on copies")
+    return analysis
+
+
+def _hash_tasks(tasks: Mapping[str, Dataset]) -> dict[str, str]:
+    return {name: hash_rows(data.inputs, data.labels, data.class_names) for name, data in tasks.items()}
+
+
+AUDIT_CHECKS = _make_checks("analysis", {"returns an analysis and leaves the rows unchanged": check_value})
+
+
+# Report formats
+
+
+@contextmanager
+def format_to_check(use: str, options: Mapping[str, Any], _: None) -> Iterator[PureCall]:
+    """Make a call of a report format with a report that has all parts."""
+    if options:
+        raise SpecError(f"{use} is a report format, which has no options; omit them")
+    yield PureCall(use, _write, (find_format(use), use, sample_report()), "use nothing but the report")
+
+
+def _write(entry: ReportFormatEntry, use: str, report: Report) -> list[tuple[str, bytes]]:
+    """Let a format write a report, and return the names and the contents of its files."""
+    with TemporaryDirectory() as folder:
+        write_format(use, entry, report, Path(folder) / f"report{entry.suffix}")
+        return [(name.as_posix(), (Path(folder) / name).read_bytes()) for name in list_files(Path(folder))]
+
+
+def check_reports(written: PureCall) -> None:
+    """Check that a format writes a report with all parts, does not change it, and writes or refuses an empty one."""
+    written.value()
+    entry, use, report = written.arguments
+    if report != sample_report():
+        raise ContractError("it changes the report; work on a copy")
+    try:
+        _write(entry, use, Report("empty", "no results"))
+    except ContractError:
+        raise
+    except PeekbenchError:
+        pass  # a format of runs, which a report without one lacks
+
+
+FORMAT_CHECKS = _make_checks("files", {"writes reports with all parts and with none": check_reports})

@@ -1,0 +1,246 @@
+"""Runs contract checks one after the other: outcomes, results that several checks use, progress and time limits."""
+
+from __future__ import annotations
+
+import faulthandler
+import random
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+import numpy as np
+
+from peekbench.errors import ContractError, PeekbenchError
+from peekbench.execution.determinism import ProcessState, one_thread_pools, preserve_global_generators
+from peekbench.plugins.exceptions import describe_exception, find_place
+
+T = TypeVar("T")
+Checks: TypeAlias = Mapping[str, Callable[[Any], str | None]]
+"""Checks by name. A check raises an exception if it fails, and returns None, or a note to print if it passes."""
+SHUTDOWN_TIMEOUT = 30.0
+"""Seconds that code which is not Python has to end after the time limit."""
+GENERATORS = "a global generator, `random`, `numpy.random` or torch's"
+SEED = 20_001  # no seed of a fit, because a method that seeds a generator with it would change nothing
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """Outcome of one check.
+
+    Examples
+    --------
+    >>> CheckOutcome("same seed, same predictions", passed=True).message
+    ''
+    """
+
+    name: str
+    """Name of the check, such as a key of `METHOD_CHECKS`."""
+    passed: bool
+    """Whether the check passed."""
+    message: str = ""
+    """Problem and remedy, with the arm in which it occurs; if the check was skipped or not run, why; a warning if it
+    passed with one; otherwise empty."""
+    problem: str = ""
+    """The same for all checks that fail in the same way; empty if the check passed, or if it is the message."""
+    traceback: str = ""
+    """Traceback of the exception that failed the check; empty if the check passed."""
+    was_run: bool = True
+    """False for a check that was not run, and so did not pass, because its outcome would repeat an earlier failure."""
+    is_timeout: bool = False
+    """Whether the check was ended at a time limit."""
+
+
+class TimeLimitError(BaseException):
+    """A check has reached its time limit; no `Exception`, so that a method does not catch it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What happens at the start of a check, and how long it may take."""
+
+    announce: Callable[[str, int, int], None]
+    """Function of a check's name, its position from 1 on, and the number of checks."""
+    time_limit: float
+    """Seconds for each check."""
+
+
+_watch: ContextVar[Watch | None] = ContextVar("_watch", default=None)
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Watch all checks in the block, which must be in the main thread."""
+    token = _watch.set(watch)
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+def run_checks(checks: Checks, subject: object, num_required: int = 0) -> Iterator[CheckOutcome]:
+    """Run checks one after the other, as a worker runs fits: BLAS and OpenMP have one thread.
+
+    After each check, the global generators and the state of the process are restored as far as possible, so that a
+    check does not depend on the others.
+
+    Parameters
+    ----------
+    checks
+        Checks by name.
+    subject
+        Argument of each check.
+    num_required
+        Number of first checks on which all others depend. If one of them fails, the others are not run.
+
+    Yields
+    ------
+    CheckOutcome
+        Outcome of each check. An exception that is not a `ContractError` fails the check, too.
+    """
+    failed = ""
+    for number, (name, check) in enumerate(checks.items()):
+        if failed and number >= num_required:
+            reason = f"not run, because another check failed: {failed}"
+            yield CheckOutcome(name, False, reason, was_run=False)
+            continue
+        with one_thread_pools(), preserve_global_generators(), preserved_state():
+            outcome = _run(name, check, subject, (number + 1, len(checks)))
+        if outcome.is_timeout:
+            failed, num_required = name, 0
+        elif number < num_required and not outcome.passed:
+            failed = failed or name
+        yield outcome
+
+
+@contextmanager
+def preserved_state() -> Iterator[None]:
+    """Restore the environment, the working folder, warning filters and settings of numpy after the block."""
+    state = ProcessState()
+    try:
+        with warnings.catch_warnings(), np.printoptions():
+            yield
+    finally:
+        state.restore()
+
+
+def _run(name: str, check: Callable[[Any], str | None], subject: object, position: tuple[int, int]) -> CheckOutcome:
+    try:
+        with _watched(name, *position):
+            note = check(subject)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # also SystemExit, which fails a trial in a run, too
+        cause = error.__cause__ if isinstance(error, ContractError) and error.__cause__ else error
+        text = "".join(traceback.format_exception(error))
+        is_timeout = isinstance(error, TimeLimitError)
+        return CheckOutcome(name, False, _describe(error), _describe(cause), text, is_timeout=is_timeout)
+    return CheckOutcome(name, True, note or "")
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, TimeLimitError):
+        return f"{error} ({find_place(error) or 'in a library, or in another process'})"
+    return str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"
+
+
+@contextmanager
+def _watched(name: str, position: int, num_checks: int) -> Iterator[None]:
+    """Announce a check and limit its time, if checks are watched.
+
+    If other code than Python takes too long, the process ends after `SHUTDOWN_TIMEOUT` seconds more, and prints where
+    it was.
+    """
+    watch = _watch.get()
+    if watch is None:
+        yield
+        return
+    watch.announce(name, position, num_checks)
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise TimeLimitError(
+            f"it did not end within {watch.time_limit:g} s; look for a loop or a call that does not end, or give slow "
+            "code more time with --time-limit SECONDS"
+        )
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, watch.time_limit)
+    with suppress(AttributeError, OSError, ValueError):  # no standard error
+        faulthandler.dump_traceback_later(
+            watch.time_limit + SHUTDOWN_TIMEOUT, exit=True, file=sys.__stderr__ or sys.stderr
+        )
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+class Attempt:
+    """The value that a function returned, or the exception that it raised."""
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        self._error: Exception | None = None
+        try:
+            self._value = compute()
+        except Exception as error:
+            self._error, self._place = error, error.__traceback__
+
+    def result(self) -> Any:
+        """Return the value, or raise the exception."""
+        if self._error is not None:
+            raise self._error.with_traceback(self._place)
+        return self._value
+
+
+class Memo:
+    """Results that several checks use: each is computed once, and an exception is raised at each call."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[str, Attempt] = {}
+
+    def share(self, name: str, compute: Callable[[], T]) -> T:
+        """Return the result of this name."""
+        if name not in self._attempts:
+            self._attempts[name] = Attempt(compute)
+        value: T = self._attempts[name].result()
+        return value
+
+
+def call_with_seed(function: Callable[[], T]) -> T:
+    """Seed the global generators, call a function, and refuse a change of the generators."""
+    torch: Any = sys.modules.get("torch")
+    torch_state = torch and torch.get_rng_state()
+    with preserve_global_generators():
+        random.seed(SEED)
+        np.random.seed(SEED)
+        if torch:
+            torch.manual_seed(SEED)
+        before = _read_generators(torch)
+        try:
+            value = function()
+            after = _read_generators(torch)
+        finally:
+            if torch:
+                torch.set_rng_state(torch_state)
+    if changed := [name for name, state in before.items() if after[name] != state]:
+        raise ContractError(
+            f"it changes the state of {' and '.join(changed)}; use a generator of its own, such as "
+            "numpy.random.default_rng(context.seed), or torch.random.fork_rng() around torch's"
+        )
+    return value
+
+
+def _read_generators(torch: Any) -> dict[str, str]:
+    """Return the state of each generator in a form that can be compared."""
+    numpy_state: Any = np.random.get_state()
+    _, keys, *rest = numpy_state
+    states = {"random": repr(random.getstate()), "numpy.random": f"{keys.tobytes()} {rest}"}
+    return states | ({"torch": str(torch.get_rng_state().tolist())} if torch else {})

@@ -1,0 +1,172 @@
+"""Built-in models: language models that need no hub, because this machine builds each of them once.
+
+`BUILTIN_MODELS` lists them. To add one, write a module with a function that fills a folder, and name it in the table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from pkgutil import resolve_name
+
+from filelock import FileLock
+
+from peekbench import DataError
+from peekbench.cache import describe_file, is_unchanged, read_cached, write_cached
+from peekbench_lm.options import Kind
+
+BUILTIN_PREFIX = "builtin:"
+DESCRIPTION = "description.json"  # name of the file that describes a built-in model
+FILES = "files.json"  # name of the file that describes the other files, to notice changes
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinModel:
+    """How to build a built-in model."""
+
+    build: str
+    """Function as ``package.module:function``, because its module imports torch. It takes the name of the model, an
+    empty folder to fill, and the folder of the source model or None; it returns a description of the model in JSON
+    values."""
+    recipe: tuple[str, ...]
+    """Files of this package that determine the model. A change of one gives a new model."""
+    uses_corpus: bool = True
+    """Whether the model is trained on the texts of `corpus`."""
+    source: str = ""
+    """Built-in model from which this model is made."""
+    kind: Kind | None = None
+    """Training objective; None for a model without a language-model head, which only embeds texts."""
+
+
+NANO = partial(BuiltinModel, "peekbench_lm.nano:train_nano_model", ("nano.py", "corpus.py"))
+BUILTIN_MODELS = {
+    "bert-nano": NANO(kind="masked"),
+    "gpt2-nano": NANO(kind="causal"),
+    "gpt2-nano-512": NANO(kind="causal"),
+    "minilm": BuiltinModel("peekbench_lm.minilm:unpack_minilm", ("minilm.py",), uses_corpus=False),
+    "minilm-mlm": BuiltinModel(
+        "peekbench_lm.minilm:train_minilm_mlm",
+        ("minilm.py", "corpus.py"),
+        source="minilm",
+        kind="masked",
+    ),
+}
+"""Built-in models by name, without the prefix ``builtin:``."""
+
+
+def build_model(name: str, cache: Path) -> Path:
+    """Return the folder of a built-in model. The first call builds it, which may take minutes.
+
+    Parameters
+    ----------
+    name
+        Name of the model, without the prefix ``builtin:``.
+    cache
+        Cache folder.
+
+    Raises
+    ------
+    PeekbenchError
+        If a distribution that the model needs is not installed.
+    DataError
+        If there is no built-in model of this name, its source is damaged, or the cache cannot be written.
+    """
+    source = find_builtin(name).source
+    folder = cache / "models" / f"{name}-{_recipe_hash(name)[:16]}"
+    if _is_complete(folder):
+        return folder
+    source_folder = build_model(source, cache) if source else None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            if not _is_complete(folder):
+                _build(name, folder, source_folder)
+    except OSError as error:
+        raise DataError(
+            f"model {BUILTIN_PREFIX}{name}: {error.filename or folder}: {error.strerror or error}; models are saved in "
+            "the cache; make it writable, or set PEEKBENCH_CACHE to another folder"
+        ) from error
+    return folder
+
+
+def find_builtin(name: str) -> BuiltinModel:
+    """Return how to build a built-in model.
+
+    Parameters
+    ----------
+    name
+        Name of the model, without the prefix ``builtin:``.
+
+    Raises
+    ------
+    DataError
+        If there is no built-in model of this name.
+    """
+    if name not in BUILTIN_MODELS:
+        known = ", ".join(BUILTIN_PREFIX + model for model in BUILTIN_MODELS)
+        raise DataError(f"model {BUILTIN_PREFIX}{name}: no such built-in model; choose one of {known}")
+    return BUILTIN_MODELS[name]
+
+
+def builtin_kind(name: str) -> Kind:
+    """Return the training objective of a built-in model.
+
+    Parameters
+    ----------
+    name
+        Name of the model, without the prefix ``builtin:``.
+
+    Raises
+    ------
+    DataError
+        If there is no built-in model of this name, or if it has no language-model head.
+    """
+    kind = find_builtin(name).kind
+    if kind is not None:
+        return kind
+    derived = [other for other, entry in BUILTIN_MODELS.items() if entry.source == name and entry.kind]
+    choices = derived or [other for other, entry in BUILTIN_MODELS.items() if entry.kind]
+    raise DataError(
+        f"model {BUILTIN_PREFIX}{name}: it embeds texts and has no language-model head, which this method needs; "
+        f"choose {' or '.join(BUILTIN_PREFIX + choice for choice in choices)}"
+    )
+
+
+def _is_complete(folder: Path) -> bool:
+    """Return whether the folder has all files of a model as they were written."""
+    files = read_cached(folder / FILES)
+    return files is not None and all(is_unchanged(folder / name, state) for name, state in files.items())
+
+
+def _recipe_hash(name: str) -> str:
+    """Return a hash of all that determines a model: code, training texts, and the model from which it is made."""
+    model = BUILTIN_MODELS[name]
+    parts = [(Path(__file__).parent / file).read_text(encoding="utf-8") for file in model.recipe]
+    if model.uses_corpus:
+        from peekbench_lm import corpus  # noqa: PLC0415 - imports numpy, and `validate` only looks up names
+
+        parts.append(corpus.fingerprint())
+    if model.source:
+        parts.append(_recipe_hash(model.source))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+def _build(name: str, folder: Path, source: Path | None) -> None:
+    """Build a model in a folder, which appears only once it is complete."""
+    build = resolve_name(BUILTIN_MODELS[name].build)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        unfinished = Path(temporary) / name
+        unfinished.mkdir()
+        description = build(name, unfinished, source)
+        (unfinished / DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
+        paths = sorted(path for path in unfinished.rglob("*") if path.is_file())
+        files = {path.relative_to(unfinished).as_posix(): describe_file(path) for path in paths}
+        write_cached(unfinished / FILES, files)
+        if folder.exists():  # a file has changed or is missing
+            shutil.move(folder, Path(temporary) / "changed")
+        unfinished.rename(folder)

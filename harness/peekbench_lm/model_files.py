@@ -1,0 +1,155 @@
+"""Files of models: in a folder, on the Hub at one commit, or built in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from peekbench import DataError, Folders
+from peekbench_hub.client import FULL_SHA, NotFoundError, download, list_files, resolve
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model
+from peekbench_lm.options import ModelFolder
+
+DOWNLOADED_SUFFIXES = (".json", ".txt", ".model", ".safetensors")  # other weight formats may contain code
+DUPLICATE_PREFIX = "consolidated"  # of files that repeat the weights in the format of their authors
+MODULE_FOLDER = re.compile(r"\d+_\w+")  # of a module of sentence-transformers, such as 1_Pooling
+
+
+def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
+    """Return the files of a model. Download or build it if it is not on this machine yet.
+
+    Parameters
+    ----------
+    model
+        ``builtin:`` and a name; a path that begins with ``.``, ``/`` or ``~``; or the id of a model on the Hub.
+    revision
+        Commit or branch on the Hub; empty for the branch ``main``.
+    folders
+        Folders of the spec and of the cache.
+
+    Raises
+    ------
+    DataError
+        If the model does not exist or is unavailable.
+    """
+    if model.startswith(BUILTIN_PREFIX):
+        path = build_model(model.removeprefix(BUILTIN_PREFIX), folders.cache)
+    elif is_path(model):
+        path = folders.spec / Path(model).expanduser()
+        if not path.is_dir():
+            raise DataError(
+                f"model {model}: there is no folder {path}; correct the path, or remove `./` from the id of a model "
+                "on the Hub"
+            )
+    else:
+        path = _download(model, _find_commit(model, revision, folders.cache), folders.cache)
+    if not (path / "config.json").is_file():
+        raise DataError(
+            f"model {model}: {path} has no config.json; give a folder in the format that transformers saves"
+        )
+    states = ((name, file.stat()) for name, file in _files_in(path))
+    return ModelFolder(path, repr([(name, state.st_size, state.st_mtime_ns) for name, state in states]))
+
+
+def pin_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
+    """Return the option that fixes a model on the Hub to its current commit; empty for other models.
+
+    Parameters
+    ----------
+    model, revision, folders
+        Model, revision and folders, as for `find_model`.
+
+    Raises
+    ------
+    DataError
+        If the commit cannot be determined.
+    """
+    if model.startswith(BUILTIN_PREFIX) or is_path(model) or FULL_SHA.fullmatch(revision):
+        return {}
+    return {"revision": _find_commit(model, revision, folders.cache)}
+
+
+def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
+    """Return the provenance of a model: digests of its files, and its commit or how it was built.
+
+    Download or build the model if it is not on this machine yet.
+
+    Parameters
+    ----------
+    model, revision, folders
+        Model, revision and folders, as for `find_model`.
+
+    Raises
+    ------
+    DataError
+        If the model does not exist or is unavailable.
+    """
+    folder = find_model(model, revision, folders)
+    digests = {}
+    for name, file in _files_in(folder.path):
+        if file.suffix in DOWNLOADED_SUFFIXES and name not in (DESCRIPTION, FILES):
+            digests[name] = _hash_file(file, file.stat().st_size, file.stat().st_mtime_ns)
+    description: dict[str, Any] = {"model": model, "sha256": digests}
+    if model.startswith(BUILTIN_PREFIX):
+        description |= json.loads((folder.path / DESCRIPTION).read_text(encoding="utf-8"))
+    elif not is_path(model):
+        description["commit"] = _find_commit(model, revision, folders.cache)
+    return description
+
+
+def _files_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the files of a model with their names relative to the folder; those of modules after the others."""
+    for path in sorted(folder.iterdir(), key=lambda path: (path.is_dir(), path.name)):
+        if path.is_file():
+            yield path.name, path
+        elif MODULE_FOLDER.fullmatch(path.name):
+            yield from ((f"{path.name}/{file.name}", file) for file in sorted(path.iterdir()) if file.is_file())
+
+
+@cache  # weights have gigabytes, and each method and set of options asks for them
+def _hash_file(path: Path, size: int, modified: int) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def is_path(model: str) -> bool:
+    """Return whether the name of a model is that of a folder."""
+    return model.startswith((".", "/", "~"))
+
+
+def _find_commit(model: str, revision: str, cache: Path) -> str:
+    """Return the full SHA of a revision on the Hub."""
+    if FULL_SHA.fullmatch(revision):
+        return revision
+    try:
+        return resolve("model", model, revision or "main", cache, f"the model {model}")
+    except NotFoundError as error:
+        raise _unknown_model_error(model, error) from error
+
+
+def _download(model: str, sha: str, cache: Path) -> Path:
+    """Download the configuration, the tokenizer and the safetensors weights of a model; return their folder."""
+    description = f"the model {model}, commit {sha}"
+    try:
+        available = list_files("model", model, sha, cache, description)
+        files = [file for file in available if "/" not in file and not file.startswith(DUPLICATE_PREFIX)]
+        modules = [file for file in available if file.count("/") == 1 and MODULE_FOLDER.fullmatch(file.split("/")[0])]
+        if not any(file.endswith(".safetensors") for file in files):
+            raise DataError(
+                f"{description}: it has no weights in safetensors, and peekbench does not load other formats, which "
+                "may contain code; choose another model, or convert it and give the folder"
+            )
+        selected = {file: available[file] for file in [*files, *modules] if file.endswith(DOWNLOADED_SUFFIXES)}
+        paths = download("model", model, sha, selected, cache, description)
+    except NotFoundError as error:
+        raise _unknown_model_error(model, error) from error
+    return paths[0].parent
+
+
+def _unknown_model_error(model: str, error: NotFoundError) -> DataError:
+    return DataError(f"{error}; correct the model's id, or write ./{model} for a folder next to the spec")

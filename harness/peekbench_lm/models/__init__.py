@@ -1,1 +1,0 @@
-"""Language models in memory: tokenizer, network, weights and adapters."""

@@ -1,1 +1,0 @@
-"""Computation of several texts in one sequence, without padding."""

@@ -1,1 +1,0 @@
-"""Log-probabilities of sequences and of continuations under causal language models."""

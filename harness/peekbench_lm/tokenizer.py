@@ -1,0 +1,272 @@
+"""Tokenizers, token ids of texts, and what the files of a model say: its training objective and its context limit."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from peekbench import DataError, Inputs
+from peekbench.formatting import shorten
+from peekbench_lm.options import Kind
+
+
+def read_config(folder: Path) -> Mapping[str, Any]:
+    """Return the configuration of a model.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model.
+
+    Raises
+    ------
+    DataError
+        If the configuration cannot be read.
+    """
+    try:
+        config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{folder / 'config.json'}: {error}; give a folder in the format that transformers saves"
+        ) from error
+    return config
+
+
+def model_kind(folder: Path) -> Kind:
+    """Return whether a model predicts masked tokens or the next token.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model.
+
+    Raises
+    ------
+    DataError
+        If the model does neither.
+    """
+    config = read_config(folder)
+    architecture = str((config.get("architectures") or [""])[0])
+    if architecture.endswith(("ForMaskedLM", "ForPreTraining")):
+        return "masked"
+    if architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        return "causal"
+    from transformers.models.auto import modeling_auto  # noqa: PLC0415 - imports torch, which most models do not need
+
+    model_type = config.get("model_type")
+    if model_type in modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return "masked"
+    if model_type in modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        return "causal"
+    raise DataError(
+        f"{folder}: {architecture or model_type} is neither a masked nor a causal language model; choose a model such "
+        "as bert-base-uncased or gpt2"
+    )
+
+
+PARALLELISM = "TOKENIZERS_PARALLELISM"
+"""Environment variable that tokenizers read at each call."""
+POSITION_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length")
+"""Keys of the number of positions in the configurations of different models."""
+PROBE = "The \u201cNa\u00efve\u201d  caf\u00e9,\t\u00dcBER\r\n\n \u65e5\u672c \U0001f600\x7f e\u0301 ."
+"""Text that tokenizers change if they drop case, accents or spaces, or do not know all characters."""
+MAX_SHOWN = 60  # characters of a text in messages
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """Return the tokenizer of a model.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model.
+
+    Raises
+    ------
+    DataError
+        If the tokenizer cannot be loaded.
+    """
+    from transformers import AutoTokenizer  # noqa: PLC0415 - keeps modules light that prefetch and count tokens
+
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"{folder}: cannot load the tokenizer: {error}; give a model with a tokenizer that transformers supports"
+        ) from error
+
+
+def encode(tokenizer: Any, texts: Inputs, limit: int) -> list[list[int]]:
+    """Return the token ids of texts, including special tokens.
+
+    Parameters
+    ----------
+    tokenizer
+        Tokenizer of the model.
+    texts
+        Texts to tokenize.
+    limit
+        Maximum number of tokens of each text; the tokenizer removes tokens at the end.
+
+    Returns
+    -------
+    list of list of int
+        Token ids of each text. A text without tokens, such as a space, becomes a single end-of-text token.
+    """
+    with one_thread():
+        encoded = tokenizer(list(texts), truncation=True, max_length=limit, return_attention_mask=False)["input_ids"]
+    if all(encoded):
+        return list(encoded)
+    filler = next((token for token in (tokenizer.eos_token_id, tokenizer.sep_token_id) if token is not None), 0)
+    return [ids or [filler] for ids in encoded]
+
+
+def encode_whole(tokenizer: Any, texts: Inputs) -> list[list[int]]:
+    """Return the token ids of whole texts, each followed by the end-of-text token and without other special tokens.
+
+    Different texts have different ids, none of which are the first ids of another text. The probabilities that a model
+    assigns to the ids of all texts therefore sum to at most 1.
+
+    Parameters
+    ----------
+    tokenizer
+        Tokenizer of the model.
+    texts
+        Texts to tokenize.
+
+    Raises
+    ------
+    DataError
+        If the tokenizer has no end-of-text token, or the ids of a text do not determine it.
+    """
+    end = tokenizer.eos_token_id
+    if end is None:
+        raise DataError(
+            f"{tokenizer.name_or_path}: the tokenizer has no end-of-text token, so the model gives no probability of a "
+            "whole text; choose a model with one, such as gpt2"
+        )
+    texts = list(texts)
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"the text {_quote(text)} contains a lone surrogate, which no tokenizer encodes; remove it from the "
+                "data"
+            ) from error
+    with one_thread():
+        encoded = tokenizer(
+            texts, add_special_tokens=False, split_special_tokens=True, return_attention_mask=False, verbose=False
+        )["input_ids"]
+        decoded = tokenizer.batch_decode(encoded, clean_up_tokenization_spaces=False)
+    for text, ids, restored in zip(texts, encoded, decoded, strict=True):
+        if restored != text or end in ids:
+            raise DataError(
+                f"{tokenizer.name_or_path}: the tokenizer turns the text {_quote(text)} into {_quote(restored)}, so "
+                "the model gives no probability of the text itself; choose a model with a tokenizer that keeps every "
+                "byte, such as gpt2"
+            )
+    return [[*ids, end] for ids in encoded]
+
+
+def _quote(text: str) -> str:
+    return shorten(ascii(text), MAX_SHOWN)
+
+
+def check_text_model(model: str, kind: Kind, tokenizer: Any) -> None:
+    """Refuse a model that gives no probability of a text.
+
+    Parameters
+    ----------
+    model
+        Name of the model, for messages.
+    kind
+        Training objective of the model.
+    tokenizer
+        Tokenizer of the model.
+
+    Raises
+    ------
+    DataError
+        If the model is not causal, or its tokenizer has no end-of-text token or loses information.
+    """
+    check_causal(model, kind)
+    encode_whole(tokenizer, [PROBE])
+
+
+def check_causal(model: str, kind: Kind) -> None:
+    """Refuse a model that predicts masked tokens, where the probability of a text is needed.
+
+    Parameters
+    ----------
+    model
+        Name of the model, for messages.
+    kind
+        Training objective of the model.
+
+    Raises
+    ------
+    DataError
+        If the model is not causal.
+    """
+    if kind != "causal":
+        raise DataError(
+            f"model {model}: it predicts masked tokens from the tokens on both sides, which gives no probability of a "
+            "text; choose a causal model such as gpt2 or builtin:gpt2-nano"
+        )
+
+
+def count_tokens(tokenizer: Any, texts: Sequence[str]) -> list[int]:
+    """Return the number of tokens of each text before truncation.
+
+    Parameters
+    ----------
+    tokenizer
+        Tokenizer of the model.
+    texts
+        Texts to tokenize.
+    """
+    with one_thread():
+        encoded = tokenizer(list(texts), truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
+    return [len(ids) for ids in encoded]
+
+
+def context_limit(tokenizer: Any, folder: Path, requested: int, first_position: int = 0) -> int:
+    """Return the number of tokens that a model reads of each text.
+
+    Parameters
+    ----------
+    tokenizer
+        Tokenizer of the model.
+    folder
+        Folder of the model.
+    requested
+        Requested number of tokens.
+    first_position
+        Position of the first token; greater than 0 in models such as RoBERTa.
+
+    Returns
+    -------
+    int
+        The requested number, or less if the tokenizer or the model supports fewer tokens.
+    """
+    config = read_config(folder)
+    num_positions = next((config[key] for key in POSITION_KEYS if config.get(key)), requested)
+    return min(requested, int(num_positions) - first_position, int(tokenizer.model_max_length))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep tokenizers from starting threads, which do not survive a fork, unless the user wants threads."""
+    if PARALLELISM in os.environ:
+        yield
+        return
+    os.environ[PARALLELISM] = "false"
+    try:
+        yield
+    finally:
+        del os.environ[PARALLELISM]

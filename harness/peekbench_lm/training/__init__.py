@@ -1,1 +1,0 @@
-"""Training of language models: the loop, optimizers and objectives."""

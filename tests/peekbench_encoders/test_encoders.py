@@ -1,0 +1,147 @@
+"""Sentence encoders: each text is encoded alone, the cache that all processes share, and checks of model folders."""
+
+from __future__ import annotations
+
+import needs_torch  # noqa: F401
+import pytest
+
+pytest.importorskip("sentence_transformers", reason="the extra 'embeddings' is not installed")
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+import numpy as np
+from small_models import SENTENCES
+
+from peekbench import Folders
+from peekbench.errors import DataError
+from peekbench_encoders import embeddings
+from peekbench_encoders.embeddings import Embedder, VectorFile, hash_texts, order_for_process
+from peekbench_encoders.options import Encoder
+from peekbench_encoders.provision import check_modules
+from peekbench_lm.model_files import find_model
+
+
+def test_an_embedding_depends_on_its_text_only(make_embedder: Callable[..., Embedder], encoder: Path) -> None:
+    """Whatever the batch, the order and the source, embeddings are bitwise those of sentence-transformers for a text.
+
+    The file then has them, each once, and an embedding of another context length or prompt is not taken from it.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    texts = [*SENTENCES[:40], " ".join(SENTENCES[:9]), SENTENCES[0]]
+    library = SentenceTransformer(str(encoder), device="cpu", local_files_only=True)
+    expected = np.stack([library.encode(text, show_progress_bar=False) for text in texts])
+    assert (make_embedder(device="cpu")(texts) == expected).all()  # computed
+    embedder = make_embedder(device="cpu")
+    assert (embedder(texts[::-1]) == expected[::-1]).all()  # from the file
+    assert (embedder(texts[7:9]) == expected[7:9]).all()  # from memory
+    with closing(sqlite3.connect(embedder._file.path)) as connection:
+        assert connection.execute("SELECT count(*) FROM embedding").fetchone() == (41,)
+    for options in ({"context_length": 12}, {"prompt": "query: "}):
+        other = make_embedder(device="cpu", **options)
+        assert other._file.path != embedder._file.path
+        assert not np.allclose(other(texts[40:41]), expected[40], atol=1e-4)
+
+
+def test_a_changed_model_has_other_embeddings(
+    make_embedder: Callable[..., Embedder], encoder: Path, tmp_path: Path
+) -> None:
+    other = shutil.copytree(encoder, tmp_path / "other")
+    (other / "1_Pooling" / "config.json").write_text(
+        '{"word_embedding_dimension": 32, "pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}'
+    )
+    first = make_embedder()(SENTENCES[:2])
+    second = Embedder(Encoder(model=str(other)), Folders(spec=tmp_path, cache=tmp_path / "cache"))(SENTENCES[:2])
+    assert not np.allclose(first, second, atol=1e-3)
+
+
+def test_damaged_locked_and_linked_files_are_not_used(tmp_path: Path) -> None:
+    texts = hash_texts(["a", "b"])
+    vectors = {text: np.full(4, number, dtype=np.float32) for number, text in enumerate(texts)}
+    file = VectorFile(tmp_path / "folder" / "vectors.sqlite")
+    assert file.read(texts) == {}
+    file.write(vectors)
+    assert {text: vector.tolist() for text, vector in file.read([*texts, b"?"]).items()} == {
+        text: vector.tolist() for text, vector in vectors.items()
+    }
+
+    link = VectorFile(tmp_path / "link.sqlite")
+    link.path.symlink_to(file.path)
+    link.write({b"new": vectors[texts[0]]})
+    assert link.read([b"new"]) == {}
+    assert len(link.read(texts)) == 2
+
+    with closing(sqlite3.connect(file.path)) as connection, connection:
+        connection.execute("UPDATE embedding SET vector = zeroblob(16) WHERE text = ?", (texts[1],))
+    assert list(file.read(texts)) == texts[:1]
+    file.path.write_bytes(b"not a database" * 100)
+    assert file.read(texts) == {}
+    file.write(vectors)  # the damaged file is gone
+    assert len(file.read(texts)) == 2
+
+
+@pytest.mark.parametrize(
+    "module", ["custom.Transformer", "sentence_transformers.base.model.pickle", "sentence_transformers.models.Router"]
+)
+def test_modules_of_the_model_itself_are_refused(module: str, tmp_path: Path) -> None:
+    (tmp_path / "modules.json").write_text(json.dumps([{"idx": 0, "name": "0", "path": "", "type": module}]))
+    with pytest.raises(DataError, match=f"{module}.*runs no code of models"):
+        check_modules(tmp_path)
+    (tmp_path / "modules.json").write_text("{}}")
+    with pytest.raises(DataError, match="not a list of modules"):
+        check_modules(tmp_path)
+
+
+def test_folders_whose_files_are_not_hashed_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "2_Dense_1024").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    states = [find_model(str(tmp_path), "", Folders(tmp_path, tmp_path))]
+    (tmp_path / "2_Dense_1024" / "config.json").write_text("{}")
+    states.append(find_model(str(tmp_path), "", Folders(tmp_path, tmp_path)))
+    assert states[0] != states[1]
+    for path in ("2_Dense_1024", "dense"):
+        module = {"path": path, "type": "sentence_transformers.models.Dense"}
+        (tmp_path / "modules.json").write_text(json.dumps([module]))
+        with nullcontext() if path == "2_Dense_1024" else pytest.raises(DataError, match="module folder 'dense'"):
+            check_modules(tmp_path)
+
+
+def test_the_cache_belongs_to_one_model_of_processor_or_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = ["processor : 0", "CPU implementer : 0x41", "CPU part : 0xd0c", "processor : 1", "CPU part : 0xd0c"]
+    assert embeddings._model_of_processor(lines) == "CPU implementer : 0x41 CPU part : 0xd0c"
+    assert (
+        embeddings._model_of_processor(["vendor : 1", "model name : Xeon", "model name : Xeon"]) == "model name : Xeon"
+    )
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "NVIDIA H200")
+    assert embeddings._device_name("cuda") == "cuda NVIDIA H200"
+    assert embeddings._device_name("cpu") == "cpu"
+
+
+def test_a_file_that_cannot_be_written_is_one_warning(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    vectors = {hash_texts(["a"])[0]: np.zeros(4, dtype=np.float32)}
+    with pytest.warns(UserWarning, match=f"{tmp_path / 'file'}.*make the folder writable") as warned:
+        VectorFile(tmp_path / "file" / "vectors.sqlite").write(vectors)
+        VectorFile(tmp_path / "file" / "others.sqlite").write(vectors)
+    (tmp_path / "folder.sqlite").mkdir()
+    with pytest.warns(UserWarning, match="unable to open"):
+        VectorFile(tmp_path / "folder.sqlite").write(vectors)
+    assert len(warned) == 1
+
+
+def test_arrays_are_refused(make_embedder: Callable[..., Embedder]) -> None:
+    with pytest.raises(DataError, match="a sentence encoder takes texts"):
+        make_embedder()(np.eye(2))
+
+
+def test_processes_that_need_the_same_texts_begin_with_different_ones() -> None:
+    """After each has encoded half of the texts, they have encoded about three quarters."""
+    texts = hash_texts([str(number) for number in range(400)])
+    first, second = (order_for_process(texts, process) for process in (1000, 1001))
+    assert sorted(first) == sorted(second) == sorted(texts)
+    assert 270 < len({*first[:200], *second[:200]}) < 330

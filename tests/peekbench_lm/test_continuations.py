@@ -1,0 +1,134 @@
+"""Log-probabilities of continuations: trees, shared tokens, and models that support neither."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import needs_torch  # noqa: F401
+import numpy as np
+import pytest
+import torch
+from small_models import save_model
+
+from peekbench_lm.continuations import ContinuationTree, check_tree_support, score_continuations, score_separately
+from peekbench_lm.language_model import LanguageModel
+
+CPU = torch.device("cpu")
+torch.set_num_threads(1)  # more threads slow down models of this size
+BRANCHES = [[5, 6, 7], [5, 6], [5], [8, 9], [5, 6, 7, 8], [8, 9], [5, 7, 7]]
+
+
+@pytest.fixture(scope="module", params=["gpt2", "llama", "mistral", "gpt_neox"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
+    return LanguageModel(save_model(request.param, tmp_path_factory.mktemp(request.param)), CPU)
+
+
+def some_texts(num_shared: int, num_texts: int = 9) -> list[list[int]]:
+    rng = np.random.default_rng(num_shared)
+    return [[*range(1, num_shared + 1), *rng.integers(0, 300, 1 + row * 3).tolist()] for row in range(num_texts)]
+
+
+def test_a_tree_holds_each_shared_token_once() -> None:
+    tree = ContinuationTree(BRANCHES)
+    assert tree.tokens == [5, 6, 8, 7, 7], "last tokens need no node"
+    assert tree.parents == [-1, 0, -1, 1, 0]
+    assert tree.depths == [1, 2, 1, 3, 2]
+    assert tree.steps[4] == [(0, 5), (1, 6), (2, 7), (4, 8)]
+    assert tree.steps[3] == tree.steps[5] == [(0, 8), (3, 9)]
+    assert tree.visible_nodes()[3].tolist() == [True, True, False, True, False]
+    assert tree.visible_nodes()[4].tolist() == [True, False, False, False, True]
+
+
+@pytest.mark.parametrize("num_shared", [0, 1, 20])
+@pytest.mark.parametrize("batch_size", [1, 4, 32])
+def test_trees_give_the_scores_of_separate_sequences(num_shared: int, batch_size: int, model: LanguageModel) -> None:
+    texts = some_texts(num_shared)
+    assert check_tree_support(model)
+    scores = score_continuations(model, texts, BRANCHES, batch_size, "fp32")
+    model.network.eval()
+    for row, text in enumerate(texts):
+        for column, branch in enumerate(BRANCHES):
+            with torch.no_grad(), model.default_attention():
+                log_probabilities = model.network(torch.tensor([[*text, *branch]])).logits[0].double().log_softmax(-1)
+            expected = sum(log_probabilities[len(text) - 1 + step, token].item() for step, token in enumerate(branch))
+            assert scores[row, column] == pytest.approx(expected, abs=1e-4)
+
+
+def test_trees_of_a_single_text_and_of_single_tokens(model: LanguageModel) -> None:
+    text = some_texts(3, 1)
+    for branches in ([[4], [5]], [[4]]):
+        scores = score_continuations(model, text, branches, 8, "fp32")
+        assert np.allclose(scores, score_separately(model, text, branches, 8, "fp32"), atol=1e-4)
+    assert np.allclose(
+        score_continuations(model, [[7]], BRANCHES, 8, "fp32")[0, 2], score_next_token(model, 7, 5), atol=1e-4
+    )
+
+
+def score_next_token(model: LanguageModel, text: int, token: int) -> float:
+    with torch.no_grad(), model.default_attention():
+        return float(model.network(torch.tensor([[text]])).logits[0, -1].log_softmax(-1)[token])
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+def test_both_default_attentions_take_the_mask(attention: str, tmp_path: Path) -> None:
+    model = LanguageModel(save_model("llama", tmp_path), CPU)
+    model._default_attention = attention
+    assert check_tree_support(model)
+
+
+def test_models_without_tree_support_score_separate_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LanguageModel(save_model("gpt2", tmp_path), CPU)
+    texts = some_texts(5)
+    expected = score_continuations(model, texts, BRANCHES, 8, "fp32")
+    model.supports_trees = None
+    monkeypatch.setattr(LanguageModel, "as_mask", lambda self, visible: torch.ones_like(visible))  # ignore the mask
+    scores = score_continuations(model, texts, BRANCHES, 8, "fp32")
+    assert model.supports_trees is False
+    assert np.allclose(scores, expected, atol=1e-4)
+
+
+def test_running_out_of_memory_does_not_decide_tree_support(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LanguageModel(save_model("gpt2", tmp_path), CPU)
+
+    def run_out_of_memory(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("peekbench_lm.continuations._score_trees", run_out_of_memory)
+        with pytest.raises(torch.OutOfMemoryError):
+            check_tree_support(model)
+    assert model.supports_trees is None
+    assert check_tree_support(model), "with enough memory"
+
+
+@pytest.mark.parametrize("window", [12, 200])
+def test_attention_windows_shorter_than_a_text_are_respected(window: int, tmp_path: Path) -> None:
+    """Compare texts that are longer than the probes of the layout with transformers."""
+    folder = save_model("mistral", tmp_path)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps({**config, "sliding_window": window, "max_position_embeddings": 512})
+    )
+    model = LanguageModel(folder, CPU)
+    assert model.is_packed
+    text = [token % 300 for token in range(9, 9 + 280)]
+    scores = score_continuations(model, [text, text[:5]], [[5, 6], [7, 8, 9]], 8, "fp32")
+    with torch.no_grad(), model.default_attention():
+        logits = model.network(torch.tensor([[*text, 7, 8]])).logits[0].log_softmax(-1)
+    expected = sum(float(logits[len(text) - 1 + step, token]) for step, token in enumerate((7, 8, 9)))
+    assert scores[0, 1] == pytest.approx(expected, abs=1e-4)
+
+
+def test_shared_tokens_are_computed_once(model: LanguageModel) -> None:
+    texts = some_texts(20)
+    check_tree_support(model)
+    num_inputs: list[int] = []
+    hook = model.body.register_forward_pre_hook(
+        lambda module, arguments, named: num_inputs.append((*arguments, named.get("input_ids"))[0].numel()),
+        with_kwargs=True,
+    )
+    score_continuations(model, texts, BRANCHES, 100, "fp32")
+    hook.remove()
+    longest = max(map(len, texts)) - 20
+    assert num_inputs == [20, len(texts) * (longest + 5)]

@@ -1,0 +1,150 @@
+"""Fits on a simulated CUDA device: no operation mixes devices, and no step of a training waits for the device."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import needs_torch  # noqa: F401
+import numpy as np
+import pytest
+import torch
+from simulated_cuda import CUDA, simulated_cuda
+from small_fits import TEST, fit
+from small_models import load_without_quantization, save_encoder, save_model
+
+from peekbench import Predictor
+from peekbench.records import FloatArray
+from peekbench_finetune import classification
+from peekbench_lm import language_model
+from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import score_tokens
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU, and none is simulated")
+torch.set_num_threads(1)  # more threads slow down models of this size
+BEFORE_TRAINING = {
+    "load_network",
+    "is_close",
+    "PackedNetwork._outputs_alone",
+    "LanguageModel._outputs_alone",
+    "LanguageModel._ends_in_linear_head",
+    "LanguageModel._check_causality",
+    "LanguageModel._check_causality.<genexpr>",
+    "add_adapters",
+    "Classifier.__init__",
+    "EmbeddingSubset.__init__",
+    "Decoder.__init__",
+    "read_encoder",
+}
+"""Functions that load, check or make weights, and wait for the device."""
+PREDICTIONS = {
+    "Classifier.predict",
+    "Ensemble.scores",
+    "SentenceEncoder.embed_texts",
+    "encode_texts",
+    "_sum_log_probabilities",
+    "_token_moments",
+    "_score_batch",
+    "_compute_prefix",
+}
+"""Functions that return predictions as arrays."""
+IN_LIBRARIES = {"deberta-v2": {"PackedNetwork.hidden", "LanguageModel.logits"}}
+"""Functions of which transformers makes the forward pass wait, by model type."""
+ADAPTERS: dict[str, Any] = {"weights": "fp32", "lora": {"rank": 4}}
+ADAMW = {"optimizer": "adamw"}
+QUANTIZED: dict[str, Any] = {**ADAPTERS, "weights": "nf4", "pretraining": ADAMW, "finetuning": ADAMW}
+"""Four-bit weights, for which bf16 weights are the replacement here."""
+
+
+@cache
+def save(name: str, temporary: Path) -> Path:
+    if name == "encoder":
+        return save_encoder(temporary / name)
+    return save_model(name, temporary / name, positions=64 if name == "bert" else 256)
+
+
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+def predict(predictor: Predictor) -> list[FloatArray]:
+    scored = [] if predictor.log_likelihoods is None else [predictor.log_likelihoods(TEST)]
+    return [np.asarray(predictor.predict(TEST)), *scored]
+
+
+@pytest.mark.parametrize(
+    ("use", "name", "num_epochs", "options"),
+    [
+        # Some batches have no token to predict.
+        ("finetune.tapt", "bert", 2 + 3, {"pretraining": {"batch_size": 4, "mask_probability": 0.02}}),
+        ("finetune.tapt", "deberta-v2", 2 + 3, {"classification": {"pooling": "mean"}}),
+        ("finetune.overtrain", "gpt2", 1 + 2 + 3, {"lora": {"rank": 4}, "score_texts": True}),
+        (
+            "finetune.pattern_exploiting", "bert", 4 * 1 + 3,
+            {"models_per_pattern": 1, "pattern_training": {"epochs": 1}, "verbalizers": {"engine": "engine follows"}},
+        ),
+        ("prompting.supervised", "llama", 1 + 1, QUANTIZED),
+        ("prompting.packed", "gpt2", 1, {"weights": "fp32", "lora": None, "attention": "text"}),
+        ("prompting.input_perplexity", "gpt2", 1, {**ADAPTERS, "pretraining": {"batch_size": 4}}),
+        ("prompting.batch_calibration_few_shot", "gpt2", 0, {"num_examples": 1, "scoring": {"precision": "bf16"}}),
+        ("lm.dynamic_evaluation", "gpt2", 1 + 2, {}),
+        ("embedding.simcse", "encoder", 1, {}),
+        ("embedding.tsdae", "encoder", 1, {}),
+        ("embedding.setfit", "encoder", 1 + 1, {"training": {"pairs_per_text": 2}, "min_confidence": 0.0}),
+    ],
+)  # fmt: skip
+def test_fits_use_one_device_and_wait_after_epochs_only(
+    use: str, name: str, num_epochs: int, options: dict[str, Any], temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulated device computes as the CPU does, so its predictions are those of a fit on the CPU.
+
+    Only sums are added in another order: fits on a CPU fill sequences up and update weights in chunks.
+    """
+    if name == "encoder":
+        pytest.importorskip("sentence_transformers", reason="the extra 'embeddings' is not installed")
+    monkeypatch.setattr(language_model, "load_network", load_without_quantization)
+    folder = save(name, temporary)
+    expected = predict(fit(use, folder, "cpu", **options))
+    with simulated_cuda() as device:
+        actual = predict(fit(use, folder, "cuda", **options))
+    assert not device.errors
+    assert device.operations[torch.ops.aten.mm.default] + device.operations[torch.ops.aten.addmm.default] > 10
+    assert device.waits["train"] == num_epochs
+    assert set(device.waits) <= BEFORE_TRAINING | PREDICTIONS | {"train"} | IN_LIBRARIES.get(name, set())
+    for result, reference in zip(actual, expected, strict=True):
+        np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-5)
+
+
+def test_scores_of_tokens_use_one_device(temporary: Path) -> None:
+    texts = [[5, 6, 7, 8], [9, 10], [11, 12, 13]]
+    folder = save("gpt2", temporary)
+    expected = score_tokens(LanguageModel(folder, torch.device("cpu")), texts, 2, "fp32", standardized=True)
+    with simulated_cuda() as device:
+        actual = score_tokens(LanguageModel(folder, CUDA), texts, 2, "fp32", standardized=True)
+    assert not device.errors
+    np.testing.assert_allclose(np.concatenate(actual), np.concatenate(expected), rtol=1e-4, atol=1e-5)
+
+
+def test_a_tensor_on_the_wrong_device_or_a_wait_in_a_step_is_found(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, pool = save("bert", temporary), classification.pool
+
+    def pool_on_cpu(*arguments: Any) -> torch.Tensor:
+        pooled = pool(*arguments)
+        return pooled + torch.zeros(len(pooled), 1)
+
+    def pool_and_wait(*arguments: Any) -> torch.Tensor:
+        pooled = pool(*arguments)
+        return pooled * pooled.isfinite().all().item()
+
+    with simulated_cuda() as device:
+        monkeypatch.setattr(classification, "pool", pool_on_cpu)
+        with pytest.raises(RuntimeError, match="same device"):
+            fit("finetune.tapt", folder, "cuda")
+        assert device.errors
+        monkeypatch.setattr(classification, "pool", pool_and_wait)
+        fit("finetune.tapt", folder, "cuda")
+    assert device.waits["Classifier.logits"] >= 3
