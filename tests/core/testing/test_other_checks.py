@@ -112,7 +112,10 @@ def test_entries_are_found_by_their_kind() -> None:
 
 @pytest.mark.slow
 def test_outcomes_are_tests() -> None:
-    (mark,) = parametrize_with_checks("toy.speech")(lambda check: None).pytestmark  # type: ignore[attr-defined]
+    def test_contract(check: Callable[[], None]) -> None:
+        check()
+
+    (mark,) = parametrize_with_checks("toy.speech")(test_contract).pytestmark  # type: ignore[attr-defined]
     checks = {parameter.id: parameter.values[0] for parameter in mark.args[1]}
     with pytest.raises(PeekbenchError, match="it returned a str"):
         checks["toy.speech-returns-an-analysis-and-leaves-the-rows-unchanged"]()
