@@ -93,7 +93,7 @@ def test_verdicts_use_the_option_verdict_level(simulate: Simulate) -> None:
     results = simulate(0.002, subsamples=10)
     analysis = analyze(results, effects=["bias"])
     (verdict,), (average, *_) = analysis.verdicts, rows(analysis.tables[0])
-    assert verdict.level == 0.95
+    assert verdict.estimate.level == 0.95
     assert "95% interval" in state(verdict)
     assert verdict.estimate.low < 0 < average["mean, low"]
     assert analyze(results, effects=["bias"], verdict_level=0.89).verdicts[0].decision == "biased up"

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import peekbench
+import peekbench.figures
 from peekbench.cli.app import app
 from peekbench.plugins.hookspecs import KINDS
 

@@ -69,7 +69,7 @@ def test_the_experiment_of_the_readme_fits_one_screen(readme: Report) -> None:
             label = judged.method.replace("num_train=", "").replace("num_test=", "")
             (line,) = [line for line in lines if label in line and "[" in line]
             assert line.startswith(judged.decision)
-            assert f"{(judged.estimate or 0) * 100:+.2f}".replace("+0.00", "0.00") in line
+            assert f"{judged.estimate.mean * 100:+.2f}".replace("+0.00", "0.00") in line
         assert "In parentheses: num_train, num_test. 95% intervals" in shown
         assert "Leaderboard, by accuracy of extra" in shown
         assert shown.count("Warning: Some texts") + shown.count("more warning") >= 2
