@@ -1,5 +1,3 @@
-from . import plugins as plugins
-from . import records as records
 from .api.measuring import measure as measure
 from .api.run import Run as Run
 from .api.running import load_run as load_run
