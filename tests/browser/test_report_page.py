@@ -86,7 +86,7 @@ def open_page(browser: Browser, address: str) -> Iterator[Open]:
 
     def open_report(width: int = 1280, scheme: Scheme = "light") -> Page:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        context.set_default_timeout(5000)
+        context.set_default_timeout(20_000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: errors.append(message.text))

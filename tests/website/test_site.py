@@ -10,6 +10,7 @@ import pytest
 
 import peekbench
 import peekbench.figures
+import peekbench.records
 from peekbench.cli.app import app
 from peekbench.plugins.hookspecs import KINDS
 
