@@ -44,7 +44,8 @@ VOLATILE = {
     "seconds", "schema_version", "traceback",
 }  # fmt: skip
 TIMES = re.compile(
-    r"\d+(\.\d+)? ?(s|ms|min|h|MB|GB|seconds)\b|\d{4}-\d\d-\d\d[T ][\d:.+]*Z?|/tmp/[\w/.-]*|[0-9a-f]{12,}|/\S*, line \d+"
+    r"\d+(\.\d+)? ?(s|ms|min|h|MB|GB|seconds)\b|\d{4}-\d\d-\d\d[T ][\d:.+]*Z?"
+    r"|/tmp/[\w/.-]*|[0-9a-f]{12,}|/\S*, line \d+"
 )
 COSTS = re.compile(r"second|time|memory|version|date", re.IGNORECASE)
 """Titles of tables and names of columns that differ between repetitions of a run."""
