@@ -338,7 +338,7 @@ def test_archives_of_articles_have_limits(
 ) -> None:
     monkeypatch.setattr(semeval, "MAX_ARTICLES", 20)
     monkeypatch.setattr(semeval, "MAX_ELEMENT_BYTES", 100_000)
-    monkeypatch.setattr("peekbench.data.parquet.ALWAYS_ALLOWED", 2**20)
+    monkeypatch.setattr("peekbench.data.loading.ALWAYS_ALLOWED", 2**20)
     task = "hyperpartisan_news_detection"
     branch = write_repository(task, tmp_path)
     write_xml(branch / LAYOUTS[task].files[0], *parts)
@@ -357,7 +357,7 @@ def test_a_label_without_its_value_is_an_error(tmp_path: Path) -> None:
 
 
 def test_parquet_files_that_unpack_to_much_more_are_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench.data.parquet.ALWAYS_ALLOWED", 2**16)
+    monkeypatch.setattr("peekbench.data.loading.ALWAYS_ALLOWED", 2**16)
     texts = [f"{'x' * 100_000}{row}" for row in range(100)]
     buffer = pa.BufferOutputStream()
     table = pa.table({"text": texts, "label": ["a", "b"] * 50})

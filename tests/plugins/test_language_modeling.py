@@ -95,7 +95,7 @@ def test_a_run_on_texts_without_labels(results: subprocess.CompletedProcess[str]
     verdict = report["verdicts"][0]
     assert verdict["decision"] == "biased up"
     assert verdict["region"] == 0.01
-    assert verdict["estimate"] == pytest.approx(means["extra"] - means["test"])
+    assert verdict["estimate"]["mean"] == pytest.approx(means["extra"] - means["test"])
     assert "raised the log-likelihood in bits per byte by" in verdict["sentence"]
     tables = {table["title"].split(" (")[0] for table in report["tables"]}
     assert "Permutation tests over these tasks in log-likelihood in bits per byte" in tables

@@ -111,7 +111,9 @@ class Advice:
     """
 
     subsamples: int
+    """Additional subsamples per task."""
     probability: float
+    """Probability of a verdict with them, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
