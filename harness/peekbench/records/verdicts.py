@@ -224,9 +224,13 @@ class FailedCheck:
     """
 
     name: str
+    """Name of the diagnostic."""
     value: float
+    """Its worst value."""
     limit: str
+    """Values that it must have."""
     remedy: str
+    """What the user can change."""
 
 
 @dataclass(frozen=True, slots=True)

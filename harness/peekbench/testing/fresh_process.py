@@ -232,9 +232,14 @@ def _loggers() -> tuple[object, ...]:
     return root.level, root.disabled, tuple(map(repr, root.handlers)), logging.root.manager.disable
 
 
+def _warning_filters() -> list[str]:
+    """Return the filters of all warnings of a built-in kind; libraries add others when they are imported."""
+    return [repr(entry) for entry in warnings.filters if entry[1] is None and entry[2].__module__ == "builtins"]
+
+
 SETTINGS: Mapping[str, Callable[[], object]] = {
     "the working folder": lambda: str(Path.cwd()),
-    "warnings.filters": lambda: [repr(entry) for entry in warnings.filters],
+    "warnings.filters": _warning_filters,
     "sys.path": lambda: list(sys.path),
     "sys.getrecursionlimit()": sys.getrecursionlimit,
     "the root logger or logging.disable": _loggers,

@@ -72,7 +72,7 @@ def test_a_run_is_read_without_disturbing_it(larger: ExperimentSpec) -> None:
         expected = run_analysis(summary, drop_incomplete(load_results(STORE)), (), Seen(looks))
         assert (estimates.analysis.verdicts == expected.verdicts) == is_equal
         for valid, fixed in zip(estimates.analysis.verdicts, expected.verdicts, strict=True):
-            assert (valid.estimate.mean, valid.estimate.low == fixed.estimate.low) == (
+            assert (valid.estimate.mean, repr(valid.estimate.low) == repr(fixed.estimate.low)) == (
                 fixed.estimate.mean,
                 is_equal or valid.estimate.low == valid.estimate.high,
             )
