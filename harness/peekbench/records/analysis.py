@@ -97,8 +97,11 @@ class Inflation:
     """
 
     num_configurations: int
+    """Number of configurations among which the best was selected."""
     estimate: Estimate
+    """Estimated inflation of the best score."""
     unit: Unit
+    """Unit of the estimate."""
     sizes: str = ""
     """Sizes that distinguish these configurations from others."""
     num_texts: int | None = None

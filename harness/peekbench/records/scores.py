@@ -42,6 +42,7 @@ class ScoringInput:
     labels: IntArray | FloatArray
     """Shape (n_test,): class indices, the targets of a regression, or the texts' bytes in language modeling."""
     num_classes: int
+    """Number of classes."""
     texts: TextLikelihoods | None = None
     """Classification only; None if the method gives no log-likelihoods."""
 

@@ -147,6 +147,7 @@ class LooksTaken:
     """
 
     are_known: bool = False
+    """Whether the looks at the data are known."""
     earlier: tuple[int, ...] = ()
     """Trials at earlier looks that no design planned, and after which the run was extended."""
     number: int = 0
@@ -182,10 +183,13 @@ class TrialEvidence:
     """
 
     num_tasks: int
+    """Number of tasks."""
     num_trials: int
+    """Number of trials."""
     decision: Decision | None = None
     """The decision; for a control, the one that a method with the same scores would get."""
     score: ScoreName = "score"
+    """Score that the verdict is about."""
     log_odds: float | None = None
     """Half-width of the region in log-odds, if it was given so."""
     is_zero: bool = False
@@ -197,6 +201,7 @@ class TrialEvidence:
     can_test_tasks: bool = True
     """Whether a task has enough subsamples for a test of its own."""
     other_tasks: OtherTasks = ""
+    """What the trials state about tasks other than these."""
     interval_of_other_tasks: tuple[float, float] | None = None
     """Interval for other tasks like these, if it leads to another decision."""
     min_subsamples: int | None = None
@@ -244,8 +249,11 @@ class PosteriorEvidence:
     """
 
     num_tasks: int
+    """Number of tasks."""
     num_trials: int
+    """Number of trials."""
     score: ScoreName = "score"
+    """Score that the verdict is about."""
     is_zero: bool = False
     """Whether the bias of every trial is exactly zero."""
     positive: float = math.nan
@@ -281,7 +289,9 @@ class PredictionEvidence:
     """
 
     original: str
+    """Name of the original benchmark."""
     reference: str
+    """Name of the reference benchmark."""
     kind: Literal["", "syntax", "sample", "benchmark"]
     """What distinguishes the reference benchmark from the original one."""
     score: float
@@ -291,6 +301,7 @@ class PredictionEvidence:
     num_answers: tuple[int, int]
     """Answers of the model on the original and on the reference benchmark."""
     num_references: int
+    """Number of reference models."""
     num_families: int | None = None
     """Families of the reference models; None if models are not grouped."""
     predicted: float = math.nan
