@@ -8,7 +8,7 @@ covers the true bias too rarely. Compared are the interval of `summary` (varianc
 `summary.texts`, and percentiles of the pigeonhole bootstrap (Owen 2007, https://doi.org/10.1214/07-AOAS122), which
 draws texts and subsamples with replacement.
 
-    python benchmarks/other_texts.py [--seeds-only] [--repeats 1000] [--bootstrap-repeats 200] [--seed 0]
+    python benchmarks/statistics/other_texts.py [--seeds-only] [--repeats 1000] [--bootstrap-repeats 200] [--seed 0]
 """
 
 from __future__ import annotations

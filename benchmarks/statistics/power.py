@@ -4,7 +4,7 @@ In every cell (num_test, model, and the average of both models), swap the arms t
 trial, so that there is no bias, and plant a bias in test. Print the predicted power, and how often a t test over these
 tasks and sign flips of all trials detected the bias. Assert nothing.
 
-    python benchmarks/power.py ACCURACIES --repeats 1000
+    python benchmarks/statistics/power.py ACCURACIES --repeats 1000
 """
 
 from __future__ import annotations

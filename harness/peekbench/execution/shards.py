@@ -384,7 +384,8 @@ class JobComparison:
             if what.startswith("plugin "):
                 change = describe_code_change(expected, value)
             else:
-                change = "" if value == expected else f"{value[:SHOWN]}, not {expected[:SHOWN]}"
+                shown = SHOWN if what == "source files of peekbench" else None  # a hash
+                change = "" if value == expected else f"{value[:shown]}, not {expected[:shown]}"
             line = f"{what}: {change} (in {name}, compared with {origin})"
             if change and line not in self.changes:
                 self.changes.append(line)
