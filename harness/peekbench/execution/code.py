@@ -104,7 +104,10 @@ def _find_files(module: str, folder: Path | None = None) -> dict[str, Path]:
     """Return the files of a module or of a whole package by their path below the folder from which it is imported."""
     files = {}
     for place in (folder and _beside(module, folder)) or _locate(module):
-        paths = [place] if place.is_file() else [path for path in place.rglob("*") if path.name.endswith(SUFFIXES)]
+        if place.is_file():  # a module, or an archive of which each file counts
+            files[place.name] = place
+            continue
+        paths = [path for path in place.rglob("*") if path.name.endswith(SUFFIXES)]
         names = {path.relative_to(place.parent): path for path in paths if path.is_file()}
         for name, path in names.items():  # other names, such as those of the backups of editors, cannot be imported
             if all(part.partition(".")[0].isidentifier() for part in name.parts):
@@ -118,12 +121,14 @@ def _beside(module: str, folder: Path) -> list[Path]:
 
 
 def _locate(module: str) -> list[Path]:
-    """Return the file of a module, or the folders of a package; nothing if it has none, such as `sys`."""
+    """Return the file of a module, its archive, or the folders of a package; nothing if it has none, such as `sys`."""
     loaded = sys.modules.get(module)
     spec = None if loaded else find_spec(module)
     file = getattr(loaded, "__file__", None) or (spec and spec.has_location and spec.origin)
     if file:
-        return [Path(file).parent if Path(file).name.partition(".")[0] == "__init__" else Path(file)]
+        place = Path(file).parent if Path(file).name.partition(".")[0] == "__init__" else Path(file)
+        archives = [] if place.exists() else [parent for parent in place.parents if parent.is_file()]
+        return archives or [place]
     return [Path(each) for each in getattr(loaded or spec, "__path__", None) or _search_locations(spec)]
 
 
