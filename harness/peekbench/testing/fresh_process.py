@@ -15,7 +15,6 @@ import platform
 import socket
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
 import traceback
@@ -44,6 +43,7 @@ HASH_VARIABLE = "PYTHONHASHSEED"
 MAX_OUTPUT = 500  # characters of the output of a process that ended early
 MAX_VALUE = 80  # characters of a value in a message
 MAX_LISTED = 3  # items of a list in a message
+FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
 SHUTDOWN_TIMEOUT = 1.0
 """Seconds in which threads and processes that were told to stop may end."""
 TRACKER = "resource_tracker"  # a process that `multiprocessing` starts once and keeps
@@ -165,16 +165,18 @@ def _list_libraries(use: str) -> list[str]:
     """Return the modules of installed libraries that this process has imported, in the order of their imports.
 
     The new process imports them first, so that a change of its state is one of the plugin, whose modules are left out.
+    They can be in several folders, as in a virtual environment that sees the packages of the system.
     """
     own = set()
     with suppress(PluginError):  # an entry of no plugin, in a test
         own = {registry.load(split_name(use)[0]).module.partition(":")[0].partition(".")[0]}
-    places = tuple(sysconfig.get_path(name) for name in ("purelib", "platlib"))
     origins = {
         name: getattr(getattr(module, "__spec__", None), "origin", None) for name, module in [*sys.modules.items()]
     }
     return [
-        name for name, origin in origins.items() if str(origin).startswith(places) and name.partition(".")[0] not in own
+        name
+        for name, origin in origins.items()
+        if not FOLDERS_OF_LIBRARIES.isdisjoint(Path(str(origin)).parts) and name.partition(".")[0] not in own
     ]
 
 
