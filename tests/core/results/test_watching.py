@@ -22,9 +22,8 @@ from peekbench.cli import watch
 from peekbench.data.preflight import describe_tasks
 from peekbench.records.looks import Looks
 from peekbench.results.analyze import Seen, drop_incomplete, run_analysis
-from peekbench.results.interim import MIN_SUBSAMPLES, estimate, read_state
+from peekbench.results.planned_looks import MIN_SUBSAMPLES, estimate, read_state, run
 from peekbench.results.read import load_results
-from peekbench.results.sequential import run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
