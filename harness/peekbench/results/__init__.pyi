@@ -17,7 +17,6 @@ from .score_choice import check_region as check_region
 from .score_choice import default_region as default_region
 from .score_choice import resolve_score as resolve_score
 from .score_choice import select_score as select_score
-from .scored_set import score_one_set as score_one_set
 from .tidying import tidy as tidy
 from .verdict import control_outcome as control_outcome
 from .verdict import decide as decide

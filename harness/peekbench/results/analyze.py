@@ -21,11 +21,11 @@ from peekbench.records.predictions import Predictions
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import PlannedDesign, Trial
 from peekbench.results.cells import quoted
-from peekbench.results.column_use import ColumnUse
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.read import is_results_table, load_table
+from peekbench.results.roles import ColumnUse
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task

@@ -177,7 +177,7 @@ class ColumnRoles:
     """Columns without a role, with the reason if their names are known."""
     ignored: tuple[str, ...]
     """Columns that the user ignored."""
-    requested: frozenset[str]
+    mapped: frozenset[str]
     """Columns whose role the user named."""
     arm_names: Mapping[str, str]
     """Values of the column of arms that the user renames."""
@@ -194,14 +194,14 @@ class ColumnRoles:
 
 
 def normalize(name: str) -> str:
-    """Return a name without case, spaces, hyphens, underscores, parentheses and percent signs.
+    """Return a name without case, spaces, hyphens, underscores and parentheses.
 
     Examples
     --------
-    >>> normalize("Num-Test"), normalize("accuracy (%)")
-    ('numtest', 'accuracy')
+    >>> normalize("Num-Test"), normalize("accuracy (mean)")
+    ('numtest', 'accuracymean')
     """
-    return re.sub(r"[\s_\-()%]+", "", name.casefold())
+    return re.sub(r"[\s_\-()]+", "", name.casefold())
 
 
 NAMES = {normalize(column.name): column.name for column in USER_COLUMNS}
@@ -219,7 +219,7 @@ def normalize_arm(name: str) -> str | None:
     ('extra', 'mix-0.25', None)
     """
     folded = re.sub(r"[\s_]+", "-", name.strip().casefold())
-    return next((arm for arm in (name, folded, re.sub(r"^mix-?", "mix-", folded)) if is_arm(arm)), None)
+    return folded if is_arm(folded) else None
 
 
 def sort_arms(arms: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ import json
 import re
 import stat
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -34,7 +34,6 @@ from peekbench.results.columns import (
     TEXT_DEFAULTS,
     WHOLE_NUMBERS,
     find_role,
-    normalize,
 )
 from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
@@ -54,8 +53,9 @@ MAX_MESSAGE = 500  # characters of another library's message
 SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}
 """Separators of the fields by suffix, the usual one first."""
 FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
-EXAMPLE = '{"task": "news", "extra": 0.71, "test": 0.73}'
-"""A row in JSON, for messages."""
+JSON_FORM = (
+    'write one object in each line, or a single list of objects, such as {"task": "news", "extra": 0.71, "test": 0.73}'
+)
 TYPES = {
     **dict.fromkeys(TEXT_DEFAULTS, "str"),
     **dict.fromkeys(WHOLE_NUMBERS, "Int64"),
@@ -230,11 +230,11 @@ def _read_standard_input(columns: Mapping[str, str]) -> pd.DataFrame:
 
 def _read_csv(open_file: Callable[[], TextIO], origin: str, columns: Mapping[str, str], suffix: str) -> pd.DataFrame:
     with open_file() as file:
-        separator = _find_separator(file, SEPARATORS[suffix])
+        header = next((line for line in file if line.strip()), "")
+    separator = max(SEPARATORS[suffix], key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
     with open_file() as file:
         names = _check_fields(file, separator, origin)
-    mapped = {normalize(source): target for source, target in columns.items()}
-    roles = {name: find_role(mapped.get(normalize(name), name)) for name in names}
+    roles = {name: find_role(columns.get(name, name)) for name in names}
     texts = [name for name, role in roles.items() if role is not None and role.column in TEXT_COLUMNS]
     missing = {name: [""] if name in texts else list(MISSING) for name in names}
     # Without index_col=False, pandas takes the first column of a header that lacks a name as the index.
@@ -245,43 +245,32 @@ def _read_csv(open_file: Callable[[], TextIO], origin: str, columns: Mapping[str
         )  # fmt: skip
 
 
-def _find_separator(file: TextIO, separators: str) -> str:
-    """Return the separator that divides the header into the most fields."""
-    header = next((line for line in file if line.strip()), "")
-    return max(separators, key=lambda separator: len(next(csv.reader([header], delimiter=separator), [])))
-
-
 def _check_fields(file: TextIO, separator: str, origin: str) -> list[str]:
     """Return the names of the columns. Refuse duplicates, and rows with more or fewer fields than the header."""
     names: list[str] = []
     num_rows = 0
     reader = csv.reader(file, delimiter=separator)
     for fields in reader:
-        if len(fields) == len(names) > 0:
-            num_rows += 1
-        elif not any(map(str.strip, fields)) and len(fields) < 2:  # an empty line
+        if not any(map(str.strip, fields)) and len(fields) < 2:  # an empty line
             continue
-        elif names:
-            too_few = "complete or delete the row, or correct the header"
-            decimals = ", as numbers with a decimal comma do" if separator == "," else ""
-            too_many = f"name every column in the header, and quote cells that contain {separator!r}{decimals}"
-            raise ResultsError(
-                f"{origin}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
-                f"{len(names)}; {too_few if len(fields) < len(names) else too_many}"
-            )
-        else:
+        if not names:
             names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(fields)]
             refuse_duplicates(names, origin)
-        if num_rows > MAX_ROWS:
-            raise _too_many_rows(origin)
+        elif len(fields) != len(names):
+            raise ResultsError(
+                f"{origin}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
+                f"{len(names)}; correct the row or the header, and quote cells that contain {separator!r}, such as "
+                "numbers with a decimal comma"
+            )
+        num_rows += 1
+        _check_size(num_rows, origin)
     return names
 
 
 def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
     def check(names: list[str], num_rows: int) -> None:
         refuse_duplicates(names, origin)
-        if num_rows > MAX_ROWS:
-            raise _too_many_rows(origin)
+        _check_size(num_rows, origin)
 
     read = Reference("peekbench.data.parquet:read_frame")  # pyarrow is optional
     try:
@@ -292,50 +281,23 @@ def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
 
 
 def _read_json(file: TextIO, origin: str) -> pd.DataFrame:
-    rows = []
-    for place, row in _iterate_json(file, origin):
+    """Read a list of objects, or lines with one object each."""
+    content = file.read()
+    is_list = content.lstrip().startswith("[")
+    parts = [(1, content)] if is_list else [(n, line) for n, line in enumerate(content.split("\n"), 1) if line.strip()]
+    _check_size(len(parts), origin)
+    rows: list[Any] = []
+    for number, part in parts:
+        try:
+            read = json.loads(part, object_pairs_hook=_distinct)
+        except ValueError as error:
+            raise ResultsError(f"{origin}, from line {number}: {error}; {JSON_FORM}") from error
+        rows += read if is_list else [read]
+    for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise ResultsError(f"{origin}, {place}: not an object; write one object for each row, such as {EXAMPLE}")
-        rows.append(row)
-        if len(rows) > MAX_ROWS:
-            raise _too_many_rows(origin)
+            raise ResultsError(f"{origin}, row {number}: not an object; {JSON_FORM}")
+    _check_size(len(rows), origin)
     return pd.DataFrame.from_records(rows)
-
-
-def _iterate_json(file: TextIO, origin: str) -> Iterator[tuple[str, Any]]:
-    """Iterate over the rows of a list of objects, or of lines with one object each, with their places."""
-    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-    first = next(lines, None)
-    if first is None:
-        return
-    if first[1].lstrip().startswith("["):
-        content = first[1] + file.read()
-        try:
-            listed = json.loads(content, object_pairs_hook=_distinct)
-        except ValueError as error:
-            raise ResultsError(
-                f"{origin}, {_describe_json_error(error, first[0])}; write a single list of objects, or one object in "
-                f"each line, such as {EXAMPLE}"
-            ) from error
-        yield from ((f"row {number}", row) for number, row in enumerate(listed, 1))
-        return
-    for number, line in (first, *lines):
-        try:
-            yield f"line {number}", json.loads(line.rstrip(), object_pairs_hook=_distinct)
-        except ValueError as error:
-            raise ResultsError(
-                f"{origin}, {_describe_json_error(error, number)}; write one complete object in each line, such as "
-                f"{EXAMPLE}"
-            ) from error
-
-
-def _describe_json_error(error: ValueError, line: int) -> str:
-    """Return the place and the problem of an error in JSON that starts in a line of the file."""
-    if not isinstance(error, json.JSONDecodeError):
-        return f"line {line}: {error}"
-    reason = error.msg.removesuffix(" at").removesuffix(" starting")
-    problem = "text after the end of the list or object" if error.msg == "Extra data" else f"not valid JSON ({reason})"
-    return f"line {line + error.lineno - 1}, column {error.colno}: {problem}"
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -346,8 +308,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-def _too_many_rows(origin: str) -> ResultsError:
-    return ResultsError(f"{origin} has more than {MAX_ROWS:,} rows; analyze parts of it")
+def _check_size(num_rows: int, origin: str) -> None:
+    if num_rows > MAX_ROWS:
+        raise ResultsError(f"{origin} has more than {MAX_ROWS:,} rows; analyze parts of it")
 
 
 def read_tree(root: Path) -> pd.DataFrame:
