@@ -151,7 +151,7 @@ def tables() -> dict[str, tuple[str | pd.DataFrame, list[str]]]:
         "word error rate": (losses.rename(columns={"score": "WER"}), ["--region", "0.01"]),
         "log loss": (losses.rename(columns={"score": "log_loss"}), ["--region", "0.01"]),
         "mapped loss": (losses.rename(columns={"score": "mae5"}), ["--map", "mae5=loss", "--region", "0.01"]),
-        "lower is better": (losses, ["--lower-is-better", "--region", "0.01"]),
+        "lower is better": (losses, ["--map", "score=loss", "--region", "0.01"]),
         "unknown unit": (plain.drop(columns="num_test").assign(score=plain["score"] * 30), ["--region", "0.5"]),
         "no region": (plain.drop(columns="num_test").assign(score=plain["score"] * 30), []),
         "sizes of tasks": (sized, []),

@@ -42,6 +42,9 @@ PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
 """Columns that may be percentages. Their range is so small that a comma in a number can only be a decimal comma."""
 PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
 
+MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+"""Texts that mean a missing number. In columns of texts they are ordinary names."""
+
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
 DECIMALS = range(2, 6)
@@ -111,7 +114,10 @@ class CellReader:
                     f"with one row per arm; --map {short(source)}=loss is for scores of which lower is better, and "
                     "--region WIDTH for a unit of your own: the largest bias that is negligible"
                 )
-        self.require(is_empty(cells) | np.isfinite(values), source, problem)
+        is_absent = is_empty(cells)
+        if isinstance(cells.dtype, pd.StringDtype):
+            is_absent |= cells.isin(MISSING)
+        self.require(is_absent | np.isfinite(values), source, problem)
         low, high = (-MAX_SIZE, MAX_SIZE) if column == "score" and self._has_unit else LIMITS[column]
         self.require(values.isna() | (values >= low), source, f"is below the minimum of {low:g}; correct it")
         self.require(values.isna() | (values <= high), source, f"is above the maximum of {high:g}; {remedy}")
@@ -131,9 +137,11 @@ class CellReader:
             )
             self.require(is_percentage | ~values.between(0, 1, inclusive="right"), source, problem)
             is_percentage |= True
-        if (is_percentage & values.notna()).any():
-            self.percentages.add(source)
-        return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
+        if not (is_percentage & values.notna()).any():
+            return values
+        self.percentages.add(source)
+        with np.errstate(over="ignore"):
+            return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
 
     def whole_numbers(self, source: str, column: str) -> pd.Series[int]:
         """Return a column of the user as Int64."""

@@ -8,12 +8,10 @@ arm: base, extra, test, mix-0.25.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 import stat
-import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -30,10 +28,8 @@ from peekbench.results.columns import (
     MAJORITY,
     NUMBERS,
     SIZES,
-    TEXT_COLUMNS,
     TEXT_DEFAULTS,
     WHOLE_NUMBERS,
-    find_role,
 )
 from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
@@ -41,14 +37,10 @@ from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-"""Texts that mean a missing number. In columns of texts they are ordinary names."""
-STANDARD_INPUT = "-"
 STUDY_FILE = "accuracies.csv"
 STUDY_COLUMNS = ("num_classes", "majority_all")
 """Columns of the study's files that describe the data of the task and are not used."""
 MAX_ROWS = 10_000_000  # a small Parquet file can declare billions
-MAX_INPUT = 2**31  # bytes of the standard input
 MAX_MESSAGE = 500  # characters of another library's message
 SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}
 """Separators of the fields by suffix, the usual one first."""
@@ -71,14 +63,13 @@ def load_results(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
-    lower_is_better: bool = False,
 ) -> pd.DataFrame:
     r"""Load the results table.
 
     Parameters
     ----------
     path
-        A run's store; a CSV, TSV, Parquet, JSON or JSON Lines file; '-' for the standard input; or a folder tree
+        A run's store; a CSV, TSV, Parquet, JSON or JSON Lines file; or a folder tree
         ``mM/nN/MODEL/TASK/accuracies.csv``, in which the method is the name of the folder that contains mM, and the
         subsample is the row.
     columns
@@ -90,8 +81,6 @@ def load_results(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
-    lower_is_better
-        Read scores as losses, whose negatives become the scores.
 
     Returns
     -------
@@ -120,15 +109,13 @@ def load_results(
     1  news          0  extra          143  0.715
     2  news          0   test          146  0.730
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent, lower_is_better)
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent)
     return load_table(path, options).results
 
 
 def load_table(path: str | Path, options: TableOptions) -> TidyTable:
     """Load the results table as `load_results`, with what was done with the columns of a user's table."""
     path = Path(path)
-    if str(path) == STANDARD_INPUT:
-        return tidy_table(read_file(path, options.columns), "the standard input", options)
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:  # ValueError: the path has a null byte
@@ -138,13 +125,14 @@ def load_table(path: str | Path, options: TableOptions) -> TidyTable:
     if stat.S_ISDIR(mode):
         return _load_tree(path, options)
     check_regular(path)
-    if is_store(path):
-        if not options.is_default:
-            raise ResultsError(
-                f"{path} is the store of a run, whose columns are known; remove {' '.join(options.arguments())}"
-            )
-        return TidyTable(_read_store(path), predictions=StoredPredictions(path))
-    return tidy_table(read_file(path, options.columns), str(path), options)
+    if not is_store(path):
+        return tidy_table(read_file(path), str(path), options)
+    if not options.is_default:
+        raise ResultsError(
+            f"{path} is the store of a run, whose columns are known; remove {' '.join(options.arguments())}"
+        )
+    with Store.open(path) as store:
+        return TidyTable(read_store(store), predictions=StoredPredictions(path))
 
 
 def is_results_table(table: pd.DataFrame) -> bool:
@@ -160,11 +148,6 @@ def _load_tree(root: Path, options: TableOptions) -> TidyTable:
     return replace(tidied, columns=replace(tidied.columns, ignored=ignored))
 
 
-def _read_store(path: Path) -> pd.DataFrame:
-    with Store.open(path) as store:
-        return read_store(store)
-
-
 def read_store(store: Store) -> pd.DataFrame:
     """Return the results table of an open store."""
     table = pd.DataFrame(store.result_columns())
@@ -174,15 +157,8 @@ def read_store(store: Store) -> pd.DataFrame:
     return table.astype(TYPES)[list(COLUMN_NAMES)]
 
 
-def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Read a table from a file.
-
-    Parameters
-    ----------
-    path
-        CSV, TSV, Parquet, JSON or JSON Lines file; '-' is the standard input, in any of these formats.
-    columns
-        Meaning of columns that the user names. Columns of texts are not read as numbers.
+def read_file(path: Path) -> pd.DataFrame:
+    """Read a CSV, TSV, Parquet, JSON or JSON Lines file. All cells of a CSV file are texts.
 
     Raises
     ------
@@ -190,19 +166,18 @@ def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
         If the file cannot be read, or is too large.
     """
     suffix = path.suffix.lower()
+    check_regular(path)
     try:
-        if str(path) == STANDARD_INPUT:
-            return _read_standard_input(columns)
-        check_regular(path)
         if suffix == ".parquet":
             with path.open("rb") as file:
                 return _read_parquet(file, str(path))
         if suffix in SEPARATORS:
-            return _read_csv(lambda: path.open(encoding="utf-8-sig", newline=""), str(path), columns, suffix)
+            with path.open(encoding="utf-8-sig", newline="") as text:
+                return _read_csv(text, str(path), SEPARATORS[suffix])
         if suffix in (".jsonl", ".ndjson", ".json"):
             with path.open(encoding="utf-8-sig") as text:
                 return _read_json(text, str(path))
-    except (OSError, ValueError, csv.Error, RecursionError) as error:  # pandas raises ValueErrors
+    except (OSError, ValueError, csv.Error, RecursionError) as error:
         message = str(error)[:MAX_MESSAGE]
         raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file in UTF-8?") from error
     raise ResultsError(f"{path}: neither a store nor a {FORMATS} file; convert it to one of these")
@@ -211,60 +186,30 @@ def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
 def check_regular(path: Path) -> None:
     """Refuse pipes and devices. Reading one could wait forever."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first, or pipe them to -")
+        raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first")
 
 
-def _read_standard_input(columns: Mapping[str, str]) -> pd.DataFrame:
-    """Read a table from the standard input, whose format its first bytes tell."""
-    content = sys.stdin.buffer.read(MAX_INPUT + 1)
-    origin = "the standard input"
-    if len(content) > MAX_INPUT:
-        raise ResultsError(f"{origin} has more than {MAX_INPUT:,} bytes; save the scores in a Parquet file")
-    if content.startswith(b"PAR1"):
-        return _read_parquet(io.BytesIO(content), origin)
-    text = content.decode("utf-8-sig")
-    if text.lstrip().startswith(("{", "[")):
-        return _read_json(io.StringIO(text), origin)
-    return _read_csv(lambda: io.StringIO(text, newline=""), origin, columns, ".csv")
-
-
-def _read_csv(open_file: Callable[[], TextIO], origin: str, columns: Mapping[str, str], suffix: str) -> pd.DataFrame:
-    with open_file() as file:
-        header = next((line for line in file if line.strip()), "")
-    separator = max(SEPARATORS[suffix], key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
-    with open_file() as file:
-        names = _check_fields(file, separator, origin)
-    roles = {name: find_role(columns.get(name, name)) for name in names}
-    texts = [name for name, role in roles.items() if role is not None and role.column in TEXT_COLUMNS]
-    missing = {name: [""] if name in texts else list(MISSING) for name in names}
-    # Without index_col=False, pandas takes the first column of a header that lacks a name as the index.
-    with open_file() as file:
-        return pd.read_csv(
-            file, sep=separator, header=0, names=names, index_col=False, low_memory=False, keep_default_na=False,
-            na_values=missing, dtype=dict.fromkeys(texts, str),
-        )  # fmt: skip
-
-
-def _check_fields(file: TextIO, separator: str, origin: str) -> list[str]:
-    """Return the names of the columns. Refuse duplicates, and rows with more or fewer fields than the header."""
-    names: list[str] = []
-    num_rows = 0
+def _read_csv(file: TextIO, origin: str, separators: str) -> pd.DataFrame:
+    """Read a table whose header is divided into the most fields by the separator of the file."""
+    header = next((line for line in file if line.strip()), "")
+    separator = max(separators, key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
+    file.seek(0)
     reader = csv.reader(file, delimiter=separator)
+    rows: list[list[str]] = []
     for fields in reader:
-        if not any(map(str.strip, fields)) and len(fields) < 2:  # an empty line
+        if len(fields) < 2 and not any(map(str.strip, fields)):  # an empty line
             continue
-        if not names:
-            names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(fields)]
-            refuse_duplicates(names, origin)
-        elif len(fields) != len(names):
+        rows.append(fields)
+        if len(fields) != len(rows[0]):
             raise ResultsError(
                 f"{origin}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
-                f"{len(names)}; correct the row or the header, and quote cells that contain {separator!r}, such as "
+                f"{len(rows[0])}; correct the row or the header, and quote cells that contain {separator!r}, such as "
                 "numbers with a decimal comma"
             )
-        num_rows += 1
-        _check_size(num_rows, origin)
-    return names
+        _check_size(len(rows) - 1, origin)
+    names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(rows[0] if rows else ())]
+    refuse_duplicates(names, origin)
+    return pd.DataFrame(rows[1:], columns=names, dtype="str")
 
 
 def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
@@ -334,7 +279,7 @@ def read_tree(root: Path) -> pd.DataFrame:
                 f"{file}: the folders above it are not mM/nN/MODEL/TASK; move the file, or choose another root"
             )
         method, num_train, num_test, model, task = match.groups()
-        table = read_file(file, {})
+        table = read_file(file)
         known = {
             "task": task, "method": method or TEXT_DEFAULTS["method"], "model": model, "num_train": int(num_train),
             "num_test": int(num_test), "subsample": range(len(table)),

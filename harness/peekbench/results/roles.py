@@ -103,22 +103,19 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
             unknown[name] = f"has values of the arm {role.arm!r}, and each row is one arm"
         elif is_wide and not is_long and not role.arm and role.column in (*ARM_MEASURES, *LOSSES):
             unknown[name] = "does not name its arm"
-        elif options.lower_is_better and role.column == "score":
-            roles[name] = Role(LOSS.name, role.arm)
         if name in unknown:
             del roles[name]
-    if options.lower_is_better and not any(role.column in LOSSES for role in roles.values()):
-        raise ResultsError(f"{origin}: --lower-is-better is given, but no column has scores; remove the option")
     if ARM not in roles.values() and METHOD not in roles.values() and not any(role.arm for role in roles.values()):
         roles = {name: METHOD if role == MODEL else role for name, role in roles.items()}  # scores of models
     _refuse_ambiguity(roles, mapped, origin)
     sources = {role: tuple(name for name in roles if roles[name] == role) for role in roles.values()}
     assigned = ColumnRoles(sources, unknown, tuple(ignored), frozenset(mapped), arm_names)
-    if (missing := _find_missing(assigned, options)) is not None:
-        _refuse_missing(missing, assigned, names, origin)
-    if arm_names and ARM not in sources:
+    missing = _find_missing(assigned, options)
+    if arm_names and ARM not in sources and missing != ARM:
         source, arm = next(iter(arm_names.items()))
         raise _no_column(f"--map {short(source)}={arm}", source, names, origin)
+    if missing is not None:
+        _refuse_missing(missing, assigned, names, origin)
     return assigned
 
 
@@ -192,8 +189,8 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
     if not roles.unknown:
         raise ResultsError(f"{problem}, or name yours with --map COLUMN={missing}")
     raise ResultsError(
-        f"{problem}, or name yours: write task, method, subsample, arm, score, base, extra, test or another column of "
-        "the results table in place of each MEANING, and --ignore columns that say nothing about the scores",
+        f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {missing} or method, "
+        "and ignore columns that say nothing about the scores",
         TableOptions(dict.fromkeys(roles.unknown, "MEANING")).arguments(),
     )
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
@@ -110,7 +109,8 @@ def grades_as_numbers(table: pd.DataFrame, roles: ColumnRoles) -> pd.DataFrame:
     if Role(TEXT.name) not in roles.sources:
         return table
     scores = [names[0] for role, names in roles.sources.items() if role.column in ("score", "num_correct")]
-    return table.assign(**{name: table[name].astype("int64") for name in scores if is_bool_dtype(table[name])})
+    grades = [name for name in scores if table[name].astype("str").isin(("True", "False")).all()]
+    return table.assign(**{name: (table[name].astype("str") == "True").astype("int64") for name in grades})
 
 
 @dataclass(frozen=True, slots=True)

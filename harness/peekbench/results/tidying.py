@@ -49,7 +49,7 @@ from peekbench.results.roles import (
 )
 from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
-AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroaverage", "microaverage"))
+AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
 """Normalized names of rows that summarize other tasks."""
 PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
@@ -86,7 +86,6 @@ def tidy(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
-    lower_is_better: bool = False,
 ) -> pd.DataFrame:
     """Check a table of scores and fill in the columns of the results table.
 
@@ -107,8 +106,6 @@ def tidy(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
-    lower_is_better
-        Read scores as losses, whose negatives become the scores.
 
     Returns
     -------
@@ -127,7 +124,7 @@ def tidy(
     >>> tidy(scores, "my scores")["num_correct"].tolist()
     [143, 146]
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent, lower_is_better)
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent)
     return tidy_table(table, origin, options).results
 
 
@@ -323,8 +320,8 @@ def _unnumbered(groups: IntArray, roles: ColumnRoles, origin: str) -> ResultsErr
         f"{origin}: {counts[largest]:,} rows have the same task, method, model, sizes{text} and arm (rows "
         f"{', '.join(map(str, rows))}{', ...' if counts[largest] > MAX_LISTED else ''}), and no column numbers the "
         "subsamples, so it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
-        f"{short(unknown[0]) if unknown else 'COLUMN'}=subsample, or, if the rows of all arms have the same order, pair "
-        "them by it",
+        f"{short(unknown[0]) if unknown else 'COLUMN'}=subsample, or, if the rows of all arms have the same order, "
+        "pair them by it",
         [*TableOptions(ignore=unknown).arguments(), "--pair-by-order"],
     )
 
