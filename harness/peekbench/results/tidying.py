@@ -315,14 +315,13 @@ def _unnumbered(groups: IntArray, roles: ColumnRoles, origin: str) -> ResultsErr
     _, first, counts = np.unique(groups, return_index=True, return_counts=True)
     largest = int(counts.argmax())
     rows = (np.flatnonzero(groups == groups[first[largest]])[:MAX_LISTED] + 1).tolist()
-    text, unknown = ", text" * (TEXT in roles.sources), list(roles.unknown)
+    text, unknown = ", text" * (TEXT in roles.sources), dict.fromkeys(roles.unknown, "MEANING")
     return ResultsError(
         f"{origin}: {counts[largest]:,} rows have the same task, method, model, sizes{text} and arm (rows "
         f"{', '.join(map(str, rows))}{', ...' if counts[largest] > MAX_LISTED else ''}), and no column numbers the "
         "subsamples, so it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
-        f"{short(unknown[0]) if unknown else 'COLUMN'}=subsample, or, if the rows of all arms have the same order, "
-        "pair them by it",
-        [*TableOptions(ignore=unknown).arguments(), "--pair-by-order"],
+        "COLUMN=subsample, or, if the rows of all arms have the same order, pair them by it with --pair-by-order",
+        TableOptions(unknown).arguments() or ["--pair-by-order"],
     )
 
 
