@@ -171,7 +171,7 @@ class CellReader:
         return pd.Series(np.array(names, dtype="object")[codes], index=self.index, dtype="str")
 
 
-def is_missing(cell: object) -> bool:
+def is_missing(cell: Any) -> bool:
     """Return whether a cell is missing or only white space."""
     return not cell.strip() if isinstance(cell, str) else bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
 
