@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -170,12 +170,6 @@ class RunState:
     """Since the start of the last session."""
     done_now: int = 0
     """Trials that the last session finished or that failed in it."""
-    seconds_left: float | None = None
-    """Predicted from the times of the trials so far; None if it is unknown."""
-    workers: int | None = None
-    """Workers of the executor; None if it has no such option."""
-    machines: Mapping[str, int] = field(default_factory=dict)
-    """Trials of the last session by machine."""
     first_failure: TrialFailure | None = None
 
     @property
@@ -187,6 +181,12 @@ class RunState:
     def trials_per_hour(self) -> float | None:
         """Trials per hour of the last session while it is going on; None before its first trial."""
         return 3600 * self.done_now / self.seconds if self.is_running and self.done_now and self.seconds else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds that the missing trials take at this pace; None if it is not known yet."""
+        pace = self.trials_per_hour if self.done_now >= MIN_TRIALS else None
+        return 3600 * (self.planned - self.done) / pace if pace else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,38 +218,22 @@ def read_state(path: Path) -> RunState:
     with Store.open(path, verified=False) as store:
         raw, folder, stopped_at = store.spec(), store.folder(), store.stopped_at()
         groups, failure = store.progress(), store.first_failure()
-        sessions, hosts = store.sessions(), store.hosts()
+        sessions = store.sessions()
     spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True)
     number = None if stopped_at is None or is_running else spec.design.look_number(stopped_at)
     planned = Counter(_kind(trial) for trial in make_trials(spec if number is None else spec.at_look(number)))
     done: Counter[tuple[str, int, int]] = Counter()
-    failed_before = failed_now = done_now = 0
     for group in groups:
-        if not group.is_failed:
-            done[group.kind] += group.trials
-        elif group.is_last_session:
-            failed_now += group.trials
-        else:
-            failed_before += group.trials
-        done_now += group.trials * group.is_last_session
+        done[group.kind] += 0 if group.is_failed else group.trials
     started = datetime.fromisoformat(sessions[-1]["started"]) if sessions else datetime.now(UTC)
-    seconds = max(0.0, (datetime.now(UTC) - started).total_seconds())
-    left = {kind: number - done[kind] for kind, number in planned.items() if number > done[kind]}
-    times = {group.kind: group.seconds / group.trials for group in groups if not group.is_failed and group.seconds}
-    busy = sum(group.trials * times.get(group.kind, 0.0) for group in groups if group.is_last_session)
-    is_known = is_running and done_now >= MIN_TRIALS and busy > 0 and all(kind in times for kind in left)
-    options = raw["executor"].get("options") or {}
     return RunState(
         name=spec.name,
         planned=sum(planned.values()),
         done=sum(min(number, planned[kind]) for kind, number in done.items()),
-        failed=failed_now if is_running else failed_now + failed_before,
+        failed=sum(each.trials for each in groups if each.is_failed and (each.is_last_session or not is_running)),
         is_running=is_running,
-        seconds=seconds,
-        done_now=done_now,
-        seconds_left=seconds * sum(left[kind] * times[kind] for kind in left) / busy if is_known else None,
-        workers=options.get("workers"),
-        machines={host["name"]: host["trials"] for host in hosts if host["session"] == len(sessions) - 1},
+        seconds=max(0.0, (datetime.now(UTC) - started).total_seconds()),
+        done_now=sum(each.trials for each in groups if each.is_last_session),
         first_failure=failure,
     )
 
