@@ -312,14 +312,13 @@ def number_by_content(trials: pd.DataFrame, scores: pd.DataFrame) -> pd.Series[i
 
 def _unnumbered(groups: IntArray, roles: ColumnRoles, origin: str) -> ResultsError:
     """Return an error about several rows of the same arm, which no column pairs with rows of other arms."""
-    _, first, counts = np.unique(groups, return_index=True, return_counts=True)
-    largest = int(counts.argmax())
-    rows = (np.flatnonzero(groups == groups[first[largest]])[:MAX_LISTED] + 1).tolist()
+    is_same = groups == groups[pd.Series(groups).duplicated(keep=False).to_numpy().argmax()]
+    rows = ", ".join(map(str, (np.flatnonzero(is_same)[:MAX_LISTED] + 1).tolist()))
     text, unknown = ", text" * (TEXT in roles.sources), dict.fromkeys(roles.unknown, "MEANING")
     return ResultsError(
-        f"{origin}: {counts[largest]:,} rows have the same task, method, model, sizes{text} and arm (rows "
-        f"{', '.join(map(str, rows))}{', ...' if counts[largest] > MAX_LISTED else ''}), and no column numbers the "
-        "subsamples, so it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
+        f"{origin}: {is_same.sum():,} rows have the same task, method, model, sizes{text} and arm (rows {rows}"
+        f"{', ...' * bool(is_same.sum() > MAX_LISTED)}), and no column numbers the subsamples, so "
+        "it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
         "COLUMN=subsample, or, if the rows of all arms have the same order, pair them by it with --pair-by-order",
         TableOptions(unknown).arguments() or ["--pair-by-order"],
     )
