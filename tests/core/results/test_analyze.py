@@ -67,7 +67,6 @@ def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
     ("remove", "message"),
     [
         (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), "task task1, method method, num_train 50"),
-        (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), r"1 of 40 subsamples missing or incomplete \(3\)"),
         (
             lambda t: (t["task"] == "task1") & (t["subsample"] == 3) & (t["arm"] == "test"),
             r"1 of 40 subsamples missing or incomplete \(3\)",

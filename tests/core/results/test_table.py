@@ -53,8 +53,8 @@ def test_counts_are_rounded_not_truncated(tmp_path: Path) -> None:
     assert table.loc[table["score"].isin([0.57, 0.58]), "num_correct"].tolist() == [57, 58]
 
 
-@pytest.mark.parametrize(("num_test", "correct"), [(872, 630), (872, 1), (7600, 5287), (8000, 2), (25_000, 17_391)])
-@pytest.mark.parametrize("decimals", [2, 3, 4, 6, 17])
+@pytest.mark.parametrize(("num_test", "correct"), [(872, 630), (7600, 5287), (8000, 2)])
+@pytest.mark.parametrize("decimals", [2, 4, 17])
 @pytest.mark.parametrize("digits", [round, truncate], ids=["rounded", "truncated"])
 def test_counts_follow_from_printed_scores(
     num_test: int, correct: int, decimals: int, digits: Callable[[float, int], float]
@@ -258,20 +258,27 @@ def test_tables_with_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("none.csv", "no such file"), ("a.xlsx", "convert it"), ("d", "contains no accuracies.csv")]
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "no such file"),
+        ("a.xlsx", b"PK", "convert it"),
+        ("folder/note.txt", b"", "contains no accuracies.csv"),
+        ("some/where/accuracies.csv", WIDE.encode(), "not mM/nN/MODEL/TASK"),
+        ("a.parquet", b"PAR1 and then nothing", "cannot be read"),
+        ("a.jsonl", b'{"task": "a", "extra": 0.5, "extra": 0.6}', "line 1: a name is duplicated in an object"),
+        ("a.json", b"[[1, 2]]", "row 1: not an object"),
+        ("a.csv", b"task,extra,test\n\xff,0.5,0.5\n", "cannot be read: .*UTF-8"),
+    ],
 )
-def test_other_paths_are_refused(name: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "a.xlsx").write_bytes(b"PK")
-    (tmp_path / "d").mkdir()
+def test_other_paths_are_refused(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    path = tmp_path / name
+    if content is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     with pytest.raises(ResultsError, match=message):
-        load_results(tmp_path / name)
-
-
-def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(ResultsError, match="cannot be read"):
-        load_results(tmp_path / "a.parquet")
+        load_results(tmp_path / name.partition("/")[0])
 
 
 def make_tree(root: Path) -> None:
@@ -294,13 +301,6 @@ def test_the_folder_tree_of_the_study_is_read_from_any_root(tmp_path: Path) -> N
     assert sorted(set(whole["subsample"])) == [0, 1]
     part = load_results(tmp_path / "few_shot" / "m100" / "n10" / "gpt2")
     pd.testing.assert_frame_equal(part, whole[whole["model"] == "gpt2"].reset_index(drop=True))
-
-
-def test_other_folder_trees_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "some" / "where").mkdir(parents=True)
-    write(tmp_path / "some" / "where", WIDE, "accuracies.csv")
-    with pytest.raises(ResultsError, match="not mM/nN/MODEL/TASK"):
-        load_results(tmp_path)
 
 
 def test_published_accuracies_are_read_exactly(published: Path) -> None:

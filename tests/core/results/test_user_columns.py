@@ -70,8 +70,6 @@ def test_columns_of_arms_have_many_spellings(names: dict[str, str]) -> None:
 def test_counts_of_each_arm_are_read() -> None:
     counts = WIDE.assign(**{f"num_correct_{arm}": (WIDE[arm] * 100).round().astype(int) for arm in ("extra", "test")})
     pd.testing.assert_frame_equal(tidy(counts.drop(columns=["extra", "test"]), "here"), EXPECTED)
-    with_scores = counts.rename(columns={"num_correct_extra": "Extra correct"})
-    pd.testing.assert_frame_equal(tidy(with_scores, "here"), EXPECTED)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +118,7 @@ def test_what_was_done_with_each_column_is_described() -> None:
     )
 
 
-@pytest.mark.parametrize("column", ["seconds", "notes", "config", "language", "id", "Subsamples", "split", "value"])
+@pytest.mark.parametrize("column", ["notes", "Subsamples", "value"])
 @pytest.mark.parametrize("values", [list("abcdefgh"), ["a"] * 8, range(8)])
 def test_unknown_columns_are_refused_whatever_their_values(column: str, values: Any) -> None:
     table = LONG.assign(**{column: values})
