@@ -12,7 +12,6 @@ If a task has official splits, the front has only rows of its train split, and t
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 
 import numpy as np
@@ -20,26 +19,8 @@ import numpy as np
 from peekbench.data.preflight import check_sizes, rows_per_class
 from peekbench.records.data import Dataset, FloatArray, IntArray
 from peekbench.records.trials import Draw, Subsample
+from peekbench.seeds import seed_of_subsample
 from peekbench.spec.design import Design
-
-
-def derive_seed(*parts: object, bits: int = 32) -> int:
-    """Hash values to a seed that is the same on every machine and in every process.
-
-    Parameters
-    ----------
-    *parts
-        Values whose texts identify the seed.
-    bits
-        The seed is below 2**bits.
-
-    Examples
-    --------
-    >>> derive_seed(7, "news", 0) == derive_seed(7, "news", 0) != derive_seed(7, "news", 1)
-    True
-    """
-    text = "\x1f".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[: bits // 8], "big")
 
 
 class Sampler:
@@ -101,7 +82,7 @@ class Sampler:
         back
             Shape (n_rest,).
         """
-        rng = np.random.default_rng(derive_seed(self._seed, self._task, subsample, bits=128))
+        rng = np.random.default_rng(seed_of_subsample(self._seed, self._task, subsample))
         order = train_order = test_order = rng.permutation(len(self.labels))
         if self._is_test is not None:
             is_test = self._is_test[order]

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from peekbench.data.loading import load_dataset
-from peekbench.data.sampling import derive_seed
 from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.execution.determinism import preserve_global_generators
 from peekbench.execution.work import available_threads
 from peekbench.records.analysis import Analysis
 from peekbench.records.data import Dataset
 from peekbench.records.trials import Context
+from peekbench.seeds import seed_of_audits
 from peekbench.spec.components import AuditSpec
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -63,8 +63,7 @@ def prepare(spec: ExperimentSpec) -> dict[str, Mapping[str, Any]]:
 
 
 def _run_audit(spec: ExperimentSpec, component: AuditSpec, datasets: Mapping[str, Dataset]) -> Analysis:
-    # The seed depends on the spec's seed only, so renaming or moving an audit does not change its result.
-    context = Context(derive_seed(spec.seed, "audit"), available_threads(), spec.folders())
+    context = Context(seed_of_audits(spec.seed), available_threads(), spec.folders())
     try:
         with preserve_global_generators():
             analysis = component.entry.audit(datasets, options=spec.pinned_options(component), context=context)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from peekbench.data.loading import load_dataset, make_task
-from peekbench.data.sampling import Sampler, derive_seed
+from peekbench.data.sampling import Sampler
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
 from peekbench.execution.arms import (
@@ -68,6 +68,7 @@ from peekbench.records.trials import (
     TrialResult,
     WorkItem,
 )
+from peekbench.seeds import seed_of_fit
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -227,7 +228,7 @@ class SpecWork:
         subsample = loaded.sampler.draw(draw)
         crossover = bool(self._spec.design.crossover)
         test_rows = np.concatenate(subsample.sets) if crossover else subsample.test
-        seed = derive_seed(self._spec.seed, "fit", draw.task, draw.num_train, draw.num_test, draw.subsample)
+        seed = seed_of_fit(self._spec.seed, draw.task, draw.num_train, draw.num_test, draw.subsample)
         context = Context(seed, available_threads(), self._folders, gpu_fraction())
         bases: dict[str, ArmResult] = {}
         needs_base = not item.has_base

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from peekbench.data.preflight import check_sizes
-from peekbench.data.sampling import Sampler, derive_seed
+from peekbench.data.sampling import Sampler
 from peekbench.errors import DataError
 from peekbench.records.data import Dataset, Split
 from peekbench.records.trials import Draw
+from peekbench.seeds import derive_seed
 from peekbench.spec.design import Design
 
 SHARES = (0.55, 0.3, 0.1, 0.05)
