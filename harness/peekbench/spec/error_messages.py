@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from itertools import islice, takewhile
+from itertools import islice
 from typing import Any, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -22,9 +22,8 @@ PLACED = re.compile(r"(\w*)(?:\[(\d+)\])?\.([\w-]+): ")
 MAX_LISTED = 10  # errors of a spec that a message lists
 MAX_MESSAGE = 600  # characters of one of them
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
-MAX_VALUE = 60  # characters of a value that a remedy writes out
-MAX_DEPTH = 6  # levels of options that suggestions name
 SURE = 0.8  # similarity of names that are certainly meant
+MAX_DEPTH = 6  # levels of options that suggestions name
 NOT_ABOUT_A_VALUE = {"extra_forbidden", "missing", "too_short", "value_error"}  # errors with messages of their own
 EXAMPLES = {
     "name": "name: my_experiment",
@@ -35,18 +34,24 @@ EXAMPLES = {
     "tasks": "tasks: [PLUGIN.TASK]",
     "methods": "methods: [PLUGIN.METHOD]",
     "use": "use: PLUGIN.NAME",
-    "executor.use": "use: local",
 }
-NAME_IN_WORDS = "a name of letters, digits, '_', '-' and '.' that starts with a letter or a digit"
-NUMBER = re.compile(r"[+-]?(\d+|\d{1,3}([,_ ]\d{3})+)(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
-ASSIGNMENT = re.compile(r"(\w+) *= *(\S+)")
-QUOTE_WORD = "put the word in quotes, because YAML reads yes, no, on and off as true and false"
 LIMITS = {
     "greater_than_equal": ("ge", "too small; use at least"),
     "greater_than": ("gt", "too small; use more than"),
     "less_than_equal": ("le", "too large; use at most"),
     "less_than": ("lt", "too large; use less than"),
 }
+EXPECTED: tuple[tuple[set[str], str, str], ...] = (
+    ({"int_type", "int_parsing", "int_from_float", "int_parsing_size"}, "a whole number", "write digits without quotes, such as 50"),
+    ({"counts_type"}, "a whole number or a list of them", "write digits without quotes, such as 50 or [50, 100]"),
+    ({"float_type", "float_parsing", "finite_number"}, "a number", "write it without quotes, such as 0.5 or 1.0e-4"),
+    ({"bool_type", "bool_parsing"}, "true or false", "write one of them without quotes"),
+    ({"string_type"}, "a text", "put it in quotes, also yes, no, on and off"),
+    ({"tuple_type", "list_type"}, "a list", "write [A, B], or a dash before each entry"),
+    ({"dict_type", "model_type", "model_attributes_type", "mapping_type"}, "a mapping",
+     "write {name: value}, without dashes"),
+)  # fmt: skip
+"""Types of errors, what the value should be, and how to write it, with the same example for all values."""
 
 
 class OptionsError(ValueError):
@@ -147,13 +152,11 @@ def _locate(detail: Any, written: Written, outer: Place) -> tuple[Place, str]:
 
 
 def _describe_missing(written: Written, place: Place) -> str:
-    if example := EXAMPLES.get(_format_place(place[-2:]), EXAMPLES.get(str(place[-1]), "")):
+    if example := EXAMPLES.get(str(place[-1])):
         return f"is missing; add it, for example `{example}`"
-    if "options" in place:
-        component = written.find(place[: place.index("options")])
-        if use := component if isinstance(component, str) else _get(component, "use"):
-            return f"is missing; add it. `peekbench show {use}` describes the options"
-    return "is missing; add it"
+    component = written.find(place[: place.index("options")]) if "options" in place else None
+    use = component if isinstance(component, str) else _get(component, "use")
+    return "is missing; add it" + (f". `peekbench show {use}` describes the options" if use else "")
 
 
 def shorten(text: str, limit: int = MAX_MESSAGE) -> str:
@@ -186,53 +189,29 @@ def _get(value: Any, step: int | str) -> Any:
 
 
 def _suggest(written: Written, place: Place) -> str:
-    """Return the remedy for an option that does not exist: the one that was meant, or all that are possible."""
-    meant = _find_meant(written, place)
-    if meant is None:
-        here = [str(option[-1]) for option in _options_near(written, place) if option[:-1] == place[:-1]]
-        return f"choose from: {', '.join(here)}" if here else "remove it: there are no options here"
-    start = _num_shared(meant, place[:-1])  # it is named relative to what it shares with the place
-    while start and isinstance(meant[start], int):
-        start -= 1
-    outside = f", outside of {place[start]}" if len(meant) == start + 1 < len(place) else ""
-    return f"did you mean {_format_place(meant[start:])}{outside}?"
+    """Return the remedy for an option that does not exist: the nearest one, or all that are possible here."""
+    *parent, _ = place
+    if meant := _find_meant(written, place):
+        is_inside = list(meant[: len(parent)]) == parent
+        at_top = " at the top level" if parent and len(meant) == 1 else ""
+        return f"did you mean {_format_place(meant[len(parent) :] if is_inside else meant)}{at_top}?"
+    options = dict.fromkeys(_iterate_options(written.model, written.value))
+    here = [str(option[-1]) for option in options if list(option[:-1]) == parent]
+    return f"choose from: {', '.join(here)}" if here else "remove it: there are no options here"
 
 
 def _find_meant(written: Written, place: Place) -> Place | None:
-    """Return the place of the option that was meant by one that does not exist; None if no name is similar."""
+    """Return the option with the most similar name: in the same mapping, below it, or else anywhere in the spec."""
     *parent, unknown = place
-    name = str(unknown)[:MAX_NAME]
-    options = _options_near(written, place)
-    inside = [option for option in options if option[: len(parent)] == tuple(parent)]
+    key = str(unknown)[:MAX_NAME].lower().replace("-", "_").replace(" ", "_")
+    options = [option for option in _iterate_options(written.model, written.value) if option != place[: len(option)]]
+    inside = [option for option in options if list(option[: len(parent)]) == parent]
     here = [option for option in inside if len(option) == len(place)]
-    nested = [option for option in inside if len(option) > len(place)]
-    return (
-        _nearest(name, here, SURE)
-        or _nearest(name, inside, 1.0)
-        or _nearest(name, here, 0.6)
-        or _nearest(name, nested, 0.6)
-        or _nearest(name, options, SURE, near=parent)
-    )
-
-
-def _options_near(written: Written, place: Place) -> list[Place]:
-    """Return the places of all options, except of those that contain a place."""
-    options = dict.fromkeys(_iterate_options(written.model, written.value))
-    return [option for option in options if option != place[: len(option)]]
-
-
-def _nearest(name: str, options: Sequence[Place], cutoff: float, near: Sequence[int | str] = ()) -> Place | None:
-    """Return the option with the most similar name; of several, the one nearest to a place."""
-    key = name.lower().replace("-", "_").replace(" ", "_")
-    by_name: dict[str, list[Place]] = {}
-    for option in options:
-        by_name.setdefault(str(option[-1]).lower(), []).append(option)
-    close = [key] if key in by_name else get_close_matches(key, by_name, n=1, cutoff=cutoff)
-    return max(by_name[close[0]], key=lambda option: _num_shared(option, near)) if close else None
-
-
-def _num_shared(option: Sequence[int | str], place: Sequence[int | str]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(option, place, strict=False)))
+    for choices, cutoff in ((here, SURE), (inside, 1.0), (here, 0.6), (inside, 0.6), (options, SURE)):
+        by_name = {str(option[-1]).lower(): option for option in reversed(choices)}  # the first one counts
+        if close := get_close_matches(key, by_name, n=1, cutoff=cutoff):
+            return by_name[close[0]]
+    return None
 
 
 def _iterate_options(model: type[BaseModel], value: Any, place: Place = ()) -> Iterator[Place]:
@@ -277,120 +256,44 @@ def _nested_models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _describe_value(details: Sequence[Mapping[str, Any]]) -> str:
-    """Return a message about a value, given an error for each type that it could have.
-
-    If the value has one of the types but a wrong size, only that is said.
-    """
-    sizes = [detail for detail in details if detail["type"] in LIMITS]
-    value = details[0]["input"]
-    if sizes or len(details) == 1 or value is None:
-        return _describe_one([*sizes, *details][0])
-    choices = [choice for detail in details if detail["type"] == "literal_error" for choice in _choices(detail)]
-    expected = [_expected(detail)[0] for detail in details if detail["type"] != "literal_error"]
-    close = get_close_matches(str(value)[:MAX_VALUE].lower(), choices, n=1)
-    *others, last = [*expected, *choices]
-    return f"{_format(value)} is not {', '.join(others)} or {last}" + (f"; did you mean {close[0]}?" if close else "")
-
-
-def _describe_one(detail: Mapping[str, Any]) -> str:
-    """Return a message about a value that could have one type."""
+    """Return a message about a value, given an error for each type that it could have; a wrong size counts most."""
+    detail = next((each for each in details if each["type"] in LIMITS), details[0])
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind in LIMITS:
         limit, words = LIMITS[kind]
         return f"{reprlib.repr(value)} is {words} {context[limit]:g}"
     if value is None and kind not in ("none_required", "is_instance_of"):
         return "has no value; write one after the colon"
-    if kind == "literal_error":
-        return _describe_choice(value, _choices(detail))
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME:
-        name = re.sub(r"[^A-Za-z0-9_.-]+", "_", value[:MAX_VALUE]).strip("_.-")
-        return f"{reprlib.repr(value)} is not {NAME_IN_WORDS}" + (f"; write {name}" if name else "")
-    words, write = _expected(detail)
-    if not write:
-        return f"{detail['msg'].replace('valid tuple', 'valid list')}; got {reprlib.repr(value)}"
-    remedy = write(value)
-    return f"{_format(value)} is not {words}; {remedy}" if remedy else f"{_format(value)} is not {words}"
+        return (
+            f"{reprlib.repr(value)} is not a name of letters, digits, '_', '-' and '.' that starts with a letter or a "
+            "digit"
+        )
+    if kind == "literal_error" and len(details) == 1:
+        choices = _choices(detail)
+        close = get_close_matches(str(value)[:MAX_NAME].lower(), choices, n=1)
+        remedy = f"did you mean {close[0]}?" if close else "choose one of them"
+        return f"{reprlib.repr(value)} is not one of {', '.join(choices)}; {remedy}"
+    expected = [
+        words
+        for each in details
+        for words in (_choices(each) if each["type"] == "literal_error" else [_expected(each)[0]])
+    ]
+    remedy = _expected(detail)[1] if len(details) == 1 else ""
+    return f"{_format(value)} is not {' or '.join(expected)}{f'; {remedy}' if remedy else ''}"
 
 
-def _expected(detail: Mapping[str, Any]) -> tuple[str, Callable[[Any], str] | None]:
-    """Return what a value should be, and the function that writes the value that was meant."""
-    found = ((words, write) for types, words, write in EXPECTED if detail["type"] in types)
-    return next(found, (detail["msg"].removeprefix("Input should be "), None))
+def _expected(detail: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what a value should be, and how to write it."""
+    found = ((words, remedy) for types, words, remedy in EXPECTED if detail["type"] in types)
+    return next(found, (detail["msg"].removeprefix("Input should be ").replace("valid tuple", "valid list"), ""))
 
 
 def _choices(detail: Mapping[str, Any]) -> list[str]:
     return re.findall(r"'([^']*)'", detail["ctx"]["expected"])
 
 
-def _describe_choice(value: Any, choices: list[str]) -> str:
-    close = get_close_matches(str(value)[:MAX_VALUE].lower(), choices, n=1)
-    remedy = f"did you mean {close[0]}?" if close else "choose one of them"
-    remedy = QUOTE_WORD if isinstance(value, bool) else remedy
-    return f"{reprlib.repr(value)} is not one of {', '.join(choices)}; {remedy}"
-
-
 def _format(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     return "a list" if isinstance(value, list | tuple) else reprlib.repr(value)
-
-
-def _write_number(value: Any) -> str:
-    """Return how to write the number that a text or a float stands for; empty if it stands for none."""
-    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
-        number, unquoted = float(re.sub("[,_ ]", "", value)), " without quotes" * value.strip().isdecimal()
-    elif isinstance(value, float) and value.is_integer():
-        number, unquoted = value, ""
-    else:
-        return ""
-    return f"write {int(number) if number.is_integer() and abs(number) < 1e15 else number}{unquoted}"
-
-
-def _write_counts(value: Any) -> str:
-    if isinstance(value, float) and 0 < value < 1:
-        return "give a number of texts, not a share"
-    parts = re.split(r"[,;\s]+", value.strip()) if isinstance(value, str) else []
-    listed = len(parts) > 1 and all(part.isdecimal() and not part.startswith("0") for part in parts)
-    forms = [_write_number(value).removeprefix("write "), f"[{', '.join(parts)}]" if listed else ""]
-    return "write " + " or ".join(filter(None, forms)) if any(forms) else ""
-
-
-def _write_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return QUOTE_WORD
-    return f'put it in quotes: "{value}"' if isinstance(value, int | float) else ""
-
-
-def _write_list(value: Any) -> str:
-    if isinstance(value, str) and len(value) <= MAX_VALUE:
-        items = ", ".join(filter(None, re.split(r"[,;\s]+", value)))
-        return f"write [{items}]"
-    if not isinstance(value, Mapping):
-        return ""
-    if not value:
-        return "name at least one entry"
-    first, settings = next(iter(value.items()))
-    if isinstance(settings, Mapping) and "use" in settings:
-        name = str(first)[:MAX_VALUE]
-        return f"write a dash before each entry and the name in it, as in `- {{name: {name}, use: PLUGIN.NAME}}`"
-    return "write a dash before each entry, as in `- use: PLUGIN.NAME`"
-
-
-def _write_mapping(value: Any) -> str:
-    if isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value):
-        return "write its settings without dashes"
-    if isinstance(value, str) and len(value) <= MAX_VALUE and (pairs := ASSIGNMENT.findall(value)):
-        return f"write {{{', '.join(f'{name}: {item}' for name, item in pairs)}}}"
-    return "write it as {name: value}"
-
-
-EXPECTED: tuple[tuple[set[str], str, Callable[[Any], str]], ...] = (
-    ({"int_type", "int_parsing", "int_from_float", "int_parsing_size"}, "a whole number", _write_number),
-    ({"counts_type"}, "a whole number or a list of them", _write_counts),
-    ({"float_type", "float_parsing", "finite_number"}, "a number", _write_number),
-    ({"bool_type", "bool_parsing"}, "true or false", lambda _: ""),
-    ({"string_type"}, "a text", _write_text),
-    ({"tuple_type", "list_type"}, "a list", _write_list),
-    ({"dict_type", "model_type", "model_attributes_type", "mapping_type"}, "a mapping", _write_mapping),
-)
-"""Types of errors, what the value should be, and the function that writes the value that was meant."""

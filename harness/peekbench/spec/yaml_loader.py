@@ -48,7 +48,7 @@ def read_yaml(text: str, origin: str) -> Any:
         raise SpecError(f"{origin}: {error}") from error
     except Exception as error:  # the library raises many types: for `!!bool x` a KeyError
         if isinstance(error, yaml.YAMLError):
-            message = describe_yaml_error(error, text)
+            message = describe_yaml_error(error)
         else:
             message = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise SpecError(f"{origin} is not valid YAML: {message[:MAX_MESSAGE]}") from error
@@ -183,59 +183,26 @@ def _iterate_nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
             pending += reversed(node.value)
 
 
-MAX_MESSAGE = 500  # characters of a message of the library
-OPENING = {"sequence": "[", "mapping": "{"}
+YAML_REMEDIES = (
+    ("tab character", "replace the tab by spaces"),
+    ("quoted scalar", "close the quotation mark"),
+    ("flow", "close the bracket, or add the comma that is missing before this line"),
+    ("could not find expected ':'", "write `name: value`, with a space after the colon"),
+    ("cannot start any token", "put the value in quotes; if it is a tab, replace the tab by spaces"),
+    ("undefined alias", "put a text with '*' in quotes"),
+    ("constructor for the tag", "put a text with '!' in quotes"),
+    ("mapping values are not allowed", "put a text that contains a colon in quotes, or indent entries equally"),
+    ("block", "indent entries of the same level by the same spaces"),
+)
+"""Parts of messages of the library, and the remedies; the first that fits counts."""
 
 
-def describe_yaml_error(error: yaml.YAMLError, text: str) -> str:
-    """Return a message about YAML that the library refuses.
-
-    Parameters
-    ----------
-    error
-        Error of the library.
-    text
-        YAML text.
-    """
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return str(error)[:MAX_MESSAGE]
-    lines = [*text.splitlines(), ""]
-    line, start = _line(lines, mark), _line(lines, getattr(error, "context_mark", None) or mark)
-    problem, context = str(getattr(error, "problem", "") or ""), str(getattr(error, "context", "") or "")
-    place, start_place = f"line {mark.line + 1}", f"line {(error.context_mark or mark).line + 1}"  # type: ignore[attr-defined]
-    if "\t" in line[: len(line) - len(line.lstrip())]:
-        return f"{place}: a tab, which YAML does not allow in indentation; replace the tab by spaces"
-    if "quoted scalar" in context:
-        return f"{start_place}: a quotation mark is not closed; close it, or remove it"
-    if "flow" in context:
-        opening = next((sign for word, sign in OPENING.items() if word in context), "[")
-        return (
-            f"{place}: the bracket {opening!r} of {start_place} is not closed, or a comma is missing before this line; "
-            "close the bracket, or add the comma"
-        )
-    if "could not find expected ':'" in problem:
-        if re.match(r"\s*(- +)?[\w.-]+:\S", start):
-            return f"{start_place}: {_quote(start)} has no space after the colon; write a space after the colon"
-        return f"{start_place}: {_quote(start)} is not of the form `name: value`; add a colon, or remove the line"
-    if "mapping values are not allowed" in problem and len(re.findall(r":(?:\s|$)", line)) > 1:
-        return f"{place}: {_quote(line)} has a second colon; put a text that contains a colon in quotes"
-    if "cannot start any token" in problem:
-        sign = line[mark.column : mark.column + 1]
-        return f"{place}: a value cannot start with {sign!r}; put it in quotes"
-    if "undefined alias" in problem:
-        return f"{place}: '*' starts an alias of an anchor that does not exist; put a text with '*' in quotes"
-    if "mapping values are not allowed" in problem or "did not find expected" in problem or "block" in context:
-        return f"{place}: {_quote(line)} has a wrong indentation; indent entries of the same level by the same spaces"
-    if "constructor for the tag" in problem:
-        return f"{place}: '!' starts a tag, which specs do not use; put a text with '!' in quotes"
-    return f"{place}, column {mark.column + 1}: {f'{context}: ' if context else ''}{problem}"[:MAX_MESSAGE]
-
-
-def _line(lines: list[str], mark: yaml.Mark) -> str:
-    return lines[mark.line] if mark.line < len(lines) else ""
-
-
-def _quote(line: str) -> str:
-    text = line.strip()
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+def describe_yaml_error(error: yaml.YAMLError) -> str:
+    """Return a message with the line, the problem in the words of the library, and the remedy."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return str(error)
+    context = f"{error.context}: " if error.context else ""
+    start = f" (from line {error.context_mark.line + 1})" if error.context_mark else ""
+    message = f"{context}{error.problem}"
+    remedy = next((f"; {words}" for part, words in YAML_REMEDIES if part in message), "")
+    return f"line {error.problem_mark.line + 1}{start}: {message}{remedy}"
