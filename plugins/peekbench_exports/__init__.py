@@ -9,7 +9,7 @@ from __future__ import annotations
 from peekbench import hookimpl
 from peekbench.plugins import ReportFormatEntry
 
-PEEKBENCH_API = "1.0"
+PEEKBENCH_API = "2.0"
 
 
 @hookimpl

@@ -1,6 +1,6 @@
 """The version of the plugin API, and the version that a plugin states.
 
-A plugin states the version that it was made for in its module, as text: ``PEEKBENCH_API = "1.0"``. The statement is
+A plugin states the version that it was made for in its module, as text: ``PEEKBENCH_API = "2.0"``. The statement is
 read from the source code, so that a plugin for another major version is refused before it is imported.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from peekbench.errors import PluginError
 
-API_VERSION = "1.0"
+API_VERSION = "2.0"
 """Version of the plugin API, `major.minor`. A minor version adds to the API; only a major version changes or removes
 what plugins use.
 
@@ -23,14 +23,14 @@ Examples
 --------
 >>> major, minor = map(int, API_VERSION.split("."))
 >>> major
-1
+2
 """
 
 STATEMENT = "PEEKBENCH_API"
 """Name of the constant in a plugin's module that states the version."""
-UNSTATED = "1.0"
-"""Version of plugins that state none."""
-MAJOR_CHANGES: Mapping[int, str] = {}
+MAJOR_CHANGES: Mapping[int, str] = {
+    2: "entries have the field `preparation`, a `Preparation` with `pin`, `prefetch`, `count_tokens` and `resources`"
+}
 """What a plugin has to change for each major version after the first. docs/plugins.md has the same table."""
 
 
@@ -64,7 +64,7 @@ class Version(NamedTuple):
 
 
 def find_stated_version(module: str) -> Version:
-    """Return the version that a plugin states in its module, without importing the module.
+    """Return the version that a plugin states in its module, by default the current one, without importing the module.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def find_stated_version(module: str) -> Version:
                 raise PluginError(
                     f'{written} is not a version; write it as text, such as {STATEMENT} = "{API_VERSION}"'
                 ) from None
-    return Version.parse(UNSTATED)
+    return Version.parse(API_VERSION)
 
 
 def _parse(module: str) -> ast.Module:
