@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -18,7 +18,6 @@ MAX_OVERLAP = 0.05  # share of the test texts that may also be among the extra t
 MAX_USES = 20  # subsamples that test the same text
 MAX_MAJORITY = 0.7  # share of one class in test sets of methods that are trained on balanced train sets
 MAX_LISTED = 3  # tasks in a warning
-MAX_COUNTED = 200_000  # rows whose texts are counted as they are; hashes of more texts need less memory
 MAX_READ = 1_000_000  # texts that are read from a disk, which takes two seconds
 
 
@@ -55,13 +54,6 @@ def warn_of_design(
         yield (
             f"Subsamples share many texts: each text is tested about {listed}. More subsamples then say nothing about "
             "new texts: add rows, or report the bias for other texts (analysis `summary.texts`)"
-        )
-    rare = {name: _rarest(task) * min(designs[name].num_train) for name, task in facts.items() if task["class_names"]}
-    if absent := _worst({name: -mean for name, mean in rare.items() if mean < 1 and designs[name].train == "natural"}):
-        counts = ", ".join(f"{-mean:.1f} in {name}" for name, mean in absent[:MAX_LISTED])
-        yield (
-            f"Natural train sets have less than one row of the rarest class on average: {counts}. One row is always "
-            "drawn, so the class is more frequent than in the data: increase num_train, or join classes"
         )
     if any(design.repeats(size) == 1 for design in designs.values() for size in design.num_test):
         yield "A single subsample has no interval, so no verdict is possible: increase num_subsamples"
@@ -212,32 +204,16 @@ def expected_overlap(dataset: Dataset, num_test: int) -> float:
         return 0.0
     places = dataset.splits or repeat("test")
     texts = (text for text, place in zip(dataset.inputs, places, strict=False) if place == "test")
-    copies = _count_copies(texts, len(dataset.inputs))
+    copies = Counter(Counter(map(hash, texts)).values())  # hashes need less memory than texts
     num_rows = sum(count * number for count, number in copies.items())
     missed = max(0.0, 1 - num_test / max(1, num_rows - 1))
     return sum(number * count * (1 - missed ** (count - 1)) for count, number in copies.items()) / num_rows
-
-
-def _count_copies(texts: Iterable[str], num_texts: int) -> Counter[int]:
-    """Return how many different texts occur once, twice and so on."""
-    if num_texts <= MAX_COUNTED:
-        return Counter(Counter(texts).values())
-    import numpy as np  # noqa: PLC0415 - checking a spec of usual size must not import numpy
-
-    hashes = np.fromiter(map(hash, texts), dtype=np.int64)
-    return Counter(np.unique(hashes, return_counts=True)[1].tolist())
 
 
 def _num_test_rows(facts: Mapping[str, Any]) -> int:
     """Return the number of rows that test sets are drawn from."""
     rows: int = facts["splits"].get("test", facts)["rows"]
     return rows
-
-
-def _rarest(facts: Mapping[str, Any]) -> float:
-    """Return the share of the rarest class among the rows that train sets are drawn from."""
-    counts = facts["splits"].get("train", facts)["class_counts"]
-    return float(min(counts) / sum(counts))
 
 
 def _worst(values: Mapping[str, float]) -> list[tuple[str, float]]:
