@@ -22,7 +22,7 @@ from peekbench.plugins.functions import make_entry
 from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import FILE, is_code, join_name, load_module, split_name
 from peekbench.plugins.similar_names import find_nearest
-from peekbench.plugins.validation import ENTRY_NAME, EntryT, Plugin, make_plugin
+from peekbench.plugins.validation import EntryT, Plugin, make_plugin
 from peekbench.records.report import OWN_FORMATS, Report
 
 MAX_LISTED = 12  # entries of a plugin that a message lists
@@ -131,12 +131,8 @@ def check_known(use: str) -> None:
     """
     plugin, _ = split_name(use)
     _refuse_file(use)
-    if not is_known(plugin) and (nearest := suggest(use)):
-        raise PluginError(f"no plugin {plugin!r} is installed; {nearest} Otherwise, {_how_to_install()}")
-
-
-def _how_to_install(kind: PluginKind | None = None) -> str:
-    return INSTALL.format(_example(kind))
+    if not is_known(plugin) and suggest(use):
+        raise PluginError(_describe_missing_plugin(use))
 
 
 def _example(kind: PluginKind | None) -> str:
@@ -150,21 +146,12 @@ def _refuse_file(use: str, kind: PluginKind | None = None) -> None:
 
 def _only_entry_point(name: str) -> EntryPoint:
     if name not in installed():
-        nearest = find_nearest(name, installed())
-        raise PluginError(
-            f"no plugin {name!r} is installed{f' (did you mean {nearest!r}?)' if nearest else ''}; "
-            f"installed: {', '.join(installed()) or 'none'}. Otherwise, {_how_to_install()}"
-        )
+        raise PluginError(_describe_missing_plugin(name))
     point, *others = installed()[name]
     if others:
         raise PluginError(
             f"two plugins are named {name!r}: {_origin(point)} and {_origin(others[0])}; uninstall one of them, "
             "or rename it in the entry points of its pyproject.toml"
-        )
-    if not ENTRY_NAME.fullmatch(name):
-        raise PluginError(
-            f"plugin {name!r} ({_origin(point)}) has a name that specs cannot use; rename it in the entry points of "
-            "its pyproject.toml with letters, digits, '_' and '-'"
         )
     return point
 
@@ -242,17 +229,13 @@ def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
     return PluginError(f"{code} has no {entry_name!r}; {remedy}")
 
 
-def _describe_missing_plugin(use: str, kind: PluginKind) -> str:
+def _describe_missing_plugin(use: str, kind: PluginKind | None = None) -> str:
     """Return a message about a name whose plugin is not installed, with names of the kind that is wanted only."""
-    name, entry = split_name(use)
-    if (file := Path(f"{name}{FILE}")) in Path().glob(f"*{FILE}"):  # a name can be too long for a path
-        function = _example(kind) if entry == name else entry
-        return f"no plugin {name!r} is installed; for the file {file}, write `use: {file}:{function}`"
-    if nearest := suggest(use, kind):
-        return f"no plugin {name!r} is installed; {nearest} Otherwise, {_how_to_install(kind)}"
-    nearest = find_nearest(name, _plugins_with(kind))
-    question = f" (did you mean {nearest!r}?)" if nearest else ""
-    return f"no plugin {name!r} is installed{question}; {_list_plugins(kind)}. Otherwise, {_how_to_install(kind)}"
+    name, _ = split_name(use)
+    plugins = list(installed()) if kind is None else _plugins_with(kind)
+    nearest = suggest(use, kind) or (f"did you mean {near}?" if (near := find_nearest(name, plugins)) else "")
+    listed = "" if nearest else f" plugins{f' with {kind.plural}' if kind else ''}: {_shorten(plugins)}."
+    return f"no plugin {name!r} is installed; {nearest}{listed} Otherwise, {INSTALL.format(_example(kind))}"
 
 
 def _list_plugins(kind: PluginKind) -> str:

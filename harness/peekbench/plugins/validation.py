@@ -13,7 +13,6 @@ from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar, get_args
 
 import pluggy
-import yaml
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
@@ -26,16 +25,13 @@ from peekbench.plugins.entries import (
     Entry,
     MethodEntry,
     Preparation,
-    ReportFormatEntry,
-    TaskGroupEntry,
 )
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
-from peekbench.plugins.local_code import FILE, is_code, is_given, join_name
+from peekbench.plugins.local_code import is_code, is_given
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 from peekbench.records.data import TaskKind
-from peekbench.records.report import OWN_FORMATS
 
 EntryT = TypeVar("EntryT", bound=Entry)
 
@@ -73,7 +69,7 @@ def make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugi
     except pluggy.PluginValidationError as error:
         hooks = ", ".join(kind.hook for kind in KINDS)
         raise PluginError(f"{plugin} implements a wrong hook: {error}; the hooks are {hooks}") from error
-    offers = {kind.name: _collect(manager, module, kind, name, plugin) for kind in KINDS}
+    offers = {kind.name: _collect(manager, module, kind, plugin) for kind in KINDS}
     if is_code(name):
         for entry_name, entry in _entries_of_functions(module):
             offers[kind_of(type(entry)).name].setdefault(entry_name, entry)
@@ -89,9 +85,7 @@ def _entries_of_functions(module: ModuleType) -> Iterator[tuple[str, Entry]]:
                 yield name, make_entry(thing, name)
 
 
-def _collect(
-    manager: pluggy.PluginManager, module: object, kind: PluginKind, owner: str, plugin: str
-) -> dict[str, Entry]:
+def _collect(manager: pluggy.PluginManager, module: object, kind: PluginKind, plugin: str) -> dict[str, Entry]:
     """Call one hook of a plugin and return the checked entries by name."""
     caller: pluggy.HookCaller = getattr(manager.hook, kind.hook)
     implementations = caller.get_hookimpls()
@@ -107,11 +101,11 @@ def _collect(
         answers = [None]
     entries: dict[str, Entry] = {}
     for answer in answers:
-        _add_entries(answer, kind, owner, plugin, entries)
+        _add_entries(answer, kind, plugin, entries)
     return entries
 
 
-def _add_entries(answer: object, kind: PluginKind, owner: str, plugin: str, entries: dict[str, Entry]) -> None:
+def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[str, Entry]) -> None:
     """Check what one hook returned and add it to `entries`."""
     expected = " or ".join(entry_type.__name__ for entry_type in kind.entry_types)
     if not isinstance(answer, list):
@@ -123,10 +117,6 @@ def _add_entries(answer: object, kind: PluginKind, owner: str, plugin: str, entr
         if not (isinstance(name, str) and ENTRY_NAME.fullmatch(name)):
             raise PluginError(
                 f"{plugin}: {kind.hook} returns an entry named {name!r}; use letters, digits, '_' and '-'"
-            )
-        if not is_code(owner) and (read := find_misreading(use := join_name(owner, name), type(entry))):
-            raise PluginError(
-                f"{plugin}: {kind.hook} returns an entry named {name!r}, but specs read {use} as {read}; rename it"
             )
         if name in entries:
             raise PluginError(f"{plugin}: {kind.hook} returns two entries named {name!r}; rename one")
@@ -141,26 +131,6 @@ ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
 FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)+", re.IGNORECASE)
-
-
-def find_misreading(use: str, entry_type: type[Entry]) -> str:
-    """Return what a spec takes the name of an entry for instead; empty if it can name the entry.
-
-    Examples
-    --------
-    >>> from peekbench.plugins import MethodEntry
-    >>> find_misreading("weather.csv", DataSourceEntry), find_misreading("weather.csv", MethodEntry)
-    ('a file', '')
-    >>> find_misreading("1.5", MethodEntry)
-    'the float 1.5'
-    """
-    is_task = issubclass(entry_type, DataSourceEntry | TaskGroupEntry)
-    if use.lower().endswith((FILE, *DATA_SUFFIXES) if is_task else FILE):
-        return "a file"
-    if entry_type is ReportFormatEntry and use in OWN_FORMATS:
-        return "a format of peekbench itself"
-    value = yaml.safe_load(use)
-    return "" if value == use else f"the {type(value).__name__} {value}"
 
 
 def check_entries(entries: Mapping[str, Entry]) -> None:

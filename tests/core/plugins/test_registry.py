@@ -99,8 +99,7 @@ def test_first_party_plugins_are_entry_points_too() -> None:
 
 def test_unknown_plugin_error_suggests_a_name() -> None:
     message = load_error("clasic")
-    assert "no plugin 'clasic' is installed (did you mean 'classic'?)" in message
-    assert "controls" in message
+    assert "no plugin 'clasic' is installed; did you mean classic?" in message
 
 
 @pytest.mark.parametrize(
@@ -140,16 +139,6 @@ def test_unknown_plugin_error_suggests_a_name() -> None:
         ),
         ("auditing", hook("audits", "AuditEntry", "name='x', audit=7, summary=''"), "audit is 7; give a function"),
         ("drawing", hook("renderers", "RendererEntry", "name='x', render=7, summary=''"), "render is 7; give a func"),
-        *(
-            (
-                name,
-                hook("data_sources", "DataSourceEntry", f"name={entry!r}, load=print, summary=''"),
-                f"named {entry!r}, but specs read {name}.{entry} as a file; rename it",
-            )
-            for name, entry in [("weather", "csv"), ("rain", "JSONL"), ("snow", "py")]
-        ),
-        ("1", WORKING.replace('"nothing"', '"5"'), "named '5', but specs read 1.5 as the float 1.5"),
-        ("null", WORKING.replace('"nothing"', '"null"'), "named 'null', but specs read null as the NoneType None"),
         ("spaces", WORKING.replace('"nothing"', '"no thing"'), "named 'no thing'"),
     ],
 )
