@@ -27,24 +27,7 @@ from peekbench_bayes.slices import CHAIN_BATCH, draw_averages
 def simulate_prior_differences(
     count: FloatArray, priors: DifferencePriors, num_data_sets: int, rng: np.random.Generator
 ) -> Cells:
-    """Simulate data sets from the priors of the model `calibrated`, as sufficient statistics.
-
-    Parameters
-    ----------
-    count
-        Number of subsamples of each model and task: (n_models, n_tasks).
-    priors
-        Priors of the model.
-    num_data_sets
-        Number of data sets; each has its own parameters.
-    rng
-        Random generator.
-
-    Returns
-    -------
-    Cells
-        Statistics of shape (num_data_sets, n_models, n_tasks).
-    """
+    """Simulate data sets from the priors of the model `calibrated`, as sufficient statistics."""
     models, tasks = count.shape
     has_several_models = models > 1
     mu = priors.mean_sd * rng.standard_normal((num_data_sets, 1, 1))
@@ -61,24 +44,7 @@ def simulate_prior_differences(
 
 
 def simulate_differences(count: FloatArray, theta: FloatArray, sigma: FloatArray, rng: np.random.Generator) -> Cells:
-    """Simulate normal differences with known means and standard deviations, as sufficient statistics.
-
-    Parameters
-    ----------
-    count
-        Number of subsamples of each model and task: (n_models, n_tasks).
-    theta
-        Means of the differences: (n_data_sets, n_models, n_tasks).
-    sigma
-        Standard deviations of the differences; an array that broadcasts to the shape of `theta`.
-    rng
-        Random generator.
-
-    Returns
-    -------
-    Cells
-        Statistics of shape (n_data_sets, n_models, n_tasks).
-    """
+    """Simulate normal differences with means theta (n_data_sets, n_models, n_tasks), as sufficient statistics."""
     noise = sigma / np.sqrt(np.maximum(count, 1)) * rng.standard_normal(theta.shape)
     mean = np.where(count > 0, theta + noise, 0.0)
     squares = sigma**2 * 2 * rng.standard_gamma(np.broadcast_to(np.maximum(count - 1, 0) / 2, theta.shape))
@@ -86,22 +52,7 @@ def simulate_differences(count: FloatArray, theta: FloatArray, sigma: FloatArray
 
 
 def simulate_prior_counts(rows: CountRows, num_data_sets: int, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Simulate right answers from the priors of a binomial model, some data sets at a time.
-
-    Parameters
-    ----------
-    rows
-        Design and priors.
-    num_data_sets
-        Number of data sets; each has its own parameters.
-    rng
-        Random generator.
-
-    Yields
-    ------
-    array
-        Counts of shape (some_data_sets, n_tasks, n_subsamples, n_rows).
-    """
+    """Yield right answers from the priors of a binomial model: (some_data_sets, n_tasks, n_subsamples, n_rows)."""
     tasks, subsamples, _ = rows.right.shape
     sds = np.abs(rng.standard_normal((num_data_sets, len(rows.scales)))) * rows.scales
     draws = Draws(
@@ -146,27 +97,7 @@ class PriorPrediction:
 
 
 def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
-    """Simulate data of this design from the priors for each method and design point, and compare with the results.
-
-    Parameters
-    ----------
-    results
-        The results table.
-    options
-        Preset, priors and number of data sets.
-
-    Returns
-    -------
-    Analysis
-        Quantiles of simulated quantities with the observed value, figures, and a warning per extreme percentile.
-
-    Raises
-    ------
-    DataError
-        If the preset is binomial and the scores are not accuracies of a known number of texts.
-    SpecError
-        If the region of accuracies exceeds 20 points.
-    """
+    """Simulate data of this design from the priors for each method and design point, and compare with the results."""
     options = resolve_options(results, options)
     keys, splits = split_results(select_score(results, options.score, "bayes.prior_check"), options.effects)
     region = region_of(options, "bayes.prior_check", splits)
@@ -332,25 +263,7 @@ class Estimates:
 
 
 def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
-    """Simulate data sets with known biases for each method at each design point, and fit each of them.
-
-    Parameters
-    ----------
-    results
-        The results table; it gives the design and the variances of the simulated data.
-    options
-        True biases, number of data sets, priors and levels.
-
-    Returns
-    -------
-    Analysis
-        Estimates, coverage and conclusions by true bias, with figures; a warning per inaccurate coverage.
-
-    Raises
-    ------
-    SpecError
-        If the preset is not calibrated, or the region of accuracies exceeds 20 points.
-    """
+    """Simulate data sets with known biases for each method at each design point, and fit each of them."""
     if options.preset != "calibrated":
         raise SpecError(f"preset {options.preset}: recovery supports only the preset calibrated; remove preset")
     options = resolve_options(results, options)
@@ -421,22 +334,7 @@ def _warn_of_coverage(estimates: list[Estimates], max_error: float) -> Iterator[
 
 
 def estimate_components(arms: PairedArms, priors: DifferencePriors, rng: np.random.Generator) -> Components:
-    """Estimate the standard deviations by their posterior means.
-
-    Parameters
-    ----------
-    arms
-        Scores of the arms extra and test.
-    priors
-        Priors of the model `calibrated`.
-    rng
-        Random generator.
-
-    Returns
-    -------
-    Components
-        Posterior means, in units of the score.
-    """
+    """Estimate the standard deviations by their posterior means."""
     cells = summarize_cells(np.repeat(arms.difference[None], CHAINS, axis=0))
     states = list(sample(cells, priors, WARM_UP + DRAWS, rng))[WARM_UP:]
     single = np.mean([np.sqrt(state.variance) for state in states], axis=(0, 1))
@@ -446,24 +344,7 @@ def estimate_components(arms: PairedArms, priors: DifferencePriors, rng: np.rand
 
 
 def simulate_known(components: Components, bias: float, num_data_sets: int, rng: np.random.Generator) -> Cells:
-    """Simulate data sets whose average bias over tasks and models is exactly `bias`.
-
-    Parameters
-    ----------
-    components
-        Standard deviations of the data.
-    bias
-        True bias, in units of the score.
-    num_data_sets
-        Number of data sets.
-    rng
-        Random generator.
-
-    Returns
-    -------
-    Cells
-        Statistics of shape (num_data_sets, n_models, n_tasks).
-    """
+    """Simulate data sets whose average bias over tasks and models is exactly `bias`."""
     count = components.count
     theta = components.task * rng.standard_normal((num_data_sets, 1, count.shape[1]))
     theta = theta + components.cell * rng.standard_normal((num_data_sets, *count.shape))
@@ -473,24 +354,7 @@ def simulate_known(components: Components, bias: float, num_data_sets: int, rng:
 
 
 def fit_known(components: Components, bias: float, options: Recovery, rng: np.random.Generator) -> FloatArray:
-    """Simulate data sets with a known bias, and draw the average bias in each of them.
-
-    Parameters
-    ----------
-    components
-        Standard deviations of the data.
-    bias
-        True bias, in units of the score.
-    options
-        Number of data sets and draws, and priors.
-    rng
-        Random generator.
-
-    Returns
-    -------
-    array
-        Draws of shape (n_draws, n_data_sets).
-    """
+    """Simulate data sets with a known bias, and draw the average bias in each of them."""
     parts = []
     for start in range(0, options.num_data_sets, CHAIN_BATCH):
         cells = simulate_known(components, bias, min(CHAIN_BATCH, options.num_data_sets - start), rng)
