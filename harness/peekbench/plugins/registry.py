@@ -234,7 +234,7 @@ def _describe_missing_plugin(use: str, kind: PluginKind | None = None) -> str:
     name, _ = split_name(use)
     plugins = list(installed()) if kind is None else _plugins_with(kind)
     nearest = suggest(use, kind) or (f"did you mean {near}?" if (near := find_nearest(name, plugins)) else "")
-    listed = "" if nearest else f" plugins{f' with {kind.plural}' if kind else ''}: {_shorten(plugins)}."
+    listed = "" if nearest else f"plugins{f' with {kind.plural}' if kind else ''}: {_shorten(plugins)}."
     return f"no plugin {name!r} is installed; {nearest}{listed} Otherwise, {INSTALL.format(_example(kind))}"
 
 

@@ -42,7 +42,8 @@ LIMITS = {
     "less_than": ("lt", "too large; use less than"),
 }
 EXPECTED: tuple[tuple[set[str], str, str], ...] = (
-    ({"int_type", "int_parsing", "int_from_float", "int_parsing_size"}, "a whole number", "write digits without quotes, such as 50"),
+    ({"int_type", "int_parsing", "int_from_float", "int_parsing_size"}, "a whole number",
+     "write digits without quotes, such as 50"),
     ({"counts_type"}, "a whole number or a list of them", "write digits without quotes, such as 50 or [50, 100]"),
     ({"float_type", "float_parsing", "finite_number"}, "a number", "write it without quotes, such as 0.5 or 1.0e-4"),
     ({"bool_type", "bool_parsing"}, "true or false", "write one of them without quotes"),

@@ -111,7 +111,7 @@ def test_empty_texts_are_a_warning() -> None:
 
 
 def test_a_missing_option_plugin_is_named_with_the_function() -> None:
-    assert "for the file own.py, write `use: own.py:load_blank`" in validate("own.load_blank")
+    assert "as in `my_file.py:load`" in validate("own.load_blank")
 
 
 def test_methods_of_texts_are_refused_on_features() -> None:
