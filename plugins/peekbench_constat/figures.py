@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from peekbench import Verdict
-from peekbench.figures import Axis, Curve, Curves, Figure, Forest, Interval
+from peekbench.records import Axis, Curve, Curves, Figure, Forest, Interval
 from peekbench_constat import ConStat
 from peekbench_constat.findings import Compared, Finding
 

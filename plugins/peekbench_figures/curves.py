@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from peekbench.figures import Curve, Curves
+from peekbench.records import Curve, Curves
 from peekbench_figures.labels import Headings, write_axis_name
 from peekbench_figures.page import MARGIN, WIDTH, Page, line_height, text_width, wrap, wrap_balanced
 from peekbench_figures.scale import (

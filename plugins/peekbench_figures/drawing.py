@@ -10,9 +10,9 @@ from typing import Any, assert_never
 
 import matplotlib as mpl
 
-from peekbench.figures import Curves, Densities, Figure, Forest, Violins
 from peekbench.formatting import visible
 from peekbench.plugins import Form
+from peekbench.records import Curves, Densities, Figure, Forest, Violins
 from peekbench.report import alt_text
 from peekbench_figures.curves import lay_out_curves
 from peekbench_figures.page import Page

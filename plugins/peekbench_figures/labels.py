@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from peekbench.figures import Axis
+from peekbench.records import Axis
 from peekbench_figures.page import Page, line_height, wrap_balanced
 from peekbench_figures.scale import axis_name
 from peekbench_figures.style import SMALL, TEXT

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from peekbench.figures import Interval, Sample
+from peekbench.records import Interval, Sample
 from peekbench_figures.density import estimate_density
 from peekbench_figures.style import BLUE, INK, RED
 

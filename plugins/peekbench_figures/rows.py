@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 
 from matplotlib.axes import Axes
 
-from peekbench.figures import Axis, Densities, Forest, Interval, Sample, Violins
 from peekbench.formatting import format_signed
+from peekbench.records import Axis, Densities, Forest, Interval, Sample, Violins
 from peekbench_figures.density import density_extent
 from peekbench_figures.labels import Headings, write_axis_name
 from peekbench_figures.marks import draw_density, draw_interval, draw_violin

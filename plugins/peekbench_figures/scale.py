@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from matplotlib.axes import Axes
 
-from peekbench.figures import Axis
 from peekbench.formatting import TICK_STEPS, tick_decimals
+from peekbench.records import Axis
 from peekbench_figures.page import text_width
 from peekbench_figures.style import FAINT, INK, REGION, SMALL
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from peekbench.figures import Axis, Curve, Curves
 from peekbench.formatting import pluralize, spread_unit
+from peekbench.records import Axis, Curve, Curves
 from peekbench_power import Power
 from peekbench_power.designs import detectable_bias
 from peekbench_power.detection import compute_power, minimum_detectable

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
-from peekbench.figures import Figure
 from peekbench.formatting import UNKNOWN_LOOKS, difference_unit, format_cell, score_unit, spread_unit
-from peekbench.records import Cell, Looks, Predictions, ScoreName, TrialEvidence
+from peekbench.records import Cell, Figure, Looks, Predictions, ScoreName, TrialEvidence
 from peekbench.results import Configurations
 from peekbench_stats import sign_flip_test, t_test
 from peekbench_summary import Summary

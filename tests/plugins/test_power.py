@@ -17,8 +17,7 @@ from scipy.stats import t
 from peekbench import PeekbenchError
 from peekbench.errors import SpecError
 from peekbench.execution.runner import run
-from peekbench.figures import Curves
-from peekbench.records import DesignPoint, Looks, PlannedDesign
+from peekbench.records import Curves, DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_entry

@@ -11,9 +11,8 @@ import pandas as pd
 
 from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Figure
-from peekbench.records.report import Report
+from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
 from peekbench.report.render.figures import alt_text, find_renderer_entry
 from peekbench.report.render.files import write_report
@@ -138,7 +137,7 @@ class FigureView:
 
     Examples
     --------
-    >>> from peekbench.figures import Forest, Interval
+    >>> from peekbench.records import Forest, Interval
     >>> figure = FigureView(Forest("Bias by task", (("lsa", (Interval("tickets", 0.012, -0.004, 0.028),)),)))
     >>> figure.title
     'Bias by task'
@@ -146,7 +145,7 @@ class FigureView:
 
     def __init__(self, figure: Figure, renderer: str = "") -> None:
         self.record = figure
-        """The figure as a record with all numbers; see `peekbench.figures`."""
+        """The figure as a record with all numbers; see `peekbench.records`."""
         self._renderer = renderer
 
     @property

@@ -16,11 +16,11 @@ from peekbench.cli.app import fail
 from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
 
 if TYPE_CHECKING:
     from peekbench.records import Report
-    from peekbench.records.analysis import Analysis
+    from peekbench.records.report import Analysis
     from peekbench.records.verdicts import Verdict
 
 MAX_BESIDE = 4

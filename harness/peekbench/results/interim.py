@@ -14,8 +14,8 @@ from pathlib import Path
 
 from peekbench.execution.planning import make_trials
 from peekbench.plugins.local_code import is_refused
-from peekbench.records.analysis import Analysis
-from peekbench.records.looks import Looks
+from peekbench.records.report import Analysis
+from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial, TrialFailure
 from peekbench.results.analyze import Seen, drop_incomplete, run_analysis
 from peekbench.results.looks import first_maximum

@@ -20,8 +20,7 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.plugins.entries import AnalyzerEntry
 from peekbench.plugins.registry import names_with
-from peekbench.records.data import IntArray
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import IntArray, TableOptions
 from peekbench.results.cells import is_empty, number_values, quoted, short, to_floats
 from peekbench.results.columns import (
     ARM_MEASURES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from peekbench.errors import ResultsError, SpecError
-from peekbench.records.choices import ScoreName
 from peekbench.records.scores import SCORES
+from peekbench.records.verdicts import ScoreName
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from peekbench.execution.observers import Progress
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary
 from peekbench.execution.runner import run as run_trials
-from peekbench.records.looks import PlannedLook, Settled
+from peekbench.records.runs import PlannedLook, Settled
 from peekbench.results.analyze import Seen, only_complete, run_analysis
 from peekbench.results.looks import count_trials, describe_looks, first_maximum
 from peekbench.results.read import load_results

@@ -11,9 +11,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.errors import ResultsError
-from peekbench.records.data import IntArray
-from peekbench.records.predictions import Predictions
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.cells import (
     MAX_COUNT,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench.records.choices import FamilyChoice
-from peekbench.records.verdicts import ControlOutcome, Decision, Verdict
+from peekbench.records.verdicts import ControlOutcome, Decision, FamilyChoice, Verdict
 
 if TYPE_CHECKING:
     from peekbench.results.paired_effects import Configuration

@@ -16,7 +16,7 @@ from peekbench import load_results
 from peekbench.errors import StoreError
 from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
-from peekbench.records.looks import PlannedLook
+from peekbench.records.runs import PlannedLook
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, canonical
 

@@ -21,8 +21,8 @@ from peekbench.errors import PluginError
 from peekbench.formatting import format_cell, visible
 from peekbench.plugins.protocols import Renderer
 from peekbench.records import Family, MethodFacts, Report
-from peekbench.records.analysis import Column, Table
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
+from peekbench.records.report import Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import alt_text, report_of_table, state, write_report

@@ -19,12 +19,10 @@ from rich.console import Console
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import format_cell
 from peekbench.records import Report, TrialEvidence
-from peekbench.records.analysis import Analysis, Column, Table
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
-from peekbench.records.report import ReportFormat
+from peekbench.records.report import Analysis, Column, ReportFormat, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.records.units import Unit
-from peekbench.records.verdicts import Estimate, Verdict
+from peekbench.records.verdicts import Estimate, Unit, Verdict
 from peekbench.report import render_tables, render_text, report_of_table, state, write_pictures, write_report
 from peekbench.report.render.content import fold_intervals, wrap
 from peekbench.report.render.json_report import render_json

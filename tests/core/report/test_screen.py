@@ -14,7 +14,7 @@ from rich.console import Console
 
 from peekbench.formatting import visible
 from peekbench.records import Family, Report, TrialEvidence
-from peekbench.records.analysis import Column, Table
+from peekbench.records.report import Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import render_screen, report_of_table

@@ -17,7 +17,7 @@ from peekbench import ExperimentSpec, PeekbenchError
 from peekbench.execution.observers import Progress
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
-from peekbench.records.looks import PlannedLook
+from peekbench.records.runs import PlannedLook
 from peekbench.report import report_of_ranking, report_of_run, state
 from peekbench.report.build.tables import look_tables
 from peekbench.report.render.sentences import tell_looks

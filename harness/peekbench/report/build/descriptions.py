@@ -15,7 +15,7 @@ from peekbench.execution.code import CodeVersion, describe_code_change
 from peekbench.execution.planning import make_trials, measure
 from peekbench.execution.provenance import describe_version_changes
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Analysis
+from peekbench.records.report import Analysis
 from peekbench.report.build.tables import CODE_TITLE, SIZE, options_in_words
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
 

@@ -19,10 +19,8 @@ from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
-from peekbench.records.analysis import Analysis
-from peekbench.records.estimates import read_estimates
-from peekbench.records.looks import Looks
-from peekbench.records.report import MethodFacts, Report, RunContent
+from peekbench.records.report import Analysis, MethodFacts, Report, RunContent, read_estimates
+from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial
 from peekbench.report.build.descriptions import (
     check_results,

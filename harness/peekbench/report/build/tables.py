@@ -11,10 +11,9 @@ from peekbench.data.duplicates import SIMILARITY
 from peekbench.data.preflight import majority_share
 from peekbench.execution.code import DIGITS, CodeVersion
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Cell, Column, Table
 from peekbench.records.data import Split
-from peekbench.records.looks import PlannedLook
-from peekbench.records.report import MethodFacts
+from peekbench.records.report import Cell, Column, MethodFacts, Table
+from peekbench.records.runs import PlannedLook
 from peekbench.results.paired_effects import paired_scores
 
 if TYPE_CHECKING:

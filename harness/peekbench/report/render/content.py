@@ -12,11 +12,9 @@ from typing import Any
 from rich.cells import cell_len, chop_cells
 
 from peekbench.formatting import NAME_PARTS, UNKNOWN, format_cell, shorten, visible
-from peekbench.records.analysis import Cell, Table
-from peekbench.records.report import MethodFacts, Report
+from peekbench.records.report import Cell, MethodFacts, Report, Table
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
-from peekbench.records.units import Unit
-from peekbench.records.verdicts import Verdict
+from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.words import find_method
 
 MAX_TEXT = 20_000  # characters of a text in a report

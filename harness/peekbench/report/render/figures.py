@@ -19,7 +19,7 @@ from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_default
 from peekbench.records.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.records.report import Report
-from peekbench.records.units import Unit
+from peekbench.records.verdicts import Unit
 from peekbench.report.render.content import wrap
 
 FOLDER = "figures"
@@ -240,7 +240,7 @@ def alt_text(figure: Figure) -> str:
 
     Examples
     --------
-    >>> from peekbench.figures import Forest, Interval
+    >>> from peekbench.records import Forest, Interval
     >>> alt_text(Forest("Bias by task", (("lsa", (Interval("trec", 0.01, -0.02, 0.04),)),)))
     'lsa: 1 estimate of +1.00 points (trec); no interval excludes zero.'
     """

@@ -23,11 +23,9 @@ from markupsafe import Markup
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import NAME_PARTS, TICK_STEPS, format_cell, format_signed, pluralize, tick_decimals, with_sign
 from peekbench.plugins.protocols import Renderer
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Figure, Forest
-from peekbench.records.report import Report
-from peekbench.records.units import Unit
-from peekbench.records.verdicts import Verdict
+from peekbench.records.report import Report, Table
+from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.content import fold_intervals, make_printable, parts_by_method, row_as_facts
 from peekbench.report.render.figures import LazyRenderer, alt_text
 from peekbench.report.render.sentences import state, state_alone

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Forest
-from peekbench.records.report import Report
+from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
 from peekbench.report.render.content import (
     MethodPart,

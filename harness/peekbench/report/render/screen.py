@@ -16,9 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Forest, Interval
-from peekbench.records.report import Report
+from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import TrialEvidence, Verdict
 from peekbench.report.render.content import make_printable
 from peekbench.report.render.figures import Line, draw_forest, label_room

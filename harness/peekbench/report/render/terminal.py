@@ -14,9 +14,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Forest
-from peekbench.records.report import Report
+from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import TrialEvidence, Verdict
 from peekbench.report.render.content import FoldedColumn, FoldedTable, fold_intervals, make_printable, wrap
