@@ -14,7 +14,7 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.figures import alt_text, find_renderer_entry
+from peekbench.report.render.figures import alt_text, find_renderer
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.sentences import state
@@ -171,7 +171,7 @@ class FigureView:
         PeekbenchError
             If matplotlib is not installed, or if the renderer cannot draw on axes.
         """
-        entry = find_renderer_entry(self._renderer)
+        entry = find_renderer(self._renderer)
         if entry.plot is None:
             raise PluginError(
                 f"the renderer {entry.name} cannot draw on axes; choose another one in the spec, as in "
@@ -185,7 +185,7 @@ class FigureView:
 
     def _repr_html_(self) -> str | None:
         try:
-            picture = find_renderer_entry(self._renderer).render(self.record, "svg").decode()
+            picture = find_renderer(self._renderer).render(self.record, "svg").decode()
             return picture[picture.index("<svg") :]  # without the declaration of an XML file
         except PeekbenchError:  # the text names the figure, and `plot` tells what is missing
             return None

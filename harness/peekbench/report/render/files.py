@@ -24,7 +24,7 @@ from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.report import OWN_FORMATS, Report
 from peekbench.report.render.content import make_printable
-from peekbench.report.render.figures import FOLDER, PICTURES, LazyRenderer, name_figures
+from peekbench.report.render.figures import FOLDER, PICTURES, make_renderer, name_figures
 from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_cards, render_markdown
@@ -106,7 +106,7 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
         )
     formats = report.formats if formats is None else formats
     pictures = next((form for form in PICTURES if form in formats), "")
-    renderer = LazyRenderer(report.renderer)
+    renderer = make_renderer(report.renderer)
     render: dict[str, Callable[[Report], str]] = {
         "html": partial(render_html, renderer=renderer),
         "text": _plain_text,
@@ -197,7 +197,7 @@ def write_pictures(report: Report, folder: str | Path) -> list[Path]:
     """
     folder = Path(folder)
     terminal = _write_text(folder / "terminal.svg", _terminal_svg(report))
-    return [terminal, *_write_figures(report, folder, "svg", LazyRenderer(report.renderer))]
+    return [terminal, *_write_figures(report, folder, "svg", make_renderer(report.renderer))]
 
 
 def _write_figures(report: Report, folder: Path, form: Form, renderer: Renderer) -> list[Path]:
