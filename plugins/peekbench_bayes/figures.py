@@ -8,8 +8,7 @@ import numpy as np
 
 from peekbench.records import Axis, Curve, Curves, Densities, FloatArray, Forest, Interval, Sample, Unit, downsample
 from peekbench_bayes.arrays import PairedArms
-from peekbench_bayes.posterior import Posterior
-from peekbench_bayes.summaries import summarize
+from peekbench_bayes.posterior import Posterior, summarize
 
 AVERAGE = "average of these tasks"
 ALL_MODELS = "all models"
