@@ -173,8 +173,9 @@ def leave_open(lead: Verdict, verdicts: Sequence[Verdict]) -> str:
 
 def _other_tasks(verdict: Verdict) -> str:
     evidence = verdict.evidence
-    is_stated = isinstance(evidence, TrialEvidence) and evidence.other_tasks
-    return f"bias in other tasks: {evidence.other_tasks}" if is_stated else ""
+    if not isinstance(evidence, TrialEvidence) or not evidence.other_tasks:
+        return ""
+    return f"bias in other tasks: {evidence.other_tasks}"
 
 
 def size_in_words(verdict: Verdict) -> str:
