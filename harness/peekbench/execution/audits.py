@@ -9,8 +9,8 @@ from peekbench.data.loading import load_dataset
 from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.execution.determinism import preserve_global_generators
 from peekbench.execution.work import available_threads
-from peekbench.records.analysis import Analysis
 from peekbench.records.data import Dataset
+from peekbench.records.report import Analysis
 from peekbench.records.trials import Context
 from peekbench.seeds import seed_of_audits
 from peekbench.spec.components import AuditSpec
