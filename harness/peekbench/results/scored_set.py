@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.errors import ResultsError
-from peekbench.execution.arms import compute_scores
+from peekbench.execution.predictions import compute_scores
 from peekbench.records.data import SourceRef, Task
 from peekbench.records.scores import average_scores
 from peekbench.results.columns import COLUMN_NAMES, MAJORITY
