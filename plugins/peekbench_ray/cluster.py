@@ -37,7 +37,8 @@ from peekbench_ray.messages import (
     WorkerStarted,
 )
 from peekbench_ray.placement import Node, describe, fits, place, round_up, worker_environment
-from peekbench_workers.reports import Crash, Report, drop_trials
+from peekbench_workers.crashes import Crash
+from peekbench_workers.reports import Report, drop_trials
 from peekbench_workers.supervisor import Limits, WorkerSettings
 
 REFRESH_INTERVAL = 0.5  # seconds between looks at the machines of the cluster
