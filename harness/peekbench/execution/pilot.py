@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import time
 from collections import Counter
@@ -12,8 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeAlias
-
-import psutil
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.hosts import expect, pack, unpack
@@ -139,11 +138,6 @@ def peak_memory() -> int:
         for line in STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    peak_on_windows = getattr(psutil.Process().memory_info(), "peak_wset", None)
-    if peak_on_windows is not None:
-        return int(peak_on_windows)
-    import resource  # noqa: PLC0415 - the module is missing on Windows
-
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

@@ -31,7 +31,7 @@ from peekbench.store.schema import ARM_COLUMNS, TABLES, Database, damage_error, 
 from peekbench.store.writer import Store
 
 SUFFIX = ".sqlite"
-NO_LOCKS = "win32-none" if os.name == "nt" else "unix-none"
+NO_LOCKS = "unix-none"
 """Part of SQLite that opens files without locks."""
 HEADER = ("run", "sessions", "tasks", "methods")
 """Tables that do not change after the start of a job."""
