@@ -37,7 +37,7 @@ from peekbench.execution.hosts import (
     prepare_host,
     unpack,
 )
-from peekbench.execution.predictions import (
+from peekbench.execution.scoring import (
     check_metrics,
     check_predictions,
     compute_scores,

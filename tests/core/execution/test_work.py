@@ -21,8 +21,8 @@ from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execution.hosts import Expected
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials, make_trials, measure
-from peekbench.execution.predictions import check_predictions
 from peekbench.execution.runner import run
+from peekbench.execution.scoring import check_predictions
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import SourceRef, Task
