@@ -85,8 +85,11 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
     DataError
         After the last download, if some failed.
     """
-    prefetching = [each for each in [*spec.methods, *spec.audits] if each.entry.preparation.prefetch is not None]
-    components: list[TaskSpec | MethodSpec | AuditSpec] = [*spec.tasks, *prefetching]
+    users: list[MethodSpec | AuditSpec] = [*spec.methods, *spec.audits]
+    components: list[TaskSpec | MethodSpec | AuditSpec] = [
+        *spec.tasks,
+        *(user for user in users if user.entry.preparation.prefetch is not None),
+    ]
     failed = []
     for number, component in enumerate(components, start=1):
         yield f"[{number}/{len(components)}] {component.name}"
