@@ -146,7 +146,10 @@ class Reader(Database):
     def methods(self) -> dict[str, StoredMethod]:
         """Return what reports need of the methods' entries by name, in the spec's order."""
         rows = self._query("SELECT name, base_key, control, summary, metrics FROM methods ORDER BY position")
-        return {name: StoredMethod(*facts, json.loads(metrics)) for name, *facts, metrics in rows}
+        return {
+            name: StoredMethod(base_key, control, summary, json.loads(metrics))
+            for name, base_key, control, summary, metrics in rows
+        }
 
     def texts(self) -> dict[str, dict[str, Any]]:
         """Return the results of `describe_texts` by task, for the tasks that have been described."""
