@@ -1,4 +1,4 @@
-"""Decides which work items are sent to which worker, and which are tried again.
+"""Decides which work items are sent to which worker.
 
 Fast items are sent and returned in batches, because a message between processes and a transaction of the store cost
 about as much as a small fit. A worker returns what it has done after `BATCH_WINDOW`; the items that it has not started
@@ -14,14 +14,14 @@ from operator import length_hint
 from typing import Protocol, TypeAlias
 
 from peekbench.plugins import Event
-from peekbench.records import Capacity, Host, Trial, WorkItem
-from peekbench_workers.reports import Crash, Report, make_failure, without
+from peekbench.records import Capacity, Host, WorkItem
+from peekbench_workers.crashes import Crashes
+from peekbench_workers.reports import Report
 
 POLL_INTERVAL = 1.0
 """Seconds after which an executor reports that its work continues."""
 MAX_WAITING = 10_000  # items of other groups that are taken from the queue while one group has a free worker
 LOOKAHEAD = 64  # items that are taken to find out which groups there are; the methods of a draw are adjacent
-KILLED = "signal 9"
 
 
 class Slot(Protocol):
@@ -67,11 +67,7 @@ class Pool(Protocol):
 
 
 class Dispatcher:
-    """Distributes items over the workers of a pool, and tries those again whose worker died.
-
-    The worker's report names the trial that it was working on. This trial is tried again, alone; if its worker dies
-    more than `retries` times, the trial has failed. If it is not known which trial was running, all items that the
-    worker had may be the cause, and each is tried alone.
+    """Distributes items over the workers of a pool, and tries those again whose worker crashed; see `Crashes`.
 
     Parameters
     ----------
@@ -86,10 +82,9 @@ class Dispatcher:
     def __init__(self, items: Iterable[WorkItem], pool: Pool, retries: int) -> None:
         self._items = iter(items)
         self._pool = pool
-        self._retries = retries
+        self._crashes = Crashes(retries)
         self._waiting: defaultdict[Hashable, deque[WorkItem]] = defaultdict(deque)
         self._suspects: defaultdict[Hashable, list[WorkItem]] = defaultdict(list)
-        self._deaths: Counter[Trial] = Counter()
         self._batch_sizes: dict[Slot, int] = {}
         self._sent: Counter[Slot] = Counter()
 
@@ -179,7 +174,13 @@ class Dispatcher:
             yield report.outcomes
         self._return(report.rest)
         if report.crash is not None:
-            yield from self._handle_crash(report.crash)
+            failure, items = self._crashes.judge(report.crash)
+            if failure is not None:
+                yield [failure]
+                self._return(items)
+            else:
+                for item in items:
+                    self._suspects[self._pool.group(item)].append(item)
         elif report.is_end and report.num_done:
             self._batch_sizes[slot] = max(1, report.num_done if report.rest else 2 * report.num_done)
         if report.error is not None:
@@ -189,32 +190,3 @@ class Dispatcher:
         """Put items back to the front."""
         for item in reversed(list(items)):
             self._waiting[self._pool.group(item)].appendleft(item)
-
-    def _handle_crash(self, crash: Crash) -> Iterator[Sequence[Event]]:
-        trial = crash.trial
-        if trial is None and len(crash.suspects) == 1:
-            trial = crash.suspects[0].trials[0]
-        if trial is None:
-            self._try_alone(crash.suspects)
-            return
-        self._deaths[trial] += 1
-        if self._deaths[trial] <= self._retries and not crash.is_final:
-            self._try_alone(crash.suspects)
-            return
-        yield [make_failure(trial, self._describe(crash, self._deaths[trial]), crash.host)]
-        self._return(part for item in crash.suspects for part in without(item, trial))
-
-    def _try_alone(self, items: Iterable[WorkItem]) -> None:
-        for item in items:
-            self._suspects[self._pool.group(item)].append(item)
-
-    @staticmethod
-    def _describe(crash: Crash, deaths: int) -> str:
-        if crash.is_final:
-            return f"the trial was ended: {crash.reason}; {crash.remedy}"
-        if crash.remedy:
-            return f"worker process was ended ({crash.reason}) {deaths} times at this trial; {crash.remedy}"
-        advice = ""
-        if crash.reason == KILLED:
-            advice = "; signal 9 usually means out of memory: use fewer workers or a smaller model"
-        return f"worker process died ({crash.reason}) {deaths} times at this trial{advice}"

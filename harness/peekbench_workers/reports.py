@@ -1,30 +1,15 @@
-"""What a worker reports about a batch of work items."""
+"""What a worker reports about a batch of work items: outcomes, a crash, or an error that ends the run."""
 
 from __future__ import annotations
 
+import pickle
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from peekbench.plugins import Outcome
-from peekbench.records import Trial, TrialFailure, TrialResult, WorkItem
-
-
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """A worker that ended in the middle of a batch."""
-
-    reason: str
-    """What happened, such as 'exit status 3'."""
-    suspects: tuple[WorkItem, ...]
-    """Items that the worker may have been working on: one if it is known."""
-    trial: Trial | None = None
-    """Trial of the suspect that was running; None if unknown."""
-    is_final: bool = False
-    """Whether the trial has failed and is not tried again, because it took longer than the time limit."""
-    remedy: str = ""
-    """What to change if the worker was ended because it exceeded a limit."""
-    host: str = ""
-    """Name of the machine, if it still exists."""
+from peekbench.records import TrialResult, WorkItem
+from peekbench_workers.crashes import Crash
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +57,14 @@ def drop_trials(items: Sequence[WorkItem], outcomes: Sequence[Outcome]) -> list[
     return rest
 
 
-def find_trial(items: Sequence[WorkItem], number: int) -> tuple[int, Trial] | None:
-    """Return the position of the item with the trial of a number, counted over all items, and the trial."""
-    for position, item in enumerate(items):
-        if number < len(item.trials):
-            return position, item.trials[number]
-        number -= len(item.trials)
-    return None
-
-
-def without(item: WorkItem, trial: Trial) -> list[WorkItem]:
-    """Return an item without a trial, or nothing if it has no other trial."""
-    trials = tuple(other for other in item.trials if other != trial)
-    return [replace(item, trials=trials)] if trials else []
-
-
-def make_failure(trial: Trial, message: str, host: str) -> TrialFailure:
-    """Return the failure of a trial whose process has ended."""
-    return TrialFailure(trial, message, f"{message}\n(a process that has ended leaves no traceback)\n", host)
+def make_portable(error: BaseException) -> Exception:
+    """Return the error with its traceback as a note, or a RuntimeError with its text if it cannot be pickled."""
+    text = "".join(traceback.format_exception(error))
+    if not isinstance(error, Exception):
+        return RuntimeError(text)
+    error.add_note(f"in a worker process:\n{text}")
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled in this process
+    except Exception:
+        return RuntimeError(text)
+    return error

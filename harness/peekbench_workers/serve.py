@@ -22,7 +22,7 @@ from peekbench.plugins import Outcome, Work
 from peekbench.records import WorkItem
 from peekbench.standard_streams import protect_streams
 from peekbench_workers.current_trial import CurrentTrial
-from peekbench_workers.errors import make_portable
+from peekbench_workers.reports import make_portable
 
 BATCH_WINDOW = 0.05
 """Seconds of work in one message, which is at most lost per worker if a run is killed."""

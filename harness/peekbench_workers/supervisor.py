@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
 from peekbench import PeekbenchError
 from peekbench.plugins import Outcome
 from peekbench.records import Host, WorkItem
+from peekbench_workers.crashes import Crash, find_suspects
 from peekbench_workers.process import WorkerProcess
-from peekbench_workers.reports import Crash, Report, drop_trials, find_trial
+from peekbench_workers.reports import Report, drop_trials
 from peekbench_workers.serve import READY, Answer, Batch, Prepare
 
 MAX_FAILED_STARTS = 3  # consecutive failures after which the run ends
@@ -219,23 +220,9 @@ class Supervisor:
                     f"started ({reason}); {remedy or 'see their error output above'}"
                 )
             return Report(rest=items)
-        crash, rest = self._find_suspects(items, num_noted - self._num_received, is_final=is_final)
-        return Report(rest=rest, crash=replace(crash, reason=reason, remedy=remedy))
-
-    def _find_suspects(
-        self, items: Sequence[WorkItem], num_lost: int, *, is_final: bool
-    ) -> tuple[Crash, Sequence[WorkItem]]:
-        """Return the crash, and the items that have nothing to do with it.
-
-        If outcomes were lost that the worker had not sent yet, an earlier trial may have caused the crash as well.
-        """
-        running = find_trial(items, num_lost)
-        if running is not None and (is_final or num_lost == 0):
-            position, trial = running
-            rest = [*items[:position], *items[position + 1 :]]
-            return Crash("", (items[position],), trial, is_final, host=self._settings.host), rest
-        end = len(items) if running is None else running[0] + 1
-        return Crash("", tuple(items[:end]), host=self._settings.host), items[end:]
+        crash = Crash(reason, tuple(items), is_final=is_final, remedy=remedy, host=self._settings.host)
+        crash, rest = find_suspects(crash, num_noted - self._num_received)
+        return Report(rest=rest, crash=crash)
 
     def _close(self) -> None:
         """Forget the process, which has ended."""

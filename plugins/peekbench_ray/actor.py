@@ -18,8 +18,7 @@ import ray
 
 from peekbench import PeekbenchError
 from peekbench.records import Host, WorkItem
-from peekbench_workers.errors import make_portable
-from peekbench_workers.reports import Report
+from peekbench_workers.reports import Report, make_portable
 from peekbench_workers.supervisor import CHECK_INTERVAL, Supervisor, WorkerSettings
 
 CONTROL = "control"

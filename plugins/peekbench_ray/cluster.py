@@ -37,15 +37,15 @@ from peekbench_ray.messages import (
     WorkerStarted,
 )
 from peekbench_ray.placement import Node, describe, fits, place, round_up, worker_environment
-from peekbench_workers.reports import Crash, Report, drop_trials
+from peekbench_workers.crashes import Crash
+from peekbench_workers.reports import Report, drop_trials
 from peekbench_workers.supervisor import Limits, WorkerSettings
 
 REFRESH_INTERVAL = 0.5  # seconds between looks at the machines of the cluster
 NODE_DEATH_DELAY = 5.0  # seconds in which the death of a machine may be known after that of its workers
-START_TIMEOUT = 60.0
+START_TIMEOUT = 240.0
 """Seconds after which a worker that has not started, for example because others use its machine, is tried on another
-one. The next worker on the same machine has twice the time, because slow disks may be the reason."""
-MAX_START_TIMEOUT = 8 * START_TIMEOUT
+one. The machine is then left alone for as long."""
 IDLE_TIMEOUT = 2.0  # seconds after which a worker without items gives way to workers that have some
 STOP_TIMEOUT = 2.0  # seconds in which workers end the processes that methods have started
 MAX_FAILED_STARTS = 3  # consecutive ones on a machine, after which the run ends
@@ -61,8 +61,6 @@ class _Worker:
     node: Node
     group: Resources
     asked_at: float
-    start_timeout: float
-    """Seconds in which it must answer."""
     has_answered: bool = False
     """Whether the actor lives."""
     is_started: bool = False
@@ -122,7 +120,6 @@ class Cluster:
         self._num_created = 0
         self._demand: Mapping[Resources, int] = {}
         self._failed_starts: Counter[str] = Counter()
-        self._start_timeouts: dict[str, float] = {}  # of the machines on which workers did not start in time
         self._data: dict[str, ray.ObjectRef[bytes]] = {}
         self._lacking: dict[int, Sequence[str]] = {}  # tasks without data, by the worker that prepares its machine
         self._requested: set[str] = set()
@@ -312,9 +309,8 @@ class Cluster:
     def _give_up_waiting(self, now: float) -> None:
         """Remove workers that cannot start because others use their machine, and idle ones that are in the way."""
         for worker in list(self._workers.values()):
-            if not worker.has_answered and worker.died_at is None and now - worker.asked_at >= worker.start_timeout:
+            if not worker.has_answered and worker.died_at is None and now - worker.asked_at >= START_TIMEOUT:
                 worker.node.is_full_until = now + START_TIMEOUT
-                self._start_timeouts[worker.node.identifier] = min(2 * worker.start_timeout, MAX_START_TIMEOUT)
                 self._remove(worker)
         waiting = [group for group, number in self._demand.items() if number]
         if waiting and not any(worker.group in waiting for worker in self._workers.values()):
@@ -354,8 +350,7 @@ class Cluster:
             memory=needs.memory or None,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node.identifier, soft=False),
         ).remote(Launch(worker_settings, self._environment, self._path))
-        timeout = self._start_timeouts.get(node.identifier, START_TIMEOUT)
-        worker = _Worker(self._num_created, actor, node, group, asked_at=now, start_timeout=timeout)
+        worker = _Worker(self._num_created, actor, node, group, asked_at=now)
         self._num_created += 1
         self._workers[worker.number] = worker
         self._call(worker, actor.start, self._on_start)

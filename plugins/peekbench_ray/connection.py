@@ -23,7 +23,7 @@ from peekbench import PeekbenchError
 from peekbench_ray.actor import SET_BY_RAY
 from peekbench_ray.cluster import Cluster
 from peekbench_ray.messages import Connected, Settings
-from peekbench_workers.errors import make_portable
+from peekbench_workers.reports import make_portable
 
 OBJECT_STORE = 256 * 2**20
 """Bytes of shared memory of an own cluster; large predictions pass through it."""

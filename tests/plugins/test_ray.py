@@ -30,10 +30,9 @@ from peekbench.records import Resources
 from peekbench.results.planned_looks import run
 from peekbench.store.writer import Store
 from peekbench.testing import check_entry
-from peekbench_ray.address import find_address
+from peekbench_ray.executor import MAX_FOLDER, RayPool, find_address
 from peekbench_ray.options import Ray
 from peekbench_ray.placement import Node, place, worker_environment
-from peekbench_ray.pool import MAX_FOLDER, RayPool
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SLOW = {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.01}}
@@ -294,7 +293,7 @@ def test_wrong_addresses_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_pool_that_cannot_start_leaves_no_process_and_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Any, executable: str
 ) -> None:
-    monkeypatch.setattr("peekbench_ray.pool._make_folder", lambda: tempfile.mkdtemp(dir=tmp_path))
+    monkeypatch.setattr("peekbench_ray.executor._make_folder", lambda: tempfile.mkdtemp(dir=tmp_path))
     monkeypatch.setattr(sys, "executable", executable)
     before = psutil.Process().children()
     with pytest.raises((pickle.PicklingError, AttributeError, FileNotFoundError)):  # a function cannot be pickled

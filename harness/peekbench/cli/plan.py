@@ -14,7 +14,7 @@ from peekbench.cli.output import FAILED, echo, make_console, warn
 from peekbench.formatting import pluralize, shorten
 
 if TYPE_CHECKING:
-    from peekbench.execution.pilot import Crossover, Forecast, Pilot, SetChoice
+    from peekbench.execution.pilot import Forecast, Pilot
     from peekbench.spec.experiment import ExperimentSpec
 
 RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
@@ -51,8 +51,6 @@ def plan(
     if measured is not None and measured.usages:
         number = int(getattr(experiment.executor.options, "workers", None) or 1)
         for line in describe_forecast(measured.forecast(experiment, number), measured):
-            echo(line)
-        for line in describe_set_choice(experiment, measured):
             echo(line)
     if power:
         _forecast_power(experiment, num_classes, {} if measured is None else measured.seconds)
@@ -123,65 +121,3 @@ def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
         f"{pilot.start:.1f} s to start a worker"
     )
     return lines
-
-
-def describe_set_choice(experiment: ExperimentSpec, pilot: Pilot) -> list[str]:
-    """Return the times of other values of `design.crossover` for the same power, and a recommendation."""
-    from peekbench.execution.pilot import (  # noqa: PLC0415 - for a fast --help
-        compare,
-        count_trials,
-        relative_times,
-    )
-
-    choice = compare(experiment, pilot.times, count_trials(experiment))
-    if choice is None:
-        others = [arm.name for arm in experiment.arms if arm.name not in ("base", "extra", "test")]
-        return [f"crossover: other numbers of sets are not compared, because of the arm {others[0]}"] if others else []
-    if not choice.excluded and len(choice.relative) == 1:
-        return []
-    names = " / ".join(map(_name_choice, choice.relative))
-    lines = [f"crossover {names}: relative time for the same power {_list_times(choice.relative)}"]
-    if len(set(choice.best_by_method().values())) > 1:
-        for method, costs in choice.costs.items():
-            lines.append(f"  {method}: {_list_times(relative_times([costs], choice.current))}")
-    if choice.excluded:
-        excluded = (f"{_name_choice(value)} ({reason})" for value, reason in choice.excluded.items())
-        lines.append(f"  not possible: {', '.join(excluded)}")
-    return [*lines, f"  {_recommend_sets(experiment, choice)}"]
-
-
-def _recommend_sets(experiment: ExperimentSpec, choice: SetChoice) -> str:
-    from peekbench.execution.pilot import with_crossover  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
-
-    name = _name_choice(choice.best)
-    if choice.best == choice.current:
-        return f"recommended: keep {name}; no other choice saves more than 10% of the time"
-    other = with_crossover(experiment, choice.best)
-    numbers = [f"`design.num_subsamples: {_write_number(other.design.num_subsamples)}`"]
-    numbers += [
-        f"`num_subsamples: {task.num_subsamples}` of the task {task.name}"
-        for task in other.tasks
-        if task.num_subsamples is not None
-    ]
-    rows = f"{other.design.num_sets * max(other.design.num_test):,}"
-    renamed = "; give the spec another `name`, because stored trials keep their number of sets"
-    return (
-        f"recommended: `design.crossover: {name}` with {', '.join(numbers)}, which takes about "
-        f"{1 - choice.relative[choice.best]:.0%} less time; a draw then has {rows} rows besides the train rows"
-        f"{renamed if store_path(experiment).exists() else ''}"
-    )
-
-
-def _list_times(relative: Mapping[Crossover, float]) -> str:
-    return " / ".join(f"{time:.2f}" for time in relative.values())
-
-
-def _name_choice(value: Crossover) -> str:
-    return str(value) if value else "false"
-
-
-def _write_number(number: Mapping[int, int] | int) -> str:
-    if isinstance(number, int):
-        return str(number)
-    return f"{{{', '.join(f'{size}: {repeats}' for size, repeats in number.items())}}}"

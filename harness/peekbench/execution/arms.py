@@ -1,303 +1,81 @@
-"""Runs the fits that arms plan, checks their predictions, and scores arms."""
+"""Plans the fits of an arm: which unlabeled texts each fit sees, and which texts it predicts.
+
+An arm is a rule for the unlabeled texts of a fit. For each scored set, it divides the texts of the set into parts, and
+each part is predicted by a fit of its own. Fits to the same unlabeled texts are one fit: with crossover scoring, the
+fit to a set predicts its own set for the arm `test` and the others for the arm `extra`. `SpecWork` runs the fits.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import fmean
-from typing import Any, TypeAlias
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
-
-from peekbench.errors import ContractError
-from peekbench.execution.planning import Part, Unlabeled, plan_arm
-from peekbench.records.data import FloatArray, Inputs, IntArray, Task, count_bytes
-from peekbench.records.scores import SCORES, ScoringInput, TextLikelihoods, average_scores
-from peekbench.records.trials import ArmResult, Predictor, Subsample
 from peekbench.spec.arms import Arm
 
-SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
+
+class Part(NamedTuple):
+    """Consecutive texts of a set."""
+
+    number: int
+    """Number of the set."""
+    start: int
+    stop: int
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a fit predicts for the texts of a part."""
-
-    numbers: FloatArray
-    """Predictions as stored."""
-    texts: TextLikelihoods | None
-    """Log-likelihoods of the texts, if a classifier gives them."""
-    seconds: float
+Unlabeled: TypeAlias = tuple[Part, ...] | None
+"""Texts that a fit sees without labels. Equal texts in the same order are equal tuples."""
+ScoredSet: TypeAlias = list[tuple[Part, Unlabeled]]
+"""All parts of a set, each with the unlabeled texts of the fit that predicts it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """A fitted model with its predictions."""
+def plan_arm(arm: Arm, num_sets: int, num_test: int, *, crossover: bool) -> list[ScoredSet]:
+    """Return how an arm predicts each set that it scores.
 
-    fit_seconds: float
-    metrics: Mapping[str, float]
-    predictions: Mapping[Part, Prediction]
-
-
-RunFit: TypeAlias = Callable[[IntArray | None, Sequence[Part]], Fit]
-"""Fits a method to unlabeled rows, and predicts parts in this order."""
-Score: TypeAlias = Callable[[FloatArray, IntArray, TextLikelihoods | None], Mapping[str, float | int | None]]
-"""Scores predictions for rows."""
-
-
-def run_arms(
-    arms: Iterable[Arm], subsample: Subsample, run: RunFit, score: Score, *, crossover: bool
-) -> Iterator[ArmResult]:
-    """Run the fits of arms, and score each arm. Fits to the same unlabeled rows run once.
-
-    Parameters
-    ----------
-    arms
-        Arms to score, in this order.
-    subsample
-        Rows of the draw.
-    run
-        Runs a fit.
-    score
-        Computes scores.
-    crossover
-        Whether every set is scored, and not only the first one.
+    With crossover scoring, all sets are scored, and for the arm `extra` by the fits to all other sets. Other arms that
+    need extra texts take them from the next set.
     """
-    sets = subsample.sets
-    plans = [(arm, plan_arm(arm, len(sets), len(subsample.test), crossover=crossover)) for arm in arms]
-    wanted: dict[Unlabeled, dict[Part, None]] = {}
-    uses: Counter[Unlabeled] = Counter()
-    for part, unlabeled in (pair for _, scored in plans for of_set in scored for pair in of_set):
-        wanted.setdefault(unlabeled, {})[part] = None
-        uses[unlabeled] += 1
-    fits: dict[Unlabeled, Fit] = {}
-    for arm, scored in plans:
-        for _, unlabeled in (pair for of_set in scored for pair in of_set):
-            if unlabeled not in fits:
-                rows = None if unlabeled is None else np.concatenate([rows_of(part, sets) for part in unlabeled])
-                fit = run(rows, list(wanted[unlabeled]))
-                fits[unlabeled] = replace(fit, fit_seconds=fit.fit_seconds / uses[unlabeled])  # for each use
-        fitted = [[(part, fits[unlabeled]) for part, unlabeled in of_set] for of_set in scored]
-        yield _join(arm.name, fitted, subsample, score)
+    shifts = range(1, num_sets) if crossover and arm.kind == "extra" else range(1, 2)
+    own_sets = range(num_sets if crossover else 1)
+    return [_plan_set(arm, own, (own + shift) % num_sets, num_test) for shift in shifts for own in own_sets]
 
 
-def rows_of(part: Part, sets: Sequence[IntArray]) -> IntArray:
-    """Return the rows of the texts of a part."""
-    return sets[part.number][part.start : part.stop]
+def _plan_set(arm: Arm, own: int, other: int, size: int) -> ScoredSet:
+    planned: ScoredSet = []
+    for start, stop in arm.blocks_of(size):
+        before, block, after = Part(own, 0, start), Part(own, start, stop), Part(own, stop, size)
+        match arm.kind:
+            case "base":
+                planned.append((block, None))
+                continue
+            case "extra":
+                texts = [Part(other, 0, size)]
+            case "mix":  # doses are nested and paired
+                peeked = arm.num_peeked(size)
+                texts = [Part(own, 0, peeked), Part(other, peeked, size)]
+            case "cross":
+                texts = [before, after]
+            case "stream":
+                texts = [before, block]
+            case "swap-in":
+                texts = [before._replace(number=other), block, after._replace(number=other)]
+            case _:  # test, and blocks
+                texts = [block]
+        planned.append((block, _join_parts(texts)))
+    return planned
 
 
-def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Subsample, score: Score) -> ArmResult:
-    """Score each set from the predictions of its parts, and average scores and metrics."""
-    pairs = [pair for of_set in scored for pair in of_set]
-    predicted = [[fit.predictions[part] for part, fit in of_set] for of_set in scored]
-    of_sets = [np.concatenate([each.numbers for each in predictions]) for predictions in predicted]
-    scores = [
-        score(numbers, subsample.sets[of_set[0][0].number], _join_texts([each.texts for each in predictions]))
-        for of_set, numbers, predictions in zip(scored, of_sets, predicted, strict=True)
-    ]
-    names = dict.fromkeys(name for _, fit in pairs for name in fit.metrics)
-    return ArmResult(
-        arm,
-        average_scores(scores, len({part.number for part, _ in pairs})),
-        sum(fit.fit_seconds for _, fit in pairs),
-        sum(each.seconds for predictions in predicted for each in predictions),
-        {name: fmean(fit.metrics[name] for _, fit in pairs if name in fit.metrics) for name in names},
-        np.concatenate(of_sets),
-    )
+def _join_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Return parts of texts without empty ones, and with neighbors as one part."""
+    joined: list[Part] = []
+    for part in parts:
+        if joined and joined[-1].number == part.number and joined[-1].stop == part.start:
+            joined[-1] = joined[-1]._replace(stop=part.stop)
+        elif part.start < part.stop:
+            joined.append(part)
+    return tuple(joined)
 
 
-def _join_texts(parts: Sequence[TextLikelihoods | None]) -> TextLikelihoods | None:
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    return TextLikelihoods(np.concatenate([part.values for part in known]), sum(part.num_bytes for part in known))
-
-
-def read_only(array: Any) -> Any:
-    """Make an array read-only in place and return it."""
-    array.flags.writeable = False
-    return array
-
-
-def take(inputs: Inputs, rows: IntArray) -> Inputs:
-    """Return some inputs as a tuple of texts or a read-only array, so that no method can change another's inputs."""
-    if isinstance(inputs, np.ndarray):
-        features: FloatArray = read_only(inputs.take(rows, axis=0))
-        return features
-    return tuple([inputs[row] for row in rows.tolist()])
-
-
-def compute_scores(
-    predictions: FloatArray, labels: IntArray | FloatArray, task: Task, texts: TextLikelihoods | None = None
-) -> dict[str, float | int | None]:
-    """Compute every score of `peekbench.records.scores.SCORES` for one arm.
-
-    Parameters
-    ----------
-    predictions
-        float32 of shape (n_test, n_classes) for classification, otherwise float64 of shape (n_test,), as stored. The
-        answer is the class of the highest probability, and the first one among equal probabilities.
-    labels
-        True class indices, targets, or bytes of the texts, shape (n_test,).
-    task
-        Its kind decides which scores are defined.
-    texts
-        Log-likelihoods of the texts, if a classifier gives them.
-
-    Returns
-    -------
-    dict
-        Scores by name; None for scores that are undefined for the kind of task or for the method.
-
-    Raises
-    ------
-    ContractError
-        If R^2 is undefined or not finite.
-    """
-    data = ScoringInput(predictions.astype(np.float64), labels, task.num_classes, texts)
-    return {score.name: score.functions[task.kind](data) if task.kind in score.functions else None for score in SCORES}
-
-
-def check_predictions(
-    predictions: object, num_inputs: int, task: Task, *, sum_tolerance: float = SUM_TOLERANCE
-) -> None:
-    """Refuse predictions that cannot be scored.
-
-    Parameters
-    ----------
-    predictions
-        What a predictor returned for `num_inputs` inputs: probabilities of shape (num_inputs, n_classes), or shape
-        (num_inputs,) for other kinds of tasks.
-    num_inputs
-        Number of inputs that the predictor received.
-    task
-        Its kind and classes determine the expected shape.
-    sum_tolerance
-        Largest difference between 1 and the sum of the probabilities of an input.
-
-    Raises
-    ------
-    ContractError
-        If `predictions` is not an array of numbers, has another shape, is not finite, or has rows that are not
-        probabilities or, in language modeling, not their logarithms.
-    """
-    if task.kind == "classification":
-        array = _check_numbers(predictions, (num_inputs, task.num_classes), "predictions")
-        _check_probabilities(array, sum_tolerance)
-        return
-    array = _check_numbers(predictions, (num_inputs,), "predictions")
-    if task.kind == "language_modeling":
-        _check_logarithms(array, "prediction")
-
-
-def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelihoods | None:
-    """Return the log-likelihoods of texts that a classifier gives; None if it gives none.
-
-    Parameters
-    ----------
-    predictor
-        A fitted model.
-    inputs
-        Texts.
-    task
-        Task of the texts.
-
-    Raises
-    ------
-    ContractError
-        If they are not finite numbers of at most 0, one for each text, or the task is not the classification of texts.
-    """
-    if predictor.log_likelihoods is None:
-        return None
-    if task.kind != "classification" or not isinstance(inputs, Sequence):
-        raise ContractError(
-            f"Predictor.log_likelihoods is for the classification of texts, and this is {task.kind}"
-            f"{'' if isinstance(inputs, Sequence) else ' of rows of features'}; leave it out. In language modeling, "
-            "`predict` returns the log-likelihoods"
-        )
-    name = "log_likelihoods"
-    values = _check_numbers(predictor.log_likelihoods(inputs), (len(inputs),), name).astype(np.float64)
-    _check_logarithms(values, "log-likelihood")
-    return TextLikelihoods(values, sum(count_bytes(inputs)))
-
-
-def _check_numbers(values: object, shape: tuple[int, ...], name: str) -> FloatArray:
-    """Return finite numbers of a shape as an array, or refuse them."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu":
-        raise ContractError(f"{name} are {type(values).__name__} of {array.dtype}; return an array of floats")
-    if array.shape != shape:
-        expected = "one probability for each class" if len(shape) > 1 else "one number for each input"
-        raise ContractError(
-            f"{name} have shape {array.shape}, expected {shape}: {expected}, in the order of the inputs"
-        )
-    is_finite = np.isfinite(array).reshape(shape[0], -1).all(axis=1)
-    if not is_finite.all():
-        row = int(np.flatnonzero(~is_finite)[0])
-        raise ContractError(
-            f"{name} contain NaN or infinity in {int((~is_finite).sum())} of {shape[0]} rows, the first is row "
-            f"{row}; look for a division by zero or a loss that diverged"
-        )
-    return array
-
-
-def _check_logarithms(array: FloatArray, name: str) -> None:
-    if array.max() > 0:
-        row = int(array.argmax())
-        raise ContractError(
-            f"{name} {float(array[row]):.4g} in row {row} is positive; return the natural logarithm of the "
-            "probability of each text, which is at most 0, not a loss"
-        )
-
-
-def _check_probabilities(array: FloatArray, sum_tolerance: float) -> None:
-    if array.min() < 0:
-        row = int(np.flatnonzero(array.min(axis=1) < 0)[0])
-        raise ContractError(
-            f"predictions contain a negative probability in row {row}; return probabilities, not scores"
-        )
-    deviations = np.abs(array.sum(axis=1, dtype=np.float64) - 1)
-    if deviations.max() > sum_tolerance:
-        row = int(deviations.argmax())
-        raise ContractError(
-            f"predictions in row {row} sum to {float(array[row].sum(dtype=np.float64)):.6g}, not to 1; "
-            "return probabilities over the task's classes only"
-        )
-
-
-def check_metrics(metrics: object) -> dict[str, float]:
-    """Return the metrics of a fit as numbers, or refuse metrics that are none.
-
-    Parameters
-    ----------
-    metrics
-        Metrics of a `Predictor`: numbers by name. An array or a tensor without dimensions is a number.
-
-    Raises
-    ------
-    ContractError
-        If they are not a mapping from names to numbers.
-    """
-    if not isinstance(metrics, Mapping):
-        raise ContractError(f"metrics are a {type(metrics).__name__}; return a mapping from names to numbers")
-    numbers = {}
-    for name, value in metrics.items():
-        if not isinstance(name, str):
-            raise ContractError(f"the metric {name!r} is named by a {type(name).__name__}; name it by a text")
-        try:
-            if isinstance(value, str | bytes) or _shape(value):
-                raise TypeError
-            numbers[name] = float(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            shape = f" of shape {_shape(value)}" if _shape(value) else ""
-            raise ContractError(
-                f"metric {name!r} is a {type(value).__name__}{shape}, not a number; return one number for each metric, "
-                "such as a mean, and no texts"
-            ) from error
-    return numbers
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    """Return the shape of an array or a tensor; empty for other values."""
-    return tuple(getattr(value, "shape", ()))
+def count_fits(arms: Iterable[Arm], num_test: int, num_sets: int, *, crossover: bool) -> int:
+    """Return the number of fits of a trial, each of them to other unlabeled texts."""
+    plans = (plan_arm(arm, num_sets, num_test, crossover=crossover) for arm in arms)
+    return len({unlabeled for scored in plans for of_set in scored for _, unlabeled in of_set})

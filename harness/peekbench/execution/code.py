@@ -16,8 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any, TypedDict
@@ -69,7 +68,7 @@ def core_hash() -> str:
     >>> len(core_hash())
     64
     """
-    return _summarize(_find_files(CORE))["sha256"]
+    return _summarize(_find_files(CORE, Path(__file__).parents[1]))["sha256"]
 
 
 def find_code(plugin: str) -> dict[str, Path]:
@@ -77,67 +76,83 @@ def find_code(plugin: str) -> dict[str, Path]:
     entries = registry.load(plugin).entries(MethodEntry)
     folder = None
     if path := find_file(plugin):
-        folder, modules = path.parent, [path.stem]
+        folder, names = path.parent, [path.stem]
     else:
         point = registry.installed().get(plugin)
-        modules = [(point[0].module if point else plugin.rstrip(":")).partition(".")[0]]
+        names = [point[0].module if point else plugin.rstrip(":")]
         functions = [function for entry in entries.values() for _, function in iterate_callables(entry)]
         references = [reference for function in functions if (reference := find_reference(function))]
-        modules += [reference.target.partition(":")[0].partition(".")[0] for reference in references]
-    if is_code(plugin) and folder is None and (found := _locate(modules[0])):
-        parent = found[0].parent
+        names += [reference.target.partition(":")[0] for reference in references]
+    if is_code(plugin) and folder is None and (found := _locate(names[0])):
+        parent = _root(*found)
         folder = None if any(parent.resolve().is_relative_to(installed) for installed in INSTALLED) else parent
     files: dict[str, Path] = {}
     done = {CORE}
-    while modules:
-        if (module := modules.pop()) in done:
+    while names:
+        name = names.pop()
+        found = (folder and _locate(name, [str(folder)])) or _locate(name)
+        if found is None or found[0] in done:
             continue
-        done.add(module)
-        new = _find_files(module, folder)
+        done.add(found[0])
+        new = _find_files(*found)
         files |= new
         imported = {name for path in new.values() for name in imported_modules(path)}
-        modules += [name for name in imported if name.startswith(f"{CORE}_") or (folder and _beside(name, folder))]
+        names += [name for name in imported if name.startswith(f"{CORE}_") or (folder and _locate(name, [str(folder)]))]
     return dict(sorted(files.items()))
 
 
-def _find_files(module: str, folder: Path | None = None) -> dict[str, Path]:
+def _locate(name: str, folders: Sequence[str] | None = None) -> tuple[str, Path] | None:
+    """Return the package or module that holds what a dotted name means, with its folder, file or archive.
+
+    Packages without a file of their own are namespaces, which several distributions may share, so the package or module
+    below them counts. Nothing is imported.
+
+    Parameters
+    ----------
+    name
+        Such as 'package.module.function'.
+    folders
+        Folders from which it is imported; by default, those of this process.
+    """
+    parts = name.split(".")
+    path = folders
+    for end in range(1, len(parts) + 1):
+        module = ".".join(parts[:end])
+        loaded = sys.modules.get(module) if folders is None else None
+        finders = sys.meta_path if folders is None else [PathFinder]
+        specs = (finder.find_spec(module, path) for finder in finders if loaded is None)
+        spec = next(filter(None, specs), None)
+        if file := getattr(loaded, "__file__", None) or (spec and spec.has_location and spec.origin):
+            place = Path(file).parent if Path(file).name.partition(".")[0] == "__init__" else Path(file)
+            archives = [] if place.exists() else [parent for parent in place.parents if parent.is_file()]
+            return module, (archives or [place])[0]
+        path = list(getattr(loaded, "__path__", None) or getattr(spec, "submodule_search_locations", None) or ())
+        if not path:
+            return None
+    return None
+
+
+def _root(module: str, place: Path) -> Path:
+    """Return the folder from which a module is imported."""
+    return place.parents[module.count(".")]
+
+
+def _find_files(module: str, place: Path) -> dict[str, Path]:
     """Return the files of a module or of a whole package by their path below the folder from which it is imported."""
-    files = {}
-    for place in (folder and _beside(module, folder)) or _locate(module):
-        if place.is_file():  # a module, or an archive of which each file counts
-            files[place.name] = place
-            continue
-        paths = [path for path in place.rglob("*") if path.name.endswith(SUFFIXES)]
-        names = {path.relative_to(place.parent): path for path in paths if path.is_file()}
-        for name, path in names.items():  # other names, such as those of the backups of editors, cannot be imported
-            if all(part.partition(".")[0].isidentifier() for part in name.parts):
-                files[name.as_posix()] = path
-    return files
-
-
-def _beside(module: str, folder: Path) -> list[Path]:
-    """Return the file or the folder of a module in a folder."""
-    return [path for path in (folder / module, folder / f"{module}.py") if path.exists()][:1]
-
-
-def _locate(module: str) -> list[Path]:
-    """Return the file of a module, its archive, or the folders of a package; nothing if it has none, such as `sys`."""
-    loaded = sys.modules.get(module)
-    spec = None if loaded else find_spec(module)
-    file = getattr(loaded, "__file__", None) or (spec and spec.has_location and spec.origin)
-    if file:
-        place = Path(file).parent if Path(file).name.partition(".")[0] == "__init__" else Path(file)
-        archives = [] if place.exists() else [parent for parent in place.parents if parent.is_file()]
-        return archives or [place]
-    return [Path(each) for each in getattr(loaded or spec, "__path__", None) or _search_locations(spec)]
-
-
-def _search_locations(spec: object) -> Iterable[str]:
-    return getattr(spec, "submodule_search_locations", None) or ()
+    if place.is_file():  # a module, or an archive of which each file counts
+        name = place.relative_to(_root(module, place)).as_posix() if place.name.endswith(SUFFIXES) else place.name
+        return {name: place}
+    paths = [path for path in place.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file()]
+    names = {path.relative_to(_root(module, place)): path for path in paths}
+    return {  # other names, such as those of the backups of editors, cannot be imported
+        name.as_posix(): path
+        for name, path in names.items()
+        if all(part.partition(".")[0].isidentifier() for part in name.parts)
+    }
 
 
 def imported_modules(path: Path) -> frozenset[str]:
-    """Return the top-level names of the modules that a file imports anywhere; none if it is not valid Python."""
+    """Return the dotted names that a file imports anywhere; none if it is not valid Python."""
     return _read(path, *_state(path))[1]
 
 
@@ -163,7 +178,7 @@ def _state(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=8192)
 def _read(path: Path, _modified: int, _size: int) -> tuple[str, frozenset[str]]:
-    """Return the SHA-256 of a file, and the top-level names of what it imports."""
+    """Return the SHA-256 of a file, and the dotted names of what it imports."""
     content = path.read_bytes()
     names: set[str] = set()
     if path.suffix == ".py":
@@ -173,8 +188,9 @@ def _read(path: Path, _modified: int, _size: int) -> tuple[str, frozenset[str]]:
             except (SyntaxError, ValueError):
                 nodes = []
         names |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-        names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
-    return hashlib.sha256(content).hexdigest(), frozenset(name.partition(".")[0] for name in names)
+        absolute = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+        names |= {f"{node.module}.{alias.name}" for node in absolute for alias in node.names}
+    return hashlib.sha256(content).hexdigest(), frozenset(names)
 
 
 def describe_code_change(before: PluginCode, after: PluginCode) -> str:

@@ -1,9 +1,4 @@
-"""Lists the trials of a spec, groups them into work items, plans the fits of their arms, and estimates their cost.
-
-An arm is a rule for the unlabeled texts of a fit. For each scored set, it divides the texts of the set into parts, and
-each part is predicted by a fit of its own. Fits to the same unlabeled texts are one fit: with crossover scoring, the
-fit to a set predicts its own set for the arm `test` and the others for the arm `extra`.
-"""
+"""Lists the trials of a spec, groups them into work items, and estimates their cost."""
 
 from __future__ import annotations
 
@@ -13,11 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from statistics import harmonic_mean
-from typing import NamedTuple, TypeAlias
 
+from peekbench.execution.arms import count_fits
 from peekbench.records.runs import DesignPoint, Looks, PlannedDesign
 from peekbench.records.trials import Draw, Trial, WorkItem
-from peekbench.spec.arms import Arm
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -107,74 +101,6 @@ def planned_design(
     looks = Looks(True, *planned)
     sets = spec.design.crossover or 1
     return PlannedDesign(methods, tuple(points), seconds, looks, sets, stop.at if stop else ())
-
-
-class Part(NamedTuple):
-    """Consecutive texts of a set."""
-
-    number: int
-    """Number of the set."""
-    start: int
-    stop: int
-
-
-Unlabeled: TypeAlias = tuple[Part, ...] | None
-"""Texts that a fit sees without labels. Equal texts in the same order are equal tuples."""
-ScoredSet: TypeAlias = list[tuple[Part, Unlabeled]]
-"""All parts of a set, each with the unlabeled texts of the fit that predicts it."""
-
-
-def plan_arm(arm: Arm, num_sets: int, num_test: int, *, crossover: bool) -> list[ScoredSet]:
-    """Return how an arm predicts each set that it scores.
-
-    With crossover scoring, all sets are scored, and for the arm `extra` by the fits to all other sets. Other arms that
-    need extra texts take them from the next set.
-    """
-    shifts = range(1, num_sets) if crossover and arm.kind == "extra" else range(1, 2)
-    own_sets = range(num_sets if crossover else 1)
-    return [_plan_set(arm, own, (own + shift) % num_sets, num_test) for shift in shifts for own in own_sets]
-
-
-def _plan_set(arm: Arm, own: int, other: int, size: int) -> ScoredSet:
-    planned: ScoredSet = []
-    for start, stop in arm.blocks_of(size):
-        before, block, after = Part(own, 0, start), Part(own, start, stop), Part(own, stop, size)
-        match arm.kind:
-            case "base":
-                planned.append((block, None))
-                continue
-            case "extra":
-                texts = [Part(other, 0, size)]
-            case "mix":  # doses are nested and paired
-                peeked = arm.num_peeked(size)
-                texts = [Part(own, 0, peeked), Part(other, peeked, size)]
-            case "cross":
-                texts = [before, after]
-            case "stream":
-                texts = [before, block]
-            case "swap-in":
-                texts = [before._replace(number=other), block, after._replace(number=other)]
-            case _:  # test, and blocks
-                texts = [block]
-        planned.append((block, _join_parts(texts)))
-    return planned
-
-
-def _join_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return parts of texts without empty ones, and with neighbors as one part."""
-    joined: list[Part] = []
-    for part in parts:
-        if joined and joined[-1].number == part.number and joined[-1].stop == part.start:
-            joined[-1] = joined[-1]._replace(stop=part.stop)
-        elif part.start < part.stop:
-            joined.append(part)
-    return tuple(joined)
-
-
-def count_fits(arms: Iterable[Arm], num_test: int, num_sets: int, *, crossover: bool) -> int:
-    """Return the number of fits of a trial, each of them to other unlabeled texts."""
-    plans = (plan_arm(arm, num_sets, num_test, crossover=crossover) for arm in arms)
-    return len({unlabeled for scored in plans for of_set in scored for _, unlabeled in of_set})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,24 +85,22 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
     DataError
         After the last download, if some failed.
     """
-    methods = [method for method in spec.methods if method.entry.preparation.prefetch is not None]
-    audits = [audit for audit in spec.audits if audit.entry.preparation.prefetch is not None]
-    downloads: list[tuple[str, Callable[[], str]]] = [
-        *((task.name, partial(_prefetch_task, spec, task)) for task in spec.tasks),
-        *((method.name, partial(_prefetch_method, spec, method)) for method in methods),
-        *((audit.name, partial(_prefetch_audit, spec, audit)) for audit in audits),
+    users: list[MethodSpec | AuditSpec] = [*spec.methods, *spec.audits]
+    components: list[TaskSpec | MethodSpec | AuditSpec] = [
+        *spec.tasks,
+        *(user for user in users if user.entry.preparation.prefetch is not None),
     ]
     failed = []
-    for number, (name, download) in enumerate(downloads, start=1):
-        yield f"[{number}/{len(downloads)}] {name}"
+    for number, component in enumerate(components, start=1):
+        yield f"[{number}/{len(components)}] {component.name}"
         try:
-            yield f"    {download()}"
+            yield f"    {_prefetch(spec, component)}"
         except PeekbenchError as error:
-            failed.append(name)
+            failed.append(component.name)
             yield f"    {error}"
     if failed:
         raise DataError(
-            f"{len(failed)} of {len(downloads)} downloads failed: {', '.join(failed)}; see the messages above, then "
+            f"{len(failed)} of {len(components)} downloads failed: {', '.join(failed)}; see the messages above, then "
             "try again"
         )
 
@@ -150,29 +147,14 @@ def _place_of(component: TaskSpec | AuditSpec) -> str:
     return f"{'task' if isinstance(component, TaskSpec) else 'audit'} {component.name}"
 
 
-def _prefetch_task(spec: ExperimentSpec, task: TaskSpec) -> str:
-    _prefetch_component(spec, task)
-    return pluralize(len(load_dataset(spec.source(task)).labels), "row")
-
-
-def _prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> str:
-    return _list_facts(prefetch_method(spec, method))
-
-
-def _prefetch_audit(spec: ExperimentSpec, audit: AuditSpec) -> str:
-    return _list_facts(_prefetch_component(spec, audit))
-
-
-def _prefetch_component(spec: ExperimentSpec, component: TaskSpec | AuditSpec) -> Mapping[str, Any]:
-    prefetch = component.entry.preparation.prefetch
-    if prefetch is None:
-        return {}
-    options = spec.pinned_options(component)
-    with _placed_errors(_place_of(component)), one_line_errors("`prefetch`", component.use, options):
-        return prefetch(options=options, folders=spec.folders())
-
-
-def _list_facts(facts: Mapping[str, Any]) -> str:
+def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> str:
+    """Download what a component needs, load the rows of a task, and describe both."""
+    if isinstance(component, MethodSpec):
+        facts: Mapping[str, Any] = prefetch_method(spec, component)
+    else:
+        facts = _call_prefetch(spec, component, spec.pinned_options(component), _place_of(component))
+    if isinstance(component, TaskSpec):
+        return pluralize(len(load_dataset(spec.source(component)).labels), "row")
     return ", ".join(f"{name} {value}" for name, value in facts.items() if not isinstance(value, Mapping)) or "done"
 
 
@@ -212,11 +194,14 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
     return merged or {}
 
 
-def _call_prefetch(spec: ExperimentSpec, method: MethodSpec, options: Options, place: str) -> Mapping[str, Any]:
-    if method.entry.preparation.prefetch is None:
+def _call_prefetch(
+    spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec, options: Options, place: str
+) -> Mapping[str, Any]:
+    prefetch = component.entry.preparation.prefetch
+    if prefetch is None:
         return {}
-    with _placed_errors(place), one_line_errors("`prefetch`", method.use, options):
-        return method.entry.preparation.prefetch(options=options, folders=spec.folders())
+    with _placed_errors(place), one_line_errors("`prefetch`", component.use, options):
+        return prefetch(options=options, folders=spec.folders())
 
 
 @contextmanager

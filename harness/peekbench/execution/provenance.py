@@ -185,7 +185,7 @@ def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
 
 
 def _imports(plugin: str) -> set[str]:
-    return {module for path in find_code(plugin).values() for module in imported_modules(path)}
+    return {name.partition(".")[0] for path in find_code(plugin).values() for name in imported_modules(path)}
 
 
 def _imported_distributions(code: str) -> set[str]:

@@ -27,7 +27,6 @@ from peekbench.records.trials import Trial, WorkItem
 from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.merging import (
-    DifferentOutcomeError,
     MergeCounts,
     MergingStore,
     Shard,
@@ -141,19 +140,9 @@ def run_shard(
     session = {**describe_session(spec.folder), "code": code, "core": core_hash(), "versions": relevant_versions(code)}
     comparison = JobComparison(spec, tasks)
     done = _read_shards(folder, shard, Experiment.of(spec, tasks), comparison)
-    if comparison.changes:
-        problem = f"the shards in {folder} differ from each other"
-        remedy = "Remove the files of the wrong jobs and run their shards again"
-    else:
-        problem = f"this job differs from others whose shards are in {folder}"
-        remedy = "Install the same code and versions here"
     here = f"this job on {host_name()}"
     comparison.add_session(here, session)
-    if comparison.changes and not allow_changed_code:
-        raise StoreError(
-            f"{problem}:\n  {comparison.describe_changes()}\n{remedy}; or give another folder; or go on with "
-            "--allow-changed-code"
-        )
+    comparison.refuse_changes(is_allowed=allow_changed_code)
     trials = [
         trial for number, item in shard_items(spec, shard.count) if number == shard.number for trial in item.trials
     ]
@@ -244,60 +233,28 @@ def merge(
     code = code_hashes(method.use for method in spec.methods)
     for name, session in [("this machine", {"code": code}), *_stored_sessions(path)]:
         comparison.add_session(name, session)
-    store_changes = list(comparison.changes)
     num_shards: Counter[int] = Counter()
     for shard_path in paths:
         with open_shard(shard_path, is_whole=False) as shard:
             if shard is not None:
                 comparison.add_shard(shard)
                 num_shards[shard.part().count] += 1
-    if comparison.changes and not allow_changed_code:
-        if comparison.changes == store_changes:
-            raise StoreError(
-                f"trials in the store {path} are of other code or versions:\n  "
-                + comparison.describe_changes()
-                + "\nTheir numbers and those of these shards may not be those of one experiment. Merge into another "
-                "file with --store, or give the spec another name, or merge all with --allow-changed-code"
-            )
-        raise StoreError(
-            "the jobs of these shards differ:\n  "
-            + comparison.describe_changes()
-            + "\nTheir numbers may not be those of one experiment. Remove the files of the wrong jobs and run "
-            "their shards again, or merge all with --allow-changed-code"
-        )
+    comparison.refuse_changes(is_allowed=allow_changed_code)
     counts = MergeCounts()
-    added: Counter[Path] = Counter()
     with MergingStore.for_run(path, spec, tasks) as opened:
         for number, shard_path in enumerate(paths, start=1):
             try:
                 with open_shard(shard_path, is_whole=True) as shard:
-                    merged = MergeCounts() if shard is None else opened.merge(shard)
+                    counts += MergeCounts() if shard is None else opened.merge(shard)
             except StoreError as error:
-                raise StoreError(_describe_refusal(error, comparison, added, len(paths))) from error
-            counts += merged
-            added += Counter({shard_path: merged.added})
+                before = f"{pluralize(number - 1, 'shard')} of {len(paths)} before it remain merged"
+                raise StoreError("\n  ".join([f"{error}\n{before}", *comparison.changes])) from error
             report(number, len(paths))
         store_descriptions(spec, opened)
         planned, missing = _find_missing(spec, opened.done(), num_shards.most_common(1)[0][0] if num_shards else 1)
         failed = len(opened.failures())
     num_merged = num_shards.total()
     return MergeSummary(path, num_merged, len(paths) - num_merged, counts, planned, missing, failed, comparison.changes)
-
-
-def _describe_refusal(error: StoreError, comparison: JobComparison, added: Counter[Path], num_shards: int) -> str:
-    """Return the message on a shard that cannot be merged, with the likely cause and what was merged before."""
-    text = str(error)
-    if comparison.changes and isinstance(error, DifferentOutcomeError):
-        text = (
-            f"code or versions differ, and numbers too:\n  {comparison.describe_changes()}\n{text}. "
-            "--allow-changed-code merges other code only if its numbers are the same"
-        )
-    if not added:
-        return f"{text}\nNo trial was added"
-    return (
-        f"{text}\nStored before this error: {pluralize(added.total(), 'trial')} from {len(added)} of "
-        f"{pluralize(num_shards, 'shard')}"
-    )
 
 
 def _stored_sessions(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -384,13 +341,17 @@ class JobComparison:
             if what.startswith("plugin "):
                 change = describe_code_change(expected, value)
             else:
-                shown = SHOWN if what == "source files of peekbench" else None  # a hash
-                change = "" if value == expected else f"{value[:shown]}, not {expected[:shown]}"
+                change = "" if value == expected else f"{value[:SHOWN]}, not {expected[:SHOWN]}"
             line = f"{what}: {change} (in {name}, compared with {origin})"
             if change and line not in self.changes:
                 self.changes.append(line)
 
-    def describe_changes(self) -> str:
-        """Return the first differences of code and versions, one in each line."""
-        others = [f"and {len(self.changes) - MAX_LISTED} more"] if len(self.changes) > MAX_LISTED else []
-        return "\n  ".join([*self.changes[:MAX_LISTED], *others])
+    def refuse_changes(self, *, is_allowed: bool) -> None:
+        """Refuse differences of code and versions unless they are allowed."""
+        if self.changes and not is_allowed:
+            raise StoreError(
+                "\n  ".join(["jobs of this experiment differ:", *self.changes[:MAX_LISTED]])
+                + "\nTheir numbers may not be those of one experiment. Install the same code and versions, or remove "
+                "the stores of the wrong jobs and run their shards again, or use another folder or --store; "
+                "--allow-changed-code goes on nevertheless"
+            )

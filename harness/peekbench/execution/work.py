@@ -6,17 +6,19 @@ import os
 import random
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from math import isfinite
 from numbers import Real
 from operator import or_
 from os import getpid  # bound here, in case a method patches the module
+from statistics import fmean
 from threading import Lock
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,18 +26,7 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.arms import (
-    Fit,
-    Prediction,
-    check_metrics,
-    check_predictions,
-    compute_scores,
-    read_only,
-    rows_of,
-    run_arms,
-    score_texts,
-    take,
-)
+from peekbench.execution.arms import Part, Unlabeled, plan_arm
 from peekbench.execution.determinism import ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
@@ -46,7 +37,14 @@ from peekbench.execution.hosts import (
     prepare_host,
     unpack,
 )
-from peekbench.execution.planning import Part
+from peekbench.execution.scoring import (
+    check_metrics,
+    check_predictions,
+    compute_scores,
+    read_only,
+    score_texts,
+    take,
+)
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
 from peekbench.plugins.local_code import split_name
@@ -55,7 +53,7 @@ from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
 from peekbench.records.data import Dataset, FloatArray, IntArray, Labeled, Task
 from peekbench.records.runs import Host, Resources
-from peekbench.records.scores import TextLikelihoods
+from peekbench.records.scores import TextLikelihoods, average_scores
 from peekbench.records.trials import (
     MAX_ERROR,
     MAX_TRACEBACK,
@@ -69,6 +67,7 @@ from peekbench.records.trials import (
     WorkItem,
 )
 from peekbench.seeds import seed_of_fit
+from peekbench.spec.arms import Arm
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -85,6 +84,100 @@ def available_threads() -> int:
 def gpu_fraction() -> float:
     """Return the share of a GPU's memory that this fit may use: `$PEEKBENCH_GPU_FRACTION`, or all."""
     return float(os.environ.get(GPU_FRACTION_VARIABLE) or 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a fit predicts for the texts of a part."""
+
+    numbers: FloatArray
+    """Predictions as stored."""
+    texts: TextLikelihoods | None
+    """Log-likelihoods of the texts, if a classifier gives them."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A fitted model with its predictions."""
+
+    fit_seconds: float
+    metrics: Mapping[str, float]
+    predictions: Mapping[Part, Prediction]
+
+
+RunFit: TypeAlias = Callable[[IntArray | None, Sequence[Part]], Fit]
+"""Fits a method to unlabeled rows, and predicts parts in this order."""
+Score: TypeAlias = Callable[[FloatArray, IntArray, TextLikelihoods | None], Mapping[str, float | int | None]]
+"""Scores predictions for rows."""
+
+
+def run_arms(
+    arms: Iterable[Arm], subsample: Subsample, run: RunFit, score: Score, *, crossover: bool
+) -> Iterator[ArmResult]:
+    """Run the fits of arms, and score each arm. Fits to the same unlabeled rows run once.
+
+    Parameters
+    ----------
+    arms
+        Arms to score, in this order.
+    subsample
+        Rows of the draw.
+    run
+        Runs a fit.
+    score
+        Computes scores.
+    crossover
+        Whether every set is scored, and not only the first one.
+    """
+    sets = subsample.sets
+    plans = [(arm, plan_arm(arm, len(sets), len(subsample.test), crossover=crossover)) for arm in arms]
+    wanted: dict[Unlabeled, dict[Part, None]] = {}
+    uses: Counter[Unlabeled] = Counter()
+    for part, unlabeled in (pair for _, scored in plans for of_set in scored for pair in of_set):
+        wanted.setdefault(unlabeled, {})[part] = None
+        uses[unlabeled] += 1
+    fits: dict[Unlabeled, Fit] = {}
+    for arm, scored in plans:
+        for _, unlabeled in (pair for of_set in scored for pair in of_set):
+            if unlabeled not in fits:
+                rows = None if unlabeled is None else np.concatenate([rows_of(part, sets) for part in unlabeled])
+                fit = run(rows, list(wanted[unlabeled]))
+                fits[unlabeled] = replace(fit, fit_seconds=fit.fit_seconds / uses[unlabeled])  # for each use
+        fitted = [[(part, fits[unlabeled]) for part, unlabeled in of_set] for of_set in scored]
+        yield _join(arm.name, fitted, subsample, score)
+
+
+def rows_of(part: Part, sets: Sequence[IntArray]) -> IntArray:
+    """Return the rows of the texts of a part."""
+    return sets[part.number][part.start : part.stop]
+
+
+def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Subsample, score: Score) -> ArmResult:
+    """Score each set from the predictions of its parts, and average scores and metrics."""
+    pairs = [pair for of_set in scored for pair in of_set]
+    predicted = [[fit.predictions[part] for part, fit in of_set] for of_set in scored]
+    of_sets = [np.concatenate([each.numbers for each in predictions]) for predictions in predicted]
+    scores = [
+        score(numbers, subsample.sets[of_set[0][0].number], _join_texts([each.texts for each in predictions]))
+        for of_set, numbers, predictions in zip(scored, of_sets, predicted, strict=True)
+    ]
+    names = dict.fromkeys(name for _, fit in pairs for name in fit.metrics)
+    return ArmResult(
+        arm,
+        average_scores(scores, len({part.number for part, _ in pairs})),
+        sum(fit.fit_seconds for _, fit in pairs),
+        sum(each.seconds for predictions in predicted for each in predictions),
+        {name: fmean(fit.metrics[name] for _, fit in pairs if name in fit.metrics) for name in names},
+        np.concatenate(of_sets),
+    )
+
+
+def _join_texts(parts: Sequence[TextLikelihoods | None]) -> TextLikelihoods | None:
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return TextLikelihoods(np.concatenate([part.values for part in known]), sum(part.num_bytes for part in known))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,20 +6,15 @@ yet, and `FILE-shm` is SQLite's index of it. `FILE.lock` says that a run has the
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import stat
-from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeAlias
 
 from peekbench.errors import StoreError
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 RUNS = Path("runs")
 """Default folder of stores."""
@@ -28,12 +23,6 @@ CRATE_METADATA, CRATE_STORE = "ro-crate-metadata.json", "run.sqlite"
 """Files of a crate: the description that makes a folder a crate, and the store of its run."""
 
 HEADER = b"SQLite format 3\x00"
-KINDS: dict[str, Callable[[int], bool]] = {
-    "a folder": stat.S_ISDIR,
-    "a named pipe": stat.S_ISFIFO,
-    "a socket": stat.S_ISSOCK,
-    "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
-}
 
 
 def resolve(path: Path) -> Path:
@@ -58,8 +47,7 @@ def resolve(path: Path) -> Path:
     except ValueError as error:  # a null character
         raise StoreError(f"store {str(path)!r}: {error}; give the path of a file") from error
     if not stat.S_ISREG(status.st_mode):
-        kind = next((kind for kind, is_kind in KINDS.items() if is_kind(status.st_mode)), "not a regular file")
-        raise StoreError(f"store {path} is {kind}; give the path of a regular file")
+        raise StoreError(f"store {path} is not a regular file; give the path of one")
     return resolved
 
 
@@ -78,10 +66,7 @@ def is_in_use(path: Path) -> bool:
     """Return whether a run has a store open for writing.
 
     A shared lock, held for microseconds, tells. A run that starts at this moment waits for it (`Store.for_run`).
-    Without such locks, as on Windows, the answer is whether a write-ahead log has content.
     """
-    if fcntl is None:
-        return has_log(path)
     try:
         file = os.open(f"{resolve(path)}.lock", os.O_RDONLY)
     except OSError:

@@ -63,7 +63,7 @@ def back_up(path: Path, copy: Path) -> None:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
             with closing(sqlite3.connect(part, isolation_level=None)) as connection:
-                store.copy_to(connection)
+                store._connection.backup(connection)
                 connection.execute("PRAGMA journal_mode = DELETE")  # no companion files
             os.link(part, target)  # fails if another process created the file
         finally:

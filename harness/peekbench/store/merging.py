@@ -23,15 +23,15 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from peekbench.errors import PeekbenchError, StoreError
-from peekbench.records.trials import Draw, Trial
+from peekbench.records.trials import Draw
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import has_log, identify, log_path, read_state, refuse_foreign_log, resolve
-from peekbench.store.reader import Reader, find_damaged_predictions
+from peekbench.store.reader import Reader, describe_arm, find_damaged_predictions
 from peekbench.store.schema import ARM_COLUMNS, TABLES, Database, damage_error, shorten, translate_errors
 from peekbench.store.writer import Store
 
 SUFFIX = ".sqlite"
-NO_LOCKS = "win32-none" if os.name == "nt" else "unix-none"
+NO_LOCKS = "unix-none"
 """Part of SQLite that opens files without locks."""
 HEADER = ("run", "sessions", "tasks", "methods")
 """Tables that do not change after the start of a job."""
@@ -62,7 +62,7 @@ INSERT INTO draw_ids SELECT new.id, old.id FROM shard.draws AS new
 JOIN main.draws AS old USING (task, num_train, num_test, subsample)
 """
 DIFFERENT_DRAWS = """
-SELECT old.id, CASE WHEN old.test_rows = new.test_rows THEN 'labels' ELSE 'rows' END
+SELECT old.task, old.num_train, old.num_test, old.subsample
 FROM draw_ids JOIN shard.draws AS new ON new.id = draw_ids.new JOIN main.draws AS old ON old.id = draw_ids.id
 WHERE old.test_labels <> new.test_labels OR old.test_rows <> new.test_rows LIMIT 1
 """
@@ -76,7 +76,9 @@ JOIN (
 """
 STORED_ARMS = "JOIN main.arms AS old ON old.draw = draw_ids.id AND old.owner = owners.name AND old.arm = new.arm"
 DIFFERENT_ARMS = f"""
-SELECT old.draw, old.owner, old.arm, {_list("old.")}, {_list("new.")} {ARMS} {STORED_ARMS}
+SELECT draws.task, draws.num_train, draws.num_test, draws.subsample, old.owner, old.arm,
+       {_list("old.")}, {_list("new.")}
+{ARMS} {STORED_ARMS} JOIN main.draws ON draws.id = old.draw
 WHERE ({_list("old.")}) IS NOT ({_list("new.")}) LIMIT 1
 """
 COPY_ARMS = f"""
@@ -101,13 +103,6 @@ SELECT draw_ids.id, new.method, :session, here.id, new.error, new.traceback {TRI
 LEFT JOIN shard.hosts AS there ON there.id = new.host
 LEFT JOIN main.hosts AS here ON here.session = :session AND here.name = there.name
 {IS_NEW} ORDER BY draw_ids.id
-"""
-SELECT_ORIGIN = """
-SELECT task, num_train, num_test, subsample, trials.method, sessions.provenance FROM trials
-JOIN draws ON draws.id = trials.draw JOIN methods ON methods.name = trials.method
-JOIN sessions ON sessions.id = trials.session
-WHERE draws.id = :draw AND coalesce(:owner, methods.name) IN (methods.name, methods.base_key) AND error IS NULL
-ORDER BY sessions.id LIMIT 1
 """
 
 
@@ -141,8 +136,7 @@ class Shard:
             )
         number, count = map(int, match.groups())
         if not 1 <= number <= count:
-            hint = f"add 1 to numbers that start at 0: {number + 1}/{count}" if number == 0 and count else ""
-            raise PeekbenchError(f"--shard {text}: {count} shards have the numbers 1 to {count}; {hint or 'give one'}")
+            raise PeekbenchError(f"--shard {text}: {count} shards have the numbers 1 to {count}; give one of them")
         return cls(number, count)
 
     def __str__(self) -> str:
@@ -334,10 +328,6 @@ class MergeCounts:
         return MergeCounts(self.added + other.added, self.repeated + other.repeated, self.failed + other.failed)
 
 
-class DifferentOutcomeError(StoreError):
-    """A trial of a shard that has other numbers than the same trial in the store."""
-
-
 class MergingStore(Store):
     """The store of a run, to which the trials of shards are added."""
 
@@ -358,7 +348,7 @@ class MergingStore(Store):
 
         Raises
         ------
-        DifferentOutcomeError
+        StoreError
             If a result differs from the stored one. The store is then unchanged.
         """
         (session,) = shard.sessions()
@@ -401,23 +391,17 @@ class MergingStore(Store):
 
     def _refuse_differences(self, shard: ShardReader) -> None:
         """Refuse a shard with other test rows, predictions or scores of a trial than the store."""
-        for draw, what in self._connection.execute(DIFFERENT_DRAWS).fetchall():
-            raise self._difference(shard, draw, None, f"the test {what}")
-        for draw, owner, arm, *values in self._connection.execute(DIFFERENT_ARMS).fetchall():
+        rows = "the test rows or labels of task {}, num_train {}, num_test {}, subsample {}"
+        differences = [rows.format(*draw) for draw in self._connection.execute(DIFFERENT_DRAWS)]
+        for row in self._connection.execute(DIFFERENT_ARMS).fetchall():
+            values = row[6:]
             compared = zip(COMPARED, values[: len(COMPARED)], values[len(COMPARED) :], strict=True)
-            name, there, here = next(each for each in compared if each[1] != each[2])
-            is_hash = name == "predictions_checksum"
-            what, numbers = ("predictions", "") if is_hash else (name, f" ({there!r} there, {here!r} here)")
-            raise self._difference(shard, draw, owner, f"the {what} of the arm {arm}{numbers}")
-
-    def _difference(self, shard: ShardReader, draw: int, owner: str | None, what: str) -> DifferentOutcomeError:
-        rows = self._connection.execute(SELECT_ORIGIN, {"draw": draw, "owner": owner}).fetchall()
-        trial, session = "a trial", {}
-        for *sizes, method, provenance in rows:
-            trial, session = str(Trial(Draw(*sizes), method)), json.loads(provenance)
-        origin = f"the shard {session['shard_file']}" if "shard" in session else f"the store {self.path}"
-        return DifferentOutcomeError(
-            f"store {shard.path}: {what} of {trial} differ from those in {origin}. The same trial must have the same "
-            "numbers on every machine: look for another version of a library, another kind of processor, or a method "
-            "whose results depend on more than its inputs and its seed. Then remove one of the two"
-        )
+            names = [name.removesuffix("_checksum") for name, here, there in compared if here != there]
+            differences.append(f"{', '.join(names)} of {describe_arm(Draw(*row[:4]), *row[4:6])}")
+        if differences:
+            raise StoreError(
+                f"store {shard.path}: {differences[0]} differ from those in the store {self.path}. The same trial must "
+                "have the same numbers on every machine: look for another version of a library, another kind of "
+                "processor, or a method whose results depend on more than its inputs and its seed. Then remove one of "
+                "the two"
+            )

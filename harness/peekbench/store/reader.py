@@ -38,7 +38,6 @@ SELECT_RESULTS = f"""
 SELECT draws.task, trials.method, methods.control, methods.model, draws.num_train, draws.num_test, draws.subsample,
        arms.arm, {", ".join(f"arms.{name}" for name in _ARM_RESULTS)}
 """
-SELECT_METRICS = "SELECT trials.method, arms.arm, arms.metrics"
 JOIN_ARMS = """
 JOIN methods ON methods.name = trials.method
 JOIN arms ON arms.draw = trials.draw
@@ -63,6 +62,7 @@ SETTINGS = ("seed", "tasks", "methods", "design", "arms")
 """Keys of a spec that determine which trials a run has and which numbers they have."""
 DIGITS = 32  # hexadecimal digits: 128 bits, as many as a UUID has
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
+IS_DRAW = "draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND draws.subsample = ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +95,14 @@ class TrialGroup:
 class Reader(Database):
     """Queries of an open store."""
 
+    def _query(self, query: str, *values: object) -> list[Any]:
+        """Return all rows that a query finds."""
+        with translate_errors(self.path):
+            return self._connection.execute(query, values).fetchall()
+
     def store_id(self) -> str:
         """Return the random id that the store was given when it was created, 32 hexadecimal digits."""
-        with translate_errors(self.path):
-            ((store_id,),) = self._connection.execute("SELECT store FROM seal")
-        return str(store_id)
+        return str(self._query("SELECT store FROM seal")[0][0])
 
     def spec(self) -> dict[str, Any]:
         """Return the spec as plain JSON values with all defaults filled in. Code that only it names is not imported."""
@@ -112,8 +115,7 @@ class Reader(Database):
         """Return what the numbers of the stored trials depend on."""
         with translate_errors(self.path):
             spec = json.loads(self._get("spec") or "{}")
-            base_keys = dict(self._connection.execute("SELECT name, base_key FROM methods"))
-        return Experiment(spec, self.tasks(), base_keys)
+        return Experiment(spec, self.tasks(), dict(self._query("SELECT name, base_key FROM methods")))
 
     def shard(self) -> str | None:
         """Return the number of the shard and of all shards, such as '3/40'; None for the store of a run."""
@@ -137,42 +139,38 @@ class Reader(Database):
 
     def tasks(self) -> dict[str, dict[str, Any]]:
         """Return the facts about each task's data by name, in the spec's order."""
-        with translate_errors(self.path):
-            rows = self._connection.execute("SELECT name, data FROM tasks ORDER BY position").fetchall()
+        rows = self._query("SELECT name, data FROM tasks ORDER BY position")
         return {name: json.loads(data) for name, data in rows}
 
     def methods(self) -> dict[str, StoredMethod]:
         """Return what reports need of the methods' entries by name, in the spec's order."""
-        with translate_errors(self.path):
-            query = "SELECT name, base_key, control, summary, metrics FROM methods ORDER BY position"
-            return {
-                name: StoredMethod(base_key, control, summary, json.loads(metrics))
-                for name, base_key, control, summary, metrics in self._connection.execute(query)
-            }
+        rows = self._query("SELECT name, base_key, control, summary, metrics FROM methods ORDER BY position")
+        return {
+            name: StoredMethod(base_key, control, summary, json.loads(metrics))
+            for name, base_key, control, summary, metrics in rows
+        }
 
     def texts(self) -> dict[str, dict[str, Any]]:
         """Return the results of `describe_texts` by task, for the tasks that have been described."""
-        with translate_errors(self.path):
-            query = "SELECT task, description FROM texts JOIN tasks ON tasks.name = texts.task ORDER BY position"
-            return {task: json.loads(description) for task, description in self._connection.execute(query)}
+        rows = self._query(
+            "SELECT task, description FROM texts JOIN tasks ON tasks.name = texts.task ORDER BY position"
+        )
+        return {task: json.loads(description) for task, description in rows}
 
     def sessions(self) -> list[dict[str, Any]]:
         """Return the provenance of each session that added to the store, oldest first."""
-        with translate_errors(self.path):
-            rows = self._connection.execute("SELECT provenance FROM sessions ORDER BY id").fetchall()
-        return [json.loads(row[0]) for row in rows]
+        return [json.loads(session) for (session,) in self._query("SELECT provenance FROM sessions ORDER BY id")]
 
     def hosts(self) -> list[dict[str, Any]]:
         """Return the machines of all sessions: session, name, machine, packages that differ, and number of trials.
 
         Sessions are counted from 0, as in `sessions`. Trials whose machine was lost belong to none.
         """
-        with translate_errors(self.path):
-            rows = self._connection.execute(
-                "SELECT (SELECT count(*) FROM sessions WHERE id < hosts.session), hosts.name, hosts.host, "
-                "count(trials.draw) FROM hosts LEFT JOIN trials ON trials.host = hosts.id "
-                "GROUP BY hosts.id ORDER BY hosts.id"
-            ).fetchall()
+        rows = self._query(
+            "SELECT (SELECT count(*) FROM sessions WHERE id < hosts.session), hosts.name, hosts.host, "
+            "count(trials.draw) FROM hosts LEFT JOIN trials ON trials.host = hosts.id "
+            "GROUP BY hosts.id ORDER BY hosts.id"
+        )
         return [
             {"session": session, "name": name, **json.loads(host), "trials": trials}
             for session, name, host, trials in rows
@@ -180,27 +178,23 @@ class Reader(Database):
 
     def session_sizes(self) -> list[int]:
         """Return the number of trials that each session made, in the order of `sessions`."""
-        with translate_errors(self.path):
-            query = (
-                "SELECT count(trials.draw) FROM sessions LEFT JOIN trials ON trials.session = sessions.id "
-                "GROUP BY sessions.id ORDER BY sessions.id"
-            )
-            return [int(size) for (size,) in self._connection.execute(query)]
+        rows = self._query(
+            "SELECT count(trials.draw) FROM sessions LEFT JOIN trials ON trials.session = sessions.id "
+            "GROUP BY sessions.id ORDER BY sessions.id"
+        )
+        return [int(size) for (size,) in rows]
 
     def sessions_of_trials(self) -> dict[Trial, int]:
         """Return the position, in `sessions`, of the session that made each finished trial."""
-        with translate_errors(self.path):
-            sessions = self._connection.execute("SELECT id FROM sessions ORDER BY id").fetchall()
-            positions = {session: position for position, (session,) in enumerate(sessions)}
-            rows = self._connection.execute("SELECT draw, method, session FROM trials WHERE error IS NULL")
-            draws = self._draws()
-            return {Trial(draws[draw], intern(method)): positions[session] for draw, method, session in rows}
+        sessions = self._query("SELECT id FROM sessions ORDER BY id")
+        positions = {session: position for position, (session,) in enumerate(sessions)}
+        draws = self._draws()
+        rows = self._query("SELECT draw, method, session FROM trials WHERE error IS NULL")
+        return {Trial(draws[draw], intern(method)): positions[session] for draw, method, session in rows}
 
     def looks(self) -> list[dict[str, Any]]:
         """Return the looks at the results, oldest first, as `add_look` stored them."""
-        with translate_errors(self.path):
-            rows = self._connection.execute("SELECT look FROM looks ORDER BY id").fetchall()
-        return [json.loads(row[0]) for row in rows]
+        return [json.loads(look) for (look,) in self._query("SELECT look FROM looks ORDER BY id")]
 
     def planned_looks(self) -> list[PlannedLook]:
         """Return the planned looks, oldest first."""
@@ -214,79 +208,61 @@ class Reader(Database):
 
     def done(self) -> set[Trial]:
         """Return the finished trials."""
-        with translate_errors(self.path):
-            rows = self._connection.execute("SELECT draw, method FROM trials WHERE error IS NULL")
-            draws = self._draws()
-            return {Trial(draws[draw], intern(method)) for draw, method in rows}
+        return set(self.sessions_of_trials())
 
     def _draws(self) -> dict[int, Draw]:
         """Return all draws by their numbers, so that the trials of a draw share one object."""
-        rows = self._connection.execute("SELECT id, task, num_train, num_test, subsample FROM draws")
+        rows = self._query("SELECT id, task, num_train, num_test, subsample FROM draws")
         return {number: Draw(intern(task), *sizes) for number, task, *sizes in rows}
 
     def bases(self) -> set[tuple[Draw, str]]:
         """Return (draw, base key) of every stored base arm."""
-        with translate_errors(self.path):
-            rows = self._connection.execute("SELECT draw, owner FROM arms WHERE arm = 'base'")
-            draws = self._draws()
-            return {(draws[draw], intern(owner)) for draw, owner in rows}
+        draws = self._draws()
+        rows = self._query("SELECT draw, owner FROM arms WHERE arm = 'base'")
+        return {(draws[draw], intern(owner)) for draw, owner in rows}
 
     def count(self) -> tuple[int, int]:
         """Return the numbers of finished trials and of stored arms."""
-        with translate_errors(self.path):
-            query = "SELECT (SELECT count(*) FROM trials WHERE error IS NULL), (SELECT count(*) FROM arms)"
-            trials, arms = self._connection.execute(query).fetchone()
+        query = "SELECT (SELECT count(*) FROM trials WHERE error IS NULL), (SELECT count(*) FROM arms)"
+        ((trials, arms),) = self._query(query)
         return int(trials), int(arms)
-
-    def copy_to(self, target: sqlite3.Connection) -> None:
-        """Copy everything that is saved into an empty database, with SQLite's errors about either of the two files."""
-        self._connection.backup(target)
 
     def progress(self) -> list[TrialGroup]:
         """Return the numbers of trials so far, by method, design point, session and outcome."""
-        with translate_errors(self.path):
-            rows = self._connection.execute(
-                "SELECT trials.method, num_train, num_test, trials.session = (SELECT max(id) FROM sessions), "
-                "error IS NOT NULL, count(*), coalesce(sum((SELECT sum(fit_seconds + predict_seconds) FROM arms "
-                "WHERE arms.draw = trials.draw AND arms.owner = trials.method)), 0) "
-                "FROM trials JOIN draws ON draws.id = trials.draw GROUP BY 1, 2, 3, 4, 5"
-            ).fetchall()
+        rows = self._query(
+            "SELECT trials.method, num_train, num_test, trials.session = (SELECT max(id) FROM sessions), "
+            "error IS NOT NULL, count(*), coalesce(sum((SELECT sum(fit_seconds + predict_seconds) FROM arms "
+            "WHERE arms.draw = trials.draw AND arms.owner = trials.method)), 0) "
+            "FROM trials JOIN draws ON draws.id = trials.draw GROUP BY 1, 2, 3, 4, 5"
+        )
         return [TrialGroup((row[0], row[1], row[2]), bool(row[3]), bool(row[4]), row[5], row[6]) for row in rows]
 
     def first_failure(self) -> TrialFailure | None:
         """Return the first trial of the last session that failed; None if none did."""
-        with translate_errors(self.path):
-            row = self._connection.execute(
-                f"{SELECT_DRAW}, method, error, traceback FROM trials JOIN draws ON draws.id = trials.draw "
-                "WHERE error IS NOT NULL ORDER BY session DESC, draws.id LIMIT 1"
-            ).fetchone()
-        return None if row is None else TrialFailure(Trial(Draw(*row[:4]), row[4]), row[5], row[6])
+        return next(iter(self._failures("session DESC, draws.id LIMIT 1")), None)
 
     def failures(self) -> list[TrialFailure]:
         """Return the trials that failed and have not been repeated successfully."""
-        with translate_errors(self.path):
-            rows = self._connection.execute(
-                f"{SELECT_DRAW}, method, error, traceback "
-                "FROM trials JOIN draws ON draws.id = trials.draw JOIN tasks ON tasks.name = draws.task "
-                "JOIN methods ON methods.name = trials.method WHERE error IS NOT NULL "
-                "ORDER BY tasks.position, methods.position, num_train, num_test, subsample"
-            ).fetchall()
-        return [TrialFailure(Trial(Draw(*row[:4]), row[4]), row[5], row[6]) for row in rows]
+        return self._failures("tasks.position, methods.position, num_train, num_test, subsample")
+
+    def _failures(self, order: str) -> list[TrialFailure]:
+        rows = self._query(
+            f"{SELECT_DRAW}, method, error, traceback "
+            "FROM trials JOIN draws ON draws.id = trials.draw JOIN tasks ON tasks.name = draws.task "
+            f"JOIN methods ON methods.name = trials.method WHERE error IS NOT NULL ORDER BY {order}"
+        )
+        return [TrialFailure(Trial(Draw(*draw), method), error, text) for *draw, method, error, text in rows]
 
     def result_columns(self) -> dict[str, list[Any]]:
         """Return the results table column by column, in an order that does not depend on the order of work."""
-        with translate_errors(self.path):
-            rows = self._connection.execute(SELECT_RESULTS + FROM_FINISHED + IN_ORDER).fetchall()
+        rows = self._query(SELECT_RESULTS + FROM_FINISHED + IN_ORDER)
         columns = list(zip(*rows, strict=True)) or [()] * len(RESULT_COLUMNS)
         return {name: list(columns[position]) for position, name in enumerate(RESULT_COLUMNS)}
 
     def majorities(self) -> dict[tuple[str, int, int, int], float]:
         """Return the share of the most frequent class among the test labels of each draw of a classification task."""
         classification_tasks = [name for name, data in self.tasks().items() if data["class_names"]]
-        with translate_errors(self.path):
-            rows = self._connection.execute(
-                "SELECT task, num_train, num_test, subsample, test_labels FROM draws WHERE test_labels IS NOT NULL"
-            ).fetchall()
+        rows = self._query(f"{SELECT_DRAW}, test_labels FROM draws WHERE test_labels IS NOT NULL")
         return {
             row[:4]: float(np.bincount(labels := np.frombuffer(row[4], dtype="<i4")).max() / len(labels))
             for row in rows
@@ -296,12 +272,12 @@ class Reader(Database):
     def metrics(self) -> dict[str, dict[str, dict[str, float]]]:
         """Return the mean of each number that methods recorded, by method, arm and name of the number."""
         sums: dict[tuple[str, str, str], tuple[float, int]] = {}
-        with translate_errors(self.path):
-            rows = self._connection.execute(SELECT_METRICS + FROM_FINISHED + "AND arms.metrics <> '{}'" + IN_ORDER)
-            for method, arm, metrics in rows:
-                for metric, value in json.loads(metrics).items():
-                    total, count = sums.get((method, arm, metric), (0.0, 0))
-                    sums[method, arm, metric] = (total + value, count + 1)
+        for method, arm, metrics in self._query(
+            f"SELECT trials.method, arms.arm, arms.metrics {FROM_FINISHED} AND arms.metrics <> '{{}}' {IN_ORDER}"
+        ):
+            for metric, value in json.loads(metrics).items():
+                total, count = sums.get((method, arm, metric), (0.0, 0))
+                sums[method, arm, metric] = (total + value, count + 1)
         means: dict[str, dict[str, dict[str, float]]] = {}
         for (method, arm, metric), (total, count) in sums.items():
             means.setdefault(method, {}).setdefault(arm, {})[metric] = total / count
@@ -315,17 +291,18 @@ class Reader(Database):
         StoreError
             If predictions are missing, or are not those that were stored.
         """
-        with translate_errors(self.path):
-            rows = self._connection.execute(
-                f"{SELECT_ANSWERS} {FROM_FINISHED} AND draws.task = ? AND trials.method = ? "
-                f"AND draws.num_train = ? AND draws.num_test = ? AND arms.arm IN ({', '.join('?' * len(arms))}) "
-                "ORDER BY draws.subsample",
-                (task, method, num_train, num_test, *arms),
-            ).fetchall()
+        rows = self._query(
+            f"{SELECT_ANSWERS} {FROM_FINISHED} AND draws.task = ? AND trials.method = ? "
+            f"AND draws.num_train = ? AND draws.num_test = ? AND arms.arm IN ({', '.join('?' * len(arms))}) "
+            "ORDER BY draws.subsample",
+            task,
+            method,
+            num_train,
+            num_test,
+            *arms,
+        )
         for arm, subsample, _, _, blob, checksum in rows:
-            if damage := _predictions_damage(blob, checksum):
-                trial = Trial(Draw(task, num_train, num_test, subsample), method)
-                raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
+            self._check_predictions(Trial(Draw(task, num_train, num_test, subsample), method), arm, blob, checksum)
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
         labels, numbers = (
@@ -346,12 +323,7 @@ class Reader(Database):
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:
         """Return the labels and the numbers of the test rows of a draw with a finished trial, (n_rows,) each."""
-        with translate_errors(self.path):
-            labels, rows = self._connection.execute(
-                "SELECT test_labels, test_rows FROM draws "
-                "WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?",
-                (draw.task, draw.num_train, draw.num_test, draw.subsample),
-            ).fetchone()
+        ((labels, rows),) = self._query(f"SELECT test_labels, test_rows FROM draws WHERE {IS_DRAW}", *draw)  # noqa: S608
         dtype = "<f8" if len(labels) == 2 * len(rows) else "<i4"
         return np.frombuffer(labels, dtype), np.frombuffer(rows, "<i4").astype(np.int64)
 
@@ -370,21 +342,22 @@ class Reader(Database):
             If predictions are missing, or are not those that were stored.
         """
         draw = trial.draw
-        with translate_errors(self.path):
-            rows = self._connection.execute(
-                "SELECT arms.arm, predictions.numbers, arms.predictions_checksum FROM trials "  # noqa: S608 - constants only
-                f"JOIN draws ON draws.id = trials.draw {JOIN_ARMS} LEFT JOIN predictions ON predictions.arm = arms.id "
-                "WHERE trials.error IS NULL "
-                "AND draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND draws.subsample = ? "
-                "AND trials.method = ?",
-                (draw.task, draw.num_train, draw.num_test, draw.subsample, trial.method),
-            ).fetchall()
+        rows = self._query(
+            "SELECT arms.arm, predictions.numbers, arms.predictions_checksum FROM trials "  # noqa: S608 - constants only
+            f"JOIN draws ON draws.id = trials.draw {JOIN_ARMS} LEFT JOIN predictions ON predictions.arm = arms.id "
+            f"WHERE trials.error IS NULL AND trials.method = ? AND {IS_DRAW}",
+            trial.method,
+            *draw,
+        )
         for arm, blob, checksum in rows:
-            if damage := _predictions_damage(blob, checksum):
-                raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
+            self._check_predictions(trial, arm, blob, checksum)
         num_classes = len(self.tasks()[draw.task]["class_names"]) if rows else 0
         shape, dtype = ((-1, num_classes), "<f4") if num_classes else ((-1,), "<f8")
         return {arm: np.frombuffer(blob, dtype).reshape(shape) for arm, blob, _ in rows}
+
+    def _check_predictions(self, trial: Trial, arm: str, blob: object, checksum: bytes) -> None:
+        if damage := _predictions_damage(blob, checksum):
+            raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
 
 
 def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:

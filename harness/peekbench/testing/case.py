@@ -14,7 +14,7 @@ from peekbench.cache import cache_folder
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError
-from peekbench.execution.arms import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
+from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.exceptions import one_line_errors

@@ -23,7 +23,7 @@ import numpy as np
 from peekbench.data.loading import load_dataset, remember
 from peekbench.data.preflight import find_mismatch
 from peekbench.errors import ContractError, DataError, SpecError
-from peekbench.execution.arms import check_metrics, read_only, take
+from peekbench.execution.scoring import check_metrics, read_only, take
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.local_code import split_name

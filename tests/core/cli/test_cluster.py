@@ -174,27 +174,22 @@ def test_a_trial_with_other_numbers_is_refused_with_both_files() -> None:
     predictions = "UPDATE predictions SET numbers = randomblob(length(numbers)) WHERE arm = (SELECT id FROM arms {})"
     checksum = "UPDATE arms SET predictions_checksum = (SELECT hash(numbers) FROM predictions WHERE arm = arms.id)"
     changes = {
-        "the predictions of the arm test": [predictions.format(FIRST_ARM.format("test")), checksum],
-        "the predictions of the arm base": [predictions.format(FIRST_ARM.format("base")), checksum],
-        "the brier of the arm test (": [f"UPDATE arms SET brier = 0.5 {FIRST_ARM.format('test')}"],
-        "the test rows": ["UPDATE draws SET test_rows = randomblob(length(test_rows)) WHERE id = 1"],
-        "the test labels": ["UPDATE draws SET test_labels = randomblob(length(test_labels)) WHERE id = 1"],
+        "predictions of arm test of task a": [predictions.format(FIRST_ARM.format("test")), checksum],
+        "predictions of arm base of task a": [predictions.format(FIRST_ARM.format("base")), checksum],
+        "brier of arm test of task a": [f"UPDATE arms SET brier = 0.5 {FIRST_ARM.format('test')}"],
+        "the test rows or labels of": ["UPDATE draws SET test_rows = randomblob(length(test_rows)) WHERE id = 1"],
     }
     merge(first, status=3)
     for what, statements in changes.items():
         path = rewrite(first, *statements)
         error = refuse("merge", str(SPEC), str(path))
         assert f"{path}: {what}" in error
-        assert re.search(rf" of task a, method toy.*, subsample 0 differ from those in the shard {first.name}", error)
+        assert re.search(r" task a.*, subsample 0.* differ from those in the store runs/small.sqlite", error)
         path.unlink()
-    other = rewrite(first, *changes["the test rows"])
-    assert "differ from those in the store whole.sqlite" in refuse(
-        "merge", str(SPEC), str(other), "--store", "whole.sqlite"
-    )
+    rewrite(first, *changes["brier of arm test of task a"])
     error = refuse("merge", str(SPEC), str(OUT), "--store", "new.sqlite")
-    assert f"differ from those in the shard {shards()[0].name}" in error
-    assert "from 1 of 3 shards" in error
-    assert f"Stored before this error: {count_trials(Path('new.sqlite'))} trials" in error
+    assert "1 shard of 3 before it remain merged" in error
+    assert count_trials(Path("new.sqlite")) == count_trials(first)
 
 
 @pytest.mark.usefixtures("finished")
@@ -247,9 +242,7 @@ def test_changed_code_is_refused_unless_it_is_allowed() -> None:
     _, second = shards()
     changed = set_session("code.toy", {"sha256": "0", "files": {"changed.py": "0"}})
     other = rewrite(second, changed)
-    assert f"the shards in {OUT} differ from each other" in refuse(
-        "worker", str(SPEC), "--shard", "2/2", "--out", str(OUT)
-    )
+    assert "jobs of this experiment differ" in refuse("worker", str(SPEC), "--shard", "2/2", "--out", str(OUT))
     second.unlink()
     for command in (["merge", str(SPEC), str(OUT)], ["worker", str(SPEC), "--shard", "2/2", "--out", str(OUT)]):
         error = refuse(*command)
@@ -263,12 +256,10 @@ def test_changed_code_is_refused_unless_it_is_allowed() -> None:
     wrong = rewrite(other, "UPDATE draws SET test_rows = randomblob(length(test_rows))")
     other.unlink()
     error = refuse("merge", str(SPEC), str(OUT), "--allow-changed-code")
-    assert "code or versions differ, and numbers too:\n  plugin toy: changed.py" in error
     assert f"{wrong}: the test rows" in error
+    assert "plugin toy: changed.py" in error
     wrong.unlink()
-    error = refuse("merge", str(SPEC), str(OUT))
-    assert "trials in the store runs/small.sqlite are of other code or versions" in error
-    assert "--store" in error
+    assert "in the store runs/small.sqlite" in refuse("merge", str(SPEC), str(OUT))
 
 
 @pytest.mark.usefixtures("finished")
@@ -298,7 +289,7 @@ def test_methods_that_no_longer_share_their_base_arm_get_one_each(make_raw: Call
 @pytest.mark.usefixtures("finished")
 def test_wrong_arguments_are_refused(make_raw: Callable[..., dict[str, Any]]) -> None:
     assert "give the number of the shard and of all shards" in refuse("worker", str(SPEC), "--shard", "1", "--out", "x")
-    assert "add 1 to numbers that start at 0: 1/2" in refuse("worker", str(SPEC), "--shard", "0/2", "--out", "x")
+    assert "have the numbers 1 to 2" in refuse("worker", str(SPEC), "--shard", "0/2", "--out", "x")
     assert f"{SPEC} is not a folder" in refuse("worker", str(SPEC), "--shard", "1/2", "--out", str(SPEC))
     Path("empty").mkdir()
     assert "no shards in empty" in refuse("merge", str(SPEC), "empty")

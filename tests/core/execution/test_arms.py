@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from peekbench.errors import SpecError
-from peekbench.execution.arms import Fit, Prediction, rows_of, run_arms
-from peekbench.execution.planning import count_fits, measure, plan_arm
+from peekbench.execution.arms import count_fits, plan_arm
+from peekbench.execution.planning import measure
 from peekbench.execution.runner import run
+from peekbench.execution.work import Fit, Prediction, rows_of, run_arms
 from peekbench.records.scores import SCORES
 from peekbench.records.trials import Subsample
 from peekbench.results import load_results, pair_arms

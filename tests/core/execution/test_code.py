@@ -33,13 +33,20 @@ OWN = {
     "plug_method/fit.py": "wrong syntax,",
     f"plug_method/inner/fast{EXTENSION_SUFFIXES[-1]}": "no Python",
     "plug_method/inner/deep.py": "",
-    "plug_reference/pins.py": "def pin():\n    import no_such_module, peekbench_plug_deeper.inner",
+    "plug_reference/pins.py": """
+def pin():
+    import no_such_module, peekbench_plug_deeper.inner
+    from peekbench_space import used
+""",
     "peekbench_plug_helper.py": "",
     "peekbench_plug_deeper/inner.py": "from peekbench_plug_helper import x",
+    "peekbench_space/used/part.py": "",
+    "peekbench_space/used/__init__.py": "",
 }
 UNUSED = {
     "plug_unused.py": "",
     "tests/test_method.py": "",
+    "peekbench_space/unused/__init__.py": "",
     "plug_method/data.json": "",
     "plug_method/.#deep.py": "",
     "plug_method/old-copy.py": "",

@@ -18,11 +18,11 @@ from threadpoolctl import threadpool_info
 from peekbench.data.loading import forget
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
-from peekbench.execution.arms import check_predictions
 from peekbench.execution.hosts import Expected
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials, make_trials, measure
 from peekbench.execution.runner import run
+from peekbench.execution.scoring import check_predictions
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import SourceRef, Task

@@ -25,7 +25,7 @@ from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, Trial
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import merging
 from peekbench.store.files import has_log, log_path
-from peekbench.store.merging import DifferentOutcomeError, MergeCounts, MergingStore, Shard, ShardStore, open_shard
+from peekbench.store.merging import MergeCounts, MergingStore, Shard, ShardStore, open_shard
 from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -169,7 +169,7 @@ def test_a_shard_that_differs_changes_nothing(make_spec: MakeSpec) -> None:
     before = content("run.sqlite")
     changed = replace(second.arms[2], scores={**second.arms[2].scores, "macro_f1": 0.4})
     path = write(spec, first, replace(second, arms=(*second.arms[:2], changed)))
-    with pytest.raises(DifferentOutcomeError, match=r"the macro_f1 of the arm test \(0.3 there, 0.4 here\) of task a"):
+    with pytest.raises(StoreError, match="macro_f1 of arm test of task a"):
         merge(spec, path)
     assert content("run.sqlite") == before
 

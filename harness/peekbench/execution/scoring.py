@@ -1,0 +1,204 @@
+"""Checks and scores what a method returns: predictions, log-likelihoods of texts, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from peekbench.errors import ContractError
+from peekbench.records.data import FloatArray, Inputs, IntArray, Task, count_bytes
+from peekbench.records.scores import SCORES, ScoringInput, TextLikelihoods
+from peekbench.records.trials import Predictor
+
+SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
+
+
+def read_only(array: Any) -> Any:
+    """Make an array read-only in place and return it."""
+    array.flags.writeable = False
+    return array
+
+
+def take(inputs: Inputs, rows: IntArray) -> Inputs:
+    """Return some inputs as a tuple of texts or a read-only array, so that no method can change another's inputs."""
+    if isinstance(inputs, np.ndarray):
+        features: FloatArray = read_only(inputs.take(rows, axis=0))
+        return features
+    return tuple([inputs[row] for row in rows.tolist()])
+
+
+def compute_scores(
+    predictions: FloatArray, labels: IntArray | FloatArray, task: Task, texts: TextLikelihoods | None = None
+) -> dict[str, float | int | None]:
+    """Compute every score of `peekbench.records.scores.SCORES` for one arm.
+
+    Parameters
+    ----------
+    predictions
+        float32 of shape (n_test, n_classes) for classification, otherwise float64 of shape (n_test,), as stored. The
+        answer is the class of the highest probability, and the first one among equal probabilities.
+    labels
+        True class indices, targets, or bytes of the texts, shape (n_test,).
+    task
+        Its kind decides which scores are defined.
+    texts
+        Log-likelihoods of the texts, if a classifier gives them.
+
+    Returns
+    -------
+    dict
+        Scores by name; None for scores that are undefined for the kind of task or for the method.
+
+    Raises
+    ------
+    ContractError
+        If R^2 is undefined or not finite.
+    """
+    data = ScoringInput(predictions.astype(np.float64), labels, task.num_classes, texts)
+    return {score.name: score.functions[task.kind](data) if task.kind in score.functions else None for score in SCORES}
+
+
+def check_predictions(
+    predictions: object, num_inputs: int, task: Task, *, sum_tolerance: float = SUM_TOLERANCE
+) -> None:
+    """Refuse predictions that cannot be scored.
+
+    Parameters
+    ----------
+    predictions
+        What a predictor returned for `num_inputs` inputs: probabilities of shape (num_inputs, n_classes), or shape
+        (num_inputs,) for other kinds of tasks.
+    num_inputs
+        Number of inputs that the predictor received.
+    task
+        Its kind and classes determine the expected shape.
+    sum_tolerance
+        Largest difference between 1 and the sum of the probabilities of an input.
+
+    Raises
+    ------
+    ContractError
+        If `predictions` is not an array of numbers, has another shape, is not finite, or has rows that are not
+        probabilities or, in language modeling, not their logarithms.
+    """
+    if task.kind == "classification":
+        array = _check_numbers(predictions, (num_inputs, task.num_classes), "predictions")
+        _check_probabilities(array, sum_tolerance)
+        return
+    array = _check_numbers(predictions, (num_inputs,), "predictions")
+    if task.kind == "language_modeling":
+        _check_logarithms(array, "prediction")
+
+
+def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelihoods | None:
+    """Return the log-likelihoods of texts that a classifier gives; None if it gives none.
+
+    Parameters
+    ----------
+    predictor
+        A fitted model.
+    inputs
+        Texts.
+    task
+        Task of the texts.
+
+    Raises
+    ------
+    ContractError
+        If they are not finite numbers of at most 0, one for each text, or the task is not the classification of texts.
+    """
+    if predictor.log_likelihoods is None:
+        return None
+    if task.kind != "classification" or not isinstance(inputs, Sequence):
+        raise ContractError(
+            f"Predictor.log_likelihoods is for the classification of texts, and this is {task.kind}"
+            f"{'' if isinstance(inputs, Sequence) else ' of rows of features'}; leave it out. In language modeling, "
+            "`predict` returns the log-likelihoods"
+        )
+    name = "log_likelihoods"
+    values = _check_numbers(predictor.log_likelihoods(inputs), (len(inputs),), name).astype(np.float64)
+    _check_logarithms(values, "log-likelihood")
+    return TextLikelihoods(values, sum(count_bytes(inputs)))
+
+
+def _check_numbers(values: object, shape: tuple[int, ...], name: str) -> FloatArray:
+    """Return finite numbers of a shape as an array, or refuse them."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise ContractError(f"{name} are {type(values).__name__} of {array.dtype}; return an array of floats")
+    if array.shape != shape:
+        expected = "one probability for each class" if len(shape) > 1 else "one number for each input"
+        raise ContractError(
+            f"{name} have shape {array.shape}, expected {shape}: {expected}, in the order of the inputs"
+        )
+    is_finite = np.isfinite(array).reshape(shape[0], -1).all(axis=1)
+    if not is_finite.all():
+        row = int(np.flatnonzero(~is_finite)[0])
+        raise ContractError(
+            f"{name} contain NaN or infinity in {int((~is_finite).sum())} of {shape[0]} rows, the first is row "
+            f"{row}; look for a division by zero or a loss that diverged"
+        )
+    return array
+
+
+def _check_logarithms(array: FloatArray, name: str) -> None:
+    if array.max() > 0:
+        row = int(array.argmax())
+        raise ContractError(
+            f"{name} {float(array[row]):.4g} in row {row} is positive; return the natural logarithm of the "
+            "probability of each text, which is at most 0, not a loss"
+        )
+
+
+def _check_probabilities(array: FloatArray, sum_tolerance: float) -> None:
+    if array.min() < 0:
+        row = int(np.flatnonzero(array.min(axis=1) < 0)[0])
+        raise ContractError(
+            f"predictions contain a negative probability in row {row}; return probabilities, not scores"
+        )
+    deviations = np.abs(array.sum(axis=1, dtype=np.float64) - 1)
+    if deviations.max() > sum_tolerance:
+        row = int(deviations.argmax())
+        raise ContractError(
+            f"predictions in row {row} sum to {float(array[row].sum(dtype=np.float64)):.6g}, not to 1; "
+            "return probabilities over the task's classes only"
+        )
+
+
+def check_metrics(metrics: object) -> dict[str, float]:
+    """Return the metrics of a fit as numbers, or refuse metrics that are none.
+
+    Parameters
+    ----------
+    metrics
+        Metrics of a `Predictor`: numbers by name. An array or a tensor without dimensions is a number.
+
+    Raises
+    ------
+    ContractError
+        If they are not a mapping from names to numbers.
+    """
+    if not isinstance(metrics, Mapping):
+        raise ContractError(f"metrics are a {type(metrics).__name__}; return a mapping from names to numbers")
+    numbers = {}
+    for name, value in metrics.items():
+        if not isinstance(name, str):
+            raise ContractError(f"the metric {name!r} is named by a {type(name).__name__}; name it by a text")
+        try:
+            if isinstance(value, str | bytes) or _shape(value):
+                raise TypeError
+            numbers[name] = float(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            shape = f" of shape {_shape(value)}" if _shape(value) else ""
+            raise ContractError(
+                f"metric {name!r} is a {type(value).__name__}{shape}, not a number; return one number for each metric, "
+                "such as a mean, and no texts"
+            ) from error
+    return numbers
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Return the shape of an array or a tensor; empty for other values."""
+    return tuple(getattr(value, "shape", ()))
