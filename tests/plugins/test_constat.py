@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from peekbench import Analysis, PeekbenchError
 from peekbench.cli.app import app
-from peekbench.figures import Curves
+from peekbench.figures import Forest
 from peekbench.records.table_options import TableOptions
 from peekbench.report import state
 from peekbench.report.render.words import basis_of
@@ -71,8 +71,9 @@ def test_planted_contamination_is_found(kind: str) -> None:
     assert f"{kind}-specific contamination" in state(first)
     assert first.estimate.low < 0.12 < first.estimate.high
     assert {verdict.decision for verdict in others} <= {"inconclusive", "equivalent"}
-    (curves,) = (figure for figure in analysis.figures if isinstance(figure, Curves))
-    assert [curve.label for curve in curves.panels[0][1]] == ["prediction", "models", "model-0"]
+    (figure,) = analysis.figures
+    assert isinstance(figure, Forest)
+    assert figure.groups[0][1][0].label == "model-0"
 
 
 def test_p_values_of_clean_models_are_uniform() -> None:
