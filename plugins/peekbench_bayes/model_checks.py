@@ -13,10 +13,9 @@ from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, FloatArray, Unit
 from peekbench.results import select_score
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
-from peekbench_bayes.calibrated import WARM_UP
+from peekbench_bayes.calibrated import WARM_UP, Cells, sample, sample_population, summarize_cells
 from peekbench_bayes.counts import differences_of_rows, make_count_rows, predict_probabilities
 from peekbench_bayes.figures import effect_axis, prior_predictive, recovered_biases
-from peekbench_bayes.gaussian import Cells, sample, sample_population, summarize_cells
 from peekbench_bayes.laplace import CountRows, Draws
 from peekbench_bayes.options import DifferencePriors, PriorCheck, Recovery
 from peekbench_bayes.posterior import decision_columns, decision_shares, format_region, interval_ends

@@ -34,14 +34,15 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
 from peekbench_summary.rules import other_effects, rule_arms, rule_tables
-from peekbench_summary.tables import (
+from peekbench_summary.scores import (
     choose_configurations,
     effect_cells,
     effect_columns,
     interval_columns,
+    probabilistic_scores,
     resolve_options,
+    score_tables,
     score_title,
     sign_note,
 )
