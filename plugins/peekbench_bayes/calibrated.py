@@ -64,7 +64,7 @@ class Scales:
     """Standard deviation between models within a task: (n_chains,); 0 with one model."""
 
     def variances(self, is_own: BoolArray, priors: DifferencePriors) -> tuple[FloatArray, FloatArray]:
-        """Return the variances of u and w, (n_chains, n_tasks), which are larger for tasks with effects of their own."""
+        """Return the variances of u and w, (n_chains, n_tasks); they are larger for effects of their own."""
         excess = is_own * priors.own_sd**2
         has_several_models = self.mu.shape[1] > 1
         return self.tau_task[:, None] ** 2 + excess, self.tau_cell[:, None] ** 2 + has_several_models * excess

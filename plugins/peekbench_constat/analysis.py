@@ -78,7 +78,7 @@ def analyze_contamination(results: pd.DataFrame, *, options: ConStat) -> Analysi
     if not options.model_families:
         warnings.append(UNKNOWN_FAMILIES)
     findings = [finding for each in compared for finding in _sort(each.findings)]
-    judged = judge_all(findings, options, are_compared_once=len(compared) == 1)
+    judged = _judge_all(findings, options, are_compared_once=len(compared) == 1)
     verdicts = {id(finding): verdict for finding, verdict in zip(findings, judged, strict=True)}
     return Analysis(
         "constat",
@@ -115,14 +115,13 @@ def _finding_table(compared: Compared, verdicts: Mapping[int, Verdict], options:
         Column("conclusion"),
     )  # fmt: skip
     rows = tuple(_cells(finding, verdicts[id(finding)]) for finding in _sort(compared.findings))
-    families = {"all": "these tests", "method": "the tests of a model", "none": ""}
-    adjusted = f", adjusted over {families[options.family]} (Benjamini-Hochberg)" if families[options.family] else ""
     note = (
         f"Predicted: score on {compared.comparison.original} of reference models with the same score on "
         f"{compared.comparison.reference}. Excess: score minus prediction, with {options.level:.0%} intervals that "
-        "allow for the uncertainty of scores and curve and for the scatter of models around it"
-        f"{adjusted}. p: two-sided, not adjusted. A high score shows that the model does better than models like the "
-        "reference models, not why: it may have seen the texts, or a part of its training may suit this benchmark."
+        "allow for the uncertainty of scores and curve and for the scatter of models around it, adjusted over these "
+        "tests (Benjamini-Hochberg). p: two-sided, not adjusted. A high score shows that the model does better than "
+        "models like the reference models, not why: it may have seen the texts, or a part of its training may suit this "
+        "benchmark."
     )
     return Table(f"Scores on {_name_comparison(compared)}", columns, rows, note)
 
@@ -158,29 +157,11 @@ def _curve_table(results: Sequence[Compared]) -> Table:
     )
 
 
-def judge_all(findings: Sequence[Finding], options: ConStat, *, are_compared_once: bool) -> list[Verdict]:
-    """Judge the findings.
-
-    Parameters
-    ----------
-    findings
-        Results of the tests.
-    options
-        Level, region, and the tests that form a family.
-    are_compared_once
-        Whether there is one comparison, so that the label of a model is enough to tell verdicts apart.
-    """
-    families: dict[object, list[int]] = {}
-    for position, finding in enumerate(findings):
-        key = {"all": "all", "method": finding.model, "none": position}[options.family]
-        families.setdefault(key, []).append(position)
-    verdicts: dict[int, Verdict] = {}
-    for members in families.values():
-        p_values = [excess.p_value for member in members if (excess := findings[member].excess) is not None]
-        alpha = selection_level(p_values, 1 - options.level) if p_values else 1 - options.level
-        for member in members:
-            verdicts[member] = _judge(findings[member], options, alpha, len(p_values) or 1, are_compared_once)
-    return [verdict for _, verdict in sorted(verdicts.items())]
+def _judge_all(findings: Sequence[Finding], options: ConStat, *, are_compared_once: bool) -> list[Verdict]:
+    """Judge the findings as one family; with one comparison, the label of a model tells its verdict apart."""
+    p_values = [finding.excess.p_value for finding in findings if finding.excess is not None]
+    alpha = selection_level(p_values, 1 - options.level) if p_values else 1 - options.level
+    return [_judge(finding, options, alpha, len(p_values) or 1, are_compared_once) for finding in findings]
 
 
 def _judge(finding: Finding, options: ConStat, alpha: float, family: int, are_compared_once: bool) -> Verdict:

@@ -149,7 +149,7 @@ def test_models_without_a_score_are_left_out_with_a_warning() -> None:
 def test_several_comparisons_have_their_own_verdicts() -> None:
     table = make_table(simulate(excess=0.12))
     swapped = {"original": "gsm-new", "reference": "gsm"}
-    up, down = constat(table, comparisons=[PAIR, swapped], suspects=["model-0"], family="method").verdicts
+    up, down = constat(table, comparisons=[PAIR, swapped], suspects=["model-0"]).verdicts
     assert (up.method, up.decision, up.family.size) == ("model-0 (gsm, predicted by gsm-new)", "biased up", 2)
     assert (down.method, down.decision) == ("model-0 (gsm-new, predicted by gsm)", "biased down")
 
