@@ -120,7 +120,7 @@ def _finding_table(compared: Compared, verdicts: Mapping[int, Verdict], options:
         f"{compared.comparison.reference}. Excess: score minus prediction, with {options.level:.0%} intervals that "
         "allow for the uncertainty of scores and curve and for the scatter of models around it, adjusted over these "
         "tests (Benjamini-Hochberg). p: two-sided, not adjusted. A high score shows that the model does better than "
-        "models like the reference models, not why: it may have seen the texts, or its training may suit this benchmark."
+        "models like the reference models, not why: it may know the texts, or its training may suit this benchmark."
     )
     return Table(f"Scores on {_name_comparison(compared)}", columns, rows, note)
 
