@@ -27,8 +27,7 @@ from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench.results import decide
 from peekbench_bayes.arrays import PairedArms, region_of, split_results
-from peekbench_bayes.calibrated import WARM_UP, fit_differences
-from peekbench_bayes.gaussian import State, sample, sample_population, summarize_cells
+from peekbench_bayes.calibrated import WARM_UP, State, fit_differences, sample, sample_population, summarize_cells
 from peekbench_bayes.options import Hierarchical
 from peekbench_bayes.posterior import interval_ends
 

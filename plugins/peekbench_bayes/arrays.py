@@ -13,7 +13,7 @@ from peekbench import Column
 from peekbench.errors import SpecError
 from peekbench.records import Cell, FloatArray
 from peekbench.results import check_region, default_region, label_configuration, plain_cell, resolve_score
-from peekbench_bayes.options import Effect, Hierarchical, Meta, OfScore, PriorCheck, Recovery
+from peekbench_bayes.options import Effect, Meta, OfScore
 
 ARMS = {"bias": ("extra", "test"), "boost": ("base", "extra")}
 """Control and treatment arm of each effect."""
@@ -138,9 +138,7 @@ def resolve_options(results: pd.DataFrame, options: OptionsOfScore) -> OptionsOf
     return options.model_copy(update={"score": resolve_score(results, options.score)})
 
 
-def region_of(
-    options: Hierarchical | Meta | PriorCheck | Recovery, analysis: str, splits: Sequence[PairedArms]
-) -> float:
+def region_of(options: OfScore, analysis: str, splits: Sequence[PairedArms]) -> float:
     """Return the half-width of the region of practical equivalence: the option, or its default.
 
     Parameters

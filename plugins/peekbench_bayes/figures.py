@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from peekbench.records import Axis, Curve, Curves, Densities, FloatArray, Forest, Interval, Sample, Unit, downsample
+from peekbench.records import Axis, Densities, FloatArray, Forest, Interval, Sample, Unit, downsample
 from peekbench_bayes.arrays import PairedArms
 from peekbench_bayes.posterior import Posterior, summarize
 
@@ -108,103 +108,30 @@ def slice_means(
 
 
 def prior_predictive(
-    title: str,
-    axis: Axis,
-    predictions: Sequence[tuple[PairedArms, Mapping[str, FloatArray], Mapping[str, FloatArray]]],
-    names: Sequence[str],
-    level: float,
+    title: str, axis: Axis, predictions: Sequence[tuple[PairedArms, FloatArray, float]], level: float
 ) -> Densities:
-    """Draw quantities of data sets simulated from priors, with the observed values.
-
-    Parameters
-    ----------
-    title
-        Title of the figure.
-    axis
-        Axis of the quantities.
-    predictions
-        The data, the simulated values (n_data_sets,) and the observed value (1,) by quantity, of each fit.
-    names
-        Quantities to draw, one group each.
-    level
-        Probability of the interval.
-
-    Returns
-    -------
-    Densities
-        One distribution per fit and quantity, marked at the observed value.
-    """
-    groups = []
+    """Draw a quantity of data sets simulated from priors, (n_data_sets,), with the observed value, for each fit."""
     has_several_effects = len({arms.effect for arms, *_ in predictions}) > 1
-    for name in names:
-        samples = [
-            Sample(
-                f"{arms.label}, {arms.effect}" if has_several_effects else arms.label,
-                downsample(simulated[name]),
-                float(observed[name][0]),
-            )
-            for arms, simulated, observed in predictions
-            if name in simulated
-        ]
-        if samples:
-            groups.append((name if len(names) > 1 else "", tuple(samples)))
+    samples = tuple(
+        Sample(f"{arms.label}, {arms.effect}" if has_several_effects else arms.label, downsample(simulated), observed)
+        for arms, simulated, observed in predictions
+    )
     note = "The simulation does not use the observed values."
-    return Densities(title, axis, tuple(groups), level, note, mark="observed")
+    return Densities(title, axis, (("", samples),), level, note, mark="observed")
 
 
 def recovered_biases(
-    estimates: Sequence[tuple[PairedArms, Mapping[float, FloatArray]]], level: float, region: float, unit: Unit
-) -> tuple[Densities, Curves]:
-    """Draw estimates by true bias, and the coverage of intervals of each level.
-
-    Parameters
-    ----------
-    estimates
-        The data of each fit, and draws of the average effect in each data set by true bias: (n_draws, n_data_sets).
-    level
-        Probability of the interval.
-    region
-        Half-width of the region of practical equivalence.
-    unit
-        Unit of the effects.
-
-    Returns
-    -------
-    Densities
-        Estimates by true bias.
-    Curves
-        Coverage by level.
-    """
+    estimates: Sequence[tuple[PairedArms, float, FloatArray]], level: float, region: float, unit: Unit
+) -> Densities:
+    """Draw the posterior means of data sets with a known bias, (n_data_sets,), by fit and true bias."""
     scale, form = (100, "{:g} points") if unit == "difference" else (1, "{:g}")
-    distributions, coverages = [], []
-    min_data_sets = min(draws.shape[1] for _, by_bias in estimates for draws in by_bias.values())
-    errors = (f"{196 * (share * (1 - share) / min_data_sets) ** 0.5:.0f} points at {share:.0%}" for share in (0.5, 0.9))
-    note = (
-        f"With {min_data_sets:,} data sets each, 95% of the shares deviate by chance by up to {' and '.join(errors)}."
-    )
-    levels = np.arange(1, 20) / 20
-    for arms, by_bias in estimates:
-        samples, curves = [], []
-        for bias, draws in by_bias.items():
-            label = f"true bias {form.format(bias * scale)}"
-            samples.append(Sample(label, downsample(draws.mean(axis=0)), bias))
-            # Level of the narrowest central interval that contains the true bias.
-            depth = np.abs(2 * (draws < bias).mean(axis=0) - 1)
-            covered = (depth[:, None] <= levels).mean(axis=0)
-            curves.append(Curve(label, tuple(levels.tolist()), tuple(covered.tolist())))
-        distributions.append((arms.label, tuple(samples)))
-        coverages.append((arms.label, tuple(curves)))
-    return (
-        Densities(
-            "Estimates in simulated data sets, by true bias", effect_axis("posterior mean of the bias", unit, region),
-            tuple(distributions), level, mark="truth",
-        ),
-        Curves(
-            "Calibration: share of intervals that contain the true bias", Axis("level of the interval", "fraction"),
-            Axis("intervals that contain it", "fraction"), tuple(coverages), note,
-            is_diagonal_drawn=True,
-        ),
-    )  # fmt: skip
+    groups: dict[str, list[Sample]] = {}
+    for arms, bias, means in estimates:
+        label = f"true bias {form.format(bias * scale)}"
+        groups.setdefault(arms.label, []).append(Sample(label, downsample(means), bias))
+    axis = effect_axis("posterior mean of the bias", unit, region)
+    title = "Estimates in simulated data sets, by true bias"
+    return Densities(title, axis, _groups(groups), level, mark="truth")
 
 
 def _groups(samples: Mapping[str, Sequence[Sample]]) -> tuple[tuple[str, tuple[Sample, ...]], ...]:

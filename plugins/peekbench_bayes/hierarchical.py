@@ -62,22 +62,21 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     results = select_score(results, options.score, "bayes.hierarchical")
     columns, splits = split_results(results, options.effects)
     region = region_of(options, "bayes.hierarchical", splits)
-    fits = [(arms, posterior) for arms in splits for posterior in _fit(arms, options)]
-    first_engine = [fit for fit in fits if fit[1].engine == fits[0][1].engine]
-    biases = [fit for fit in first_engine if fit[0].effect == "bias"]
+    fits = [(arms, _fit(arms, options)) for arms in splits]
+    biases = [fit for fit in fits if fit[0].effect == "bias"]
     is_accuracy = all(arms.is_accuracy for arms in splits)
     unit = difference_unit(is_accuracy)
     return Analysis(
         "hierarchical",
         tables=(
             _effect_table(columns, fits, options, is_accuracy),
-            _task_table(columns, first_engine, options, unit),
+            _task_table(columns, fits, options, unit),
             _spread_table(columns, fits, options),
             _check_table(columns, fits),
         ),
         figures=(
             *forest(biases, options.preset, options.level, region, unit),
-            *posteriors(first_engine, options.preset, options.level, region, unit),
+            *posteriors(fits, options.preset, options.level, region, unit),
         ),
         verdicts=tuple(judge(*fit, level=options.verdict_level, region=region, score=options.score) for fit in biases),
         warnings=tuple(_warnings(fits)),
@@ -85,22 +84,13 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     )
 
 
-def _fit(arms: PairedArms, options: Hierarchical) -> list[Posterior]:
-    """Fit with the chosen engine, or with both, the fast one first."""
+def _fit(arms: PairedArms, options: Hierarchical) -> Posterior:
+    if options.engine == "fast":
+        return (fit_differences if options.preset == "calibrated" else fit_counts)(arms, options)
     if options.preset == "calibrated":
-        if options.engine != "fast":
-            raise SpecError(
-                f"engine {options.engine}: bambi fits only the presets paper and random_slopes; choose one of them, or "
-                "remove engine"
-            )
-        return [fit_differences(arms, options)]
-    posteriors = [fit_counts(arms, options)] if options.engine in ("fast", "both") else []
-    if options.engine in ("bambi", "both"):
-        posteriors.append(_fit_with_bambi(arms, options))
-    return posteriors
-
-
-def _fit_with_bambi(arms: PairedArms, options: Hierarchical) -> Posterior:
+        raise SpecError(
+            "engine bambi: bambi fits only the presets paper and random_slopes; choose one of them, or remove engine"
+        )
     missing = [name for name in ("arviz", "bambi", "nutpie", "pymc") if find_spec(name) is None]
     if missing:
         raise SpecError(

@@ -28,13 +28,13 @@ CHAINS = 4
 TUNE = 500
 
 
-def build_in_bambi(table: pd.DataFrame, preset: Preset, priors: CountPriors) -> Any:
+def _build_in_bambi(table: pd.DataFrame, preset: Preset, priors: CountPriors) -> Any:
     """Build the `bambi.Model` with all priors stated.
 
     Parameters
     ----------
     table
-        Counts, from `tabulate`.
+        Counts, from `_tabulate`.
     preset
         The binomial model.
     priors
@@ -65,7 +65,7 @@ def build_in_bambi(table: pd.DataFrame, preset: Preset, priors: CountPriors) -> 
     return bambi.Model(f"p(right, trials) ~ {right}", table, family="binomial", priors=terms, noncentered=False)
 
 
-def tabulate(rows: CountRows) -> pd.DataFrame:
+def _tabulate(rows: CountRows) -> pd.DataFrame:
     """Return a table with one row per count.
 
     Each subsample of a task is one level of a single factor, because bambi builds the full cross product of the factors
@@ -85,7 +85,7 @@ def tabulate(rows: CountRows) -> pd.DataFrame:
     )
 
 
-def build_centered(rows: CountRows, preset: Preset, priors: CountPriors) -> Any:
+def _build_centered(rows: CountRows, preset: Preset, priors: CountPriors) -> Any:
     """Build the same model as a `pymc.Model` with hierarchically centered effects.
 
     Parameters
@@ -191,19 +191,13 @@ def _check_divergences(number: int) -> Check:
 
 
 def _sample_centered(rows: CountRows, options: Hierarchical, num_draws: int) -> Sampled:
-    model = build_centered(rows, options.preset, options.count_priors)
+    model = _build_centered(rows, options.preset, options.count_priors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks report what matters of the samplers' warnings
-        if options.sampler == "nutpie":
-            trace = nutpie.sample(
-                nutpie.compile_pymc_model(model), draws=num_draws, tune=TUNE, chains=CHAINS, cores=1, seed=options.seed,
-                progress_bar=False, store_divergences=False,
-            )  # fmt: skip
-        else:
-            with model:
-                trace = pm.sample(
-                    num_draws, tune=TUNE, chains=CHAINS, cores=1, random_seed=options.seed, progressbar=False
-                )
+        trace = nutpie.sample(
+            nutpie.compile_pymc_model(model), draws=num_draws, tune=TUNE, chains=CHAINS, cores=1, seed=options.seed,
+            progress_bar=False, store_divergences=False,
+        )  # fmt: skip
     draws = {str(name): np.asarray(value) for name, value in trace.posterior.data_vars.items()}
     level, intercept, effect = draws["level"], draws["intercept"], draws["effect"]
     top = [intercept[..., None], *([draws["model"]] if "model" in draws else []), effect[..., None]]
@@ -221,7 +215,7 @@ def _sample_centered(rows: CountRows, options: Hierarchical, num_draws: int) -> 
 
 
 def _sample_bambi(rows: CountRows, options: Hierarchical, num_draws: int) -> Sampled:
-    model = build_in_bambi(tabulate(rows), options.preset, options.count_priors)
+    model = _build_in_bambi(_tabulate(rows), options.preset, options.count_priors)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace = model.fit(

@@ -9,15 +9,13 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
-from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, FloatArray, Unit
 from peekbench.results import select_score
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
-from peekbench_bayes.calibrated import WARM_UP
+from peekbench_bayes.calibrated import WARM_UP, Cells, sample, sample_population, summarize_cells
 from peekbench_bayes.counts import differences_of_rows, make_count_rows, predict_probabilities
 from peekbench_bayes.figures import effect_axis, prior_predictive, recovered_biases
-from peekbench_bayes.gaussian import Cells, sample, sample_population, summarize_cells
 from peekbench_bayes.laplace import CountRows, Draws
 from peekbench_bayes.options import DifferencePriors, PriorCheck, Recovery
 from peekbench_bayes.posterior import decision_columns, decision_shares, format_region, interval_ends
@@ -132,15 +130,16 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
         note = "A cell is one model on one task, averaged over its two arms."
         cell_columns = (*columns, Column("quantity"), *_columns("fraction"))
         tables.append(Table(f"Accuracies {subject}", cell_columns, _rows(predictions, ACCURACIES), note))
-    simulated = [(prediction.arms, prediction.simulated, prediction.observed) for prediction in predictions]
-    mean_axis = effect_axis("mean effect", unit, region)
-    figures = (
-        prior_predictive(f"Mean effects {subject}", mean_axis, simulated, (MEAN,), LEVEL),
-        prior_predictive(
-            f"Spread {subject}", effect_axis("standard deviation", spread), simulated, (TASKS, SINGLE), LEVEL
-        ),
+    figure = prior_predictive(
+        f"Mean effects {subject}",
+        effect_axis("mean effect", unit, region),
+        [
+            (prediction.arms, prediction.simulated[MEAN], float(prediction.observed[MEAN][0]))
+            for prediction in predictions
+        ],
+        LEVEL,
     )
-    return Analysis("prior_check", tuple(tables), figures, warnings=tuple(_warn_of_priors(predictions)))
+    return Analysis("prior_check", tuple(tables), (figure,), warnings=tuple(_warn_of_priors(predictions)))
 
 
 def _columns(unit: Unit) -> tuple[Column, ...]:
@@ -264,8 +263,6 @@ class Estimates:
 
 def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
     """Simulate data sets with known biases for each method at each design point, and fit each of them."""
-    if options.preset != "calibrated":
-        raise SpecError(f"preset {options.preset}: recovery supports only the preset calibrated; remove preset")
     options = resolve_options(results, options)
     keys, splits = split_results(select_score(results, options.score, "bayes.recovery"), ("bias",))
     region = region_of(options, "bayes.recovery", splits)
@@ -312,12 +309,10 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
                 "Posterior means of the preset calibrated, fitted to the results.",
             ),
         ),
-        figures=recovered_biases(
-            [
-                (arms, {estimate.bias: estimate.draws for estimate in estimates if estimate.arms is arms})
-                for arms in splits
-            ],
-            options.level, region, unit,
+        figures=(
+            recovered_biases(
+                [(each.arms, each.bias, each.draws.mean(axis=0)) for each in estimates], options.level, region, unit
+            ),
         ),
         warnings=tuple(_warn_of_coverage(estimates, MAX_ERROR * error)),
     )  # fmt: skip

@@ -58,15 +58,34 @@ class DifferencePriors(Options):
 class OfScore(Options):
     """Options that all analyses share."""
 
-    preset: Preset = "calibrated"
-    """Model of the scores."""
     score: ScoreName = "score"
     """Score to analyze: 'score' (accuracy, R^2 or, in language modeling, the log-likelihood), 'macro_f1', 'log_loss',
     'brier' or 'bits_per_byte', if all results have it. Signs are such that a positive effect is an improvement. The
     presets other than calibrated model counts of correct answers, so they analyze accuracy only."""
+    region: float | None = Field(default=None, ge=0)
+    """Half-width of the region of practical equivalence, in units of the score. By default 0.005, half an accuracy
+    point, or 0.01 for the log loss. In `bayes.meta`, the presets other than calibrated have a region in log-odds, by
+    default the study's 0.04."""
+    seed: int = Field(default=0, ge=0)
+    """Seed of all random draws."""
+    difference_priors: DifferencePriors = DifferencePriors()
+    """Priors of the preset calibrated."""
+
+
+class OfPreset(OfScore):
+    """Options that the analyses with several models share."""
+
+    preset: Preset = "calibrated"
+    """calibrated: a hierarchical model of the paired differences of scores. paper: binomial counts with effects of task
+    and subsample, section 6.1 of the study. random_slopes: as paper, and the effect of the arm varies by task, as in
+    the study's published analyses."""
+    effects: tuple[Effect, ...] = Field(default=("bias",), min_length=1)
+    """Effects to analyze; boost is skipped if the results have no base arm."""
+    count_priors: CountPriors = CountPriors()
+    """Priors of the presets paper and random_slopes."""
 
     @model_validator(mode="after")
-    def _check_score(self) -> OfScore:
+    def _check_score(self) -> OfPreset:
         if self.score != "score" and self.preset != "calibrated":
             raise ValueError(
                 f"score: preset {self.preset} models counts of correct answers and cannot analyze {self.score}; "
@@ -75,19 +94,15 @@ class OfScore(Options):
         return self
 
 
-class Hierarchical(OfScore):
+class Hierarchical(OfPreset):
     """Options of `bayes.hierarchical`."""
 
-    preset: Preset = "calibrated"
-    """calibrated: a hierarchical model of the paired differences of scores. paper: binomial counts with effects of task
-    and subsample, section 6.1 of the study. random_slopes: as paper, and the effect of the arm varies by task, as in
-    the study's published analyses."""
-    engine: Literal["fast", "bambi", "both"] = "fast"
+    engine: Literal["fast", "bambi"] = "fast"
     """fast: a Gibbs sampler for calibrated, nested Laplace for the other presets. bambi: MCMC, for paper and
-    random_slopes; requires peekbench[bambi]. both: runs both engines, to compare them."""
-    sampler: Literal["nutpie", "pymc", "bambi"] = "nutpie"
-    """Sampler of the engine bambi. nutpie, pymc: bambi's model with hierarchically centered effects, which mixes
-    better. bambi: the model as bambi writes it, sampled by PyMC; slow."""
+    random_slopes; requires peekbench[bambi]."""
+    sampler: Literal["nutpie", "bambi"] = "nutpie"
+    """Sampler of the engine bambi. nutpie: bambi's model with hierarchically centered effects, which mixes better.
+    bambi: the model as bambi writes it, sampled by PyMC; slow."""
     effects: tuple[Effect, ...] = Field(default=("bias", "boost"), min_length=1)
     """Effects to fit; boost is skipped if the results have no base arm."""
     level: float = Field(default=0.89, gt=0, lt=1)
@@ -95,72 +110,35 @@ class Hierarchical(OfScore):
     verdict_level: float = Field(default=0.95, gt=0, lt=1)
     """Probability of the interval that decides the verdict; at 0.95, at most 5% of analyses of an unbiased method claim
     a bias."""
-    region: float | None = Field(default=None, ge=0)
-    """Half-width of the region of practical equivalence, in units of the score. By default 0.005, half an accuracy
-    point, or 0.01 for the log loss."""
     chains: int = Field(default=8, ge=2)
     """Number of Markov chains."""
     draws: int = Field(default=500, ge=100)
     """Draws per chain after warm-up."""
-    seed: int = Field(default=0, ge=0)
-    """Seed of the random draws."""
     save_posterior: bool = True
     """Write the draws as ArviZ NetCDF files next to the report; requires arviz."""
-    count_priors: CountPriors = CountPriors()
-    """Priors of the presets paper and random_slopes."""
-    difference_priors: DifferencePriors = DifferencePriors()
-    """Priors of the preset calibrated."""
 
 
-class Meta(OfScore):
+class Meta(OfPreset):
     """Options of `bayes.meta`."""
 
     num_slices: int = Field(default=500, ge=2)
     """Number of random slices; each keeps one subsample of each task and model."""
-    preset: Preset = "calibrated"
-    """Model to fit to each slice. Effects are differences of scores for calibrated, log-odds for the other presets."""
-    effects: tuple[Effect, ...] = Field(default=("bias",), min_length=1)
-    """Effects to fit; boost is skipped if the results have no base arm."""
     level: float = Field(default=0.89, gt=0, lt=1)
     """Probability of the credible intervals."""
-    region: float | None = Field(default=None, ge=0)
-    """Half-width of the region of practical equivalence. By default 0.005 of the score for calibrated (0.01 for the log
-    loss), and 0.04 log-odds, the study's, for the other presets."""
     draws: int = Field(default=60, ge=20)
     """Draws per slice; preset calibrated only."""
-    seed: int = Field(default=0, ge=0)
-    """Seed of the slices and draws."""
-    count_priors: CountPriors = CountPriors()
-    """Priors of the presets paper and random_slopes."""
-    difference_priors: DifferencePriors = DifferencePriors()
-    """Priors of the preset calibrated."""
 
 
-class PriorCheck(OfScore):
+class PriorCheck(OfPreset):
     """Options of `bayes.prior_check`."""
 
-    preset: Preset = "calibrated"
-    """Preset whose priors are checked."""
-    effects: tuple[Effect, ...] = Field(default=("bias",), min_length=1)
-    """Effects to check; boost is skipped if the results have no base arm."""
     num_draws: int = Field(default=1000, ge=100)
     """Number of simulated data sets; each has its own parameters."""
-    region: float | None = Field(default=None, ge=0)
-    """Half-width of the region of practical equivalence, in units of the score. By default 0.005, half an accuracy
-    point, or 0.01 for the log loss."""
-    seed: int = Field(default=0, ge=0)
-    """Seed of the simulation."""
-    count_priors: CountPriors = CountPriors()
-    """Priors of the presets paper and random_slopes."""
-    difference_priors: DifferencePriors = DifferencePriors()
-    """Priors of the preset calibrated."""
 
 
 class Recovery(OfScore):
-    """Options of `bayes.recovery`."""
+    """Options of `bayes.recovery`, which simulates and fits the preset calibrated."""
 
-    preset: Preset = "calibrated"
-    """Model that simulates the data and is fitted; only calibrated is supported."""
     biases: tuple[float, ...] = Field(default=(0.0, 0.005, 0.01, 0.02), min_length=1)
     """True biases, in units of the score: 0.01 is one accuracy point."""
     num_data_sets: int = Field(default=200, ge=20)
@@ -169,12 +147,5 @@ class Recovery(OfScore):
     """Probability of the credible intervals."""
     verdict_level: float = Field(default=0.95, gt=0, lt=1)
     """Probability of the intervals that decide the conclusions."""
-    region: float | None = Field(default=None, ge=0)
-    """Half-width of the region of practical equivalence, in units of the score. By default 0.005, half an accuracy
-    point, or 0.01 for the log loss."""
     draws: int = Field(default=400, ge=100)
     """Draws per data set after warm-up."""
-    seed: int = Field(default=0, ge=0)
-    """Seed of the simulation and the draws."""
-    difference_priors: DifferencePriors = DifferencePriors()
-    """Priors of the model."""

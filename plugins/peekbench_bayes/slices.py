@@ -20,9 +20,8 @@ from peekbench.records import Cell, FloatArray
 from peekbench.results import select_score
 from peekbench_bayes import figures
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
-from peekbench_bayes.calibrated import WARM_UP
+from peekbench_bayes.calibrated import WARM_UP, Cells, sample, summarize_cells
 from peekbench_bayes.counts import make_count_rows
-from peekbench_bayes.gaussian import Cells, sample, summarize_cells
 from peekbench_bayes.laplace import CountRows, Mode, difference_offsets, differentiate, find_mode
 from peekbench_bayes.options import CountPriors, DifferencePriors, Meta, Preset
 from peekbench_bayes.posterior import decision_columns, decision_shares, format_region, interval_ends

@@ -7,7 +7,6 @@ from typing import Literal
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench.records import FamilyChoice
 
 
 class Comparison(Options):
@@ -36,11 +35,9 @@ class ConStat(Options):
     """Models that resemble each other, such as those of one developer, by the name of their family; a model that is not
     listed is a family of its own. Default: all are, so intervals are too short if some do resemble each other."""
     level: float = Field(default=0.95, gt=0, lt=1)
-    """Nominal coverage of the intervals. For a family of several tests, one minus their false discovery rate."""
+    """One minus the false discovery rate of all verdicts; for a single test, the coverage of its interval."""
     region: float = Field(default=0.01, ge=0)
     """Half-width of the region of practical equivalence: a smaller excess is negligible. 0.01 is one accuracy point."""
-    family: FamilyChoice = "all"
-    """Tests that are adjusted together: 'all' of a report, those of the same model ('method'), or 'none'."""
     num_resamples: int = Field(default=1000, ge=100)
     """Resamples of the reference models and of the test texts."""
     seed: int = Field(default=0, ge=0)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table, Verdict
 from peekbench.formatting import pluralize
-from peekbench.records import Axis, Cell, Curve, Curves, Family, Figure, Forest, Interval, PredictionEvidence
+from peekbench.records import Cell, Family, Figure, Forest, Interval, PredictionEvidence
 from peekbench.results import check_region, decide
 from peekbench_constat import Comparison, ConStat
 from peekbench_constat.excess import read_scores
@@ -77,12 +77,12 @@ def analyze_contamination(results: pd.DataFrame, *, options: ConStat) -> Analysi
     if not options.model_families:
         warnings.append(UNKNOWN_FAMILIES)
     findings = [finding for each in compared for finding in _sort(each.findings)]
-    judged = judge_all(findings, options, are_compared_once=len(compared) == 1)
+    judged = _judge_all(findings, options, are_compared_once=len(compared) == 1)
     verdicts = {id(finding): verdict for finding, verdict in zip(findings, judged, strict=True)}
     return Analysis(
         "constat",
         tables=(*(_finding_table(each, verdicts, options) for each in compared), _curve_table(compared)),
-        figures=draw_figures(compared, verdicts, options),
+        figures=_draw_excesses(compared, verdicts, options),
         verdicts=tuple(judged),
         warnings=tuple(warnings),
     )
@@ -114,16 +114,14 @@ def _finding_table(compared: Compared, verdicts: Mapping[int, Verdict], options:
         Column("conclusion"),
     )  # fmt: skip
     rows = tuple(_cells(finding, verdicts[id(finding)]) for finding in _sort(compared.findings))
-    families = {"all": "these tests", "method": "the tests of a model", "none": ""}
-    adjusted = f", adjusted over {families[options.family]} (Benjamini-Hochberg)" if families[options.family] else ""
     note = (
         f"Predicted: score on {compared.comparison.original} of reference models with the same score on "
         f"{compared.comparison.reference}. Excess: score minus prediction, with {options.level:.0%} intervals that "
-        "allow for the uncertainty of scores and curve and for the scatter of models around it"
-        f"{adjusted}. p: two-sided, not adjusted. A high score shows that the model does better than models like the "
-        "reference models, not why: it may have seen the texts, or a part of its training may suit this benchmark."
+        "allow for the uncertainty of scores and curve and for the scatter of models around it, adjusted over these "
+        "tests (Benjamini-Hochberg). p: two-sided, not adjusted. A high score shows that the model does better than "
+        "models like the reference models, not why: it may know the texts, or its training may suit this benchmark."
     )
-    return Table(f"Scores on {name_comparison(compared)}", columns, rows, note)
+    return Table(f"Scores on {_name_comparison(compared)}", columns, rows, note)
 
 
 def _cells(finding: Finding, verdict: Verdict) -> tuple[Cell, ...]:
@@ -157,29 +155,11 @@ def _curve_table(results: Sequence[Compared]) -> Table:
     )
 
 
-def judge_all(findings: Sequence[Finding], options: ConStat, *, are_compared_once: bool) -> list[Verdict]:
-    """Judge the findings.
-
-    Parameters
-    ----------
-    findings
-        Results of the tests.
-    options
-        Level, region, and the tests that form a family.
-    are_compared_once
-        Whether there is one comparison, so that the label of a model is enough to tell verdicts apart.
-    """
-    families: dict[object, list[int]] = {}
-    for position, finding in enumerate(findings):
-        key = {"all": "all", "method": finding.model, "none": position}[options.family]
-        families.setdefault(key, []).append(position)
-    verdicts: dict[int, Verdict] = {}
-    for members in families.values():
-        p_values = [excess.p_value for member in members if (excess := findings[member].excess) is not None]
-        alpha = selection_level(p_values, 1 - options.level) if p_values else 1 - options.level
-        for member in members:
-            verdicts[member] = _judge(findings[member], options, alpha, len(p_values) or 1, are_compared_once)
-    return [verdict for _, verdict in sorted(verdicts.items())]
+def _judge_all(findings: Sequence[Finding], options: ConStat, *, are_compared_once: bool) -> list[Verdict]:
+    """Judge the findings as one family; with one comparison, the label of a model tells its verdict apart."""
+    p_values = [finding.excess.p_value for finding in findings if finding.excess is not None]
+    alpha = selection_level(p_values, 1 - options.level) if p_values else 1 - options.level
+    return [_judge(finding, options, alpha, len(p_values) or 1, are_compared_once) for finding in findings]
 
 
 def _judge(finding: Finding, options: ConStat, alpha: float, family: int, are_compared_once: bool) -> Verdict:
@@ -219,31 +199,15 @@ def _judge(finding: Finding, options: ConStat, alpha: float, family: int, are_co
     )
 
 
-NUM_POINTS = 41  # of the curve
-MAX_NAMED = 6  # models that the legend names
-
-
-def draw_figures(results: Sequence[Compared], verdicts: Mapping[int, Verdict], options: ConStat) -> tuple[Figure, ...]:
-    """Return the figures of all comparisons.
-
-    Parameters
-    ----------
-    results
-        Results of the comparisons.
-    verdicts
-        Verdicts by the identity of their finding.
-    options
-        Level and region.
-    """
-    return *_draw_excesses(results, verdicts, options), *_draw_scores(results, verdicts, options)
-
-
-def name_comparison(compared: Compared) -> str:
+def _name_comparison(compared: Compared) -> str:
     """Return the heading of a comparison."""
     return f"{compared.comparison.original}, predicted by {compared.comparison.reference}"
 
 
-def _draw_excesses(results: Sequence[Compared], verdicts: Mapping[int, Verdict], options: ConStat) -> list[Figure]:
+def _draw_excesses(
+    results: Sequence[Compared], verdicts: Mapping[int, Verdict], options: ConStat
+) -> tuple[Figure, ...]:
+    """Draw the excess of each model with the interval of its verdict."""
     groups = []
     for compared in results:
         intervals = [
@@ -252,68 +216,9 @@ def _draw_excesses(results: Sequence[Compared], verdicts: Mapping[int, Verdict],
             if (estimate := verdicts[id(finding)].estimate).has_interval
         ]
         if intervals:
-            groups.append((name_comparison(compared), tuple(sorted(intervals, key=lambda each: -each.estimate))))
+            groups.append((_name_comparison(compared), tuple(sorted(intervals, key=lambda each: -each.estimate))))
     if not groups:
-        return []
+        return ()
     note = f"Score minus predicted score, with the {options.level:.0%} intervals of the verdicts."
     label = "score minus prediction, accuracy points"
-    return [Forest("Score above prediction by model", tuple(groups), note, label=label, region=options.region)]
-
-
-def _draw_scores(results: Sequence[Compared], verdicts: Mapping[int, Verdict], options: ConStat) -> list[Figure]:
-    panels = []
-    for compared in results:
-        prediction = compared.prediction
-        if prediction is None:
-            continue
-        x = np.linspace(*prediction.span, NUM_POINTS)
-        low, high = prediction.band(x, float(np.median(compared.original.num_answers)), 1 - options.level)
-        x_values, y_values, lows, highs = (tuple(part.tolist()) for part in (x, prediction.curve(x), low, high))
-        panels.append(
-            (
-                name_comparison(compared),
-                (Curve("prediction", x_values, y_values, lows, highs), *_scatter(compared, verdicts)),
-            )
-        )
-    if not panels:
-        return []
-    return [
-        Curves(
-            "Scores on both benchmarks",
-            Axis("score on the reference benchmark", "fraction"),
-            Axis("score on the original benchmark", "fraction"),
-            tuple(panels),
-            f"The curve is fitted to the reference models. Scores of {options.level:.0%} of models like these are "
-            "expected in the band; it is not adjusted for the number of models.",
-        )
-    ]
-
-
-def _scatter(compared: Compared, verdicts: Mapping[int, Verdict]) -> list[Curve]:
-    """Return points of the reference models, of the models under test, and of each model with a high score."""
-    biased = sorted(
-        (finding for finding in compared.findings if verdicts[id(finding)].decision == "biased up"), key=_by_estimate
-    )
-    named = [finding.model for finding in biased[:MAX_NAMED]]
-    series = {name: [name] for name in named}
-    others = [finding.model for finding in compared.findings if finding.model not in named]
-    references = [name for name in compared.references if name not in named and name not in others]
-    is_each_tested = not references
-    series["models" if is_each_tested else "models under test"] = others
-    series["reference models"] = references
-    curves = []
-    for label, names in reversed(series.items()):
-        if names:
-            points = sorted(_positions(compared, names))
-            curves.append(Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points), is_scatter=True))
-    return curves
-
-
-def _by_estimate(finding: Finding) -> float:
-    return -finding.excess.estimate if finding.excess else 0.0
-
-
-def _positions(compared: Compared, names: Sequence[str]) -> list[tuple[float, float]]:
-    positions = [compared.reference.names.index(name) for name in names]
-    x, y = compared.reference.observed[positions], compared.original.observed[positions]
-    return list(zip(x.tolist(), y.tolist(), strict=True))
+    return (Forest("Score above prediction by model", tuple(groups), note, label=label, region=options.region),)

@@ -284,14 +284,6 @@ class Prediction:
             resampled,
         )
 
-    def band(self, x: FloatArray, num_answers: float, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Return the limits of scores at x (n,) that models like the reference models have, each with 1 - alpha."""
-        center = self.curve(x)
-        values = self.resampled(np.broadcast_to(x, (len(self.resampled.coefficients), len(x))))
-        sampling = np.clip(center * (1 - center), 0, None) / num_answers
-        spread = t.isf(alpha / 2, self.freedom) * np.sqrt(values.var(axis=0, ddof=1) + self.scatter**2 + sampling)
-        return center - spread, center + spread
-
 
 def predict_scores(
     original: Scores, reference: Scores, rng: np.random.Generator, families: IntArray | None = None

@@ -153,9 +153,6 @@ class Compared:
     """Results of one comparison."""
 
     comparison: Comparison
-    original: Scores
-    reference: Scores
-    """Scores of the same models."""
     references: tuple[str, ...]
     """Reference models; if each model is tested against all others, all models."""
     prediction: Prediction | None
@@ -200,7 +197,7 @@ def compare(comparison: Comparison, original: Scores, reference: Scores, options
         others = tuple(name for name in references if families[name] != families[model])
         counts = (len(others), count_families(others))
         findings.append(_test(comparison, *own, counts, prediction if others == references else predict(others)))
-    return Compared(comparison, original, reference, references, prediction, tuple(findings))
+    return Compared(comparison, references, prediction, tuple(findings))
 
 
 def _test(

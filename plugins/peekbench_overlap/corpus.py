@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-import bz2
 import csv
 import gzip
 import io
 import json
-import lzma
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, TypeAlias
 
 from peekbench import DataError
 from peekbench.plugins import Reference
+from peekbench_overlap import Ngram
 from peekbench_overlap.index import split_texts
-from peekbench_overlap.options import Ngram
 
 Pieces: TypeAlias = Iterator[tuple[int, str]]
 """Numbers of lines or rows, and the texts that start there."""
 
-COMPRESSED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 FORMATS: Mapping[str, str] = {
     ".txt": "text",
-    ".text": "text",
     ".md": "text",
     ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
-    ".pq": "parquet",
 }
 MAX_CHARACTERS = 2**24  # of a line of JSON or of a field
 PIECE_CHARACTERS = 2**16  # of a piece of plain text, without those that it repeats
-WHITE_SPACE = " \t\n\r\f\v"  # that ends a word under both normalizations
+WHITE_SPACE = " \t\n\r\f\v"
 ROWS_PER_BATCH = 256
 open_parquet = Reference("pyarrow.parquet:ParquetFile")
 PATTERN = frozenset("*?[")
@@ -75,12 +69,11 @@ def find_files(corpus: Path, folder: Path) -> list[Path]:
 
 
 def _format_of(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    known = FORMATS.get(suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in COMPRESSED else "".join(suffixes[-1:]))
-    if known is None or (known == "parquet" and suffixes[-1] in COMPRESSED):
+    name = path.name.lower()
+    known = FORMATS.get(Path(name.removesuffix(".gz")).suffix)
+    if known is None or name.endswith(".parquet.gz"):
         raise DataError(
-            f"corpora: {path} has no known format; use one of {', '.join(FORMATS)}, text formats also with "
-            f"{', '.join(COMPRESSED)}"
+            f"corpora: {path} has no known format; use one of {', '.join(FORMATS)}, text formats also as .gz"
         )
     return known
 
@@ -102,7 +95,7 @@ def read_pieces(path: Path, options: Ngram) -> Pieces:
     path
         Path of the file.
     options
-        Fields and encoding.
+        Fields.
 
     Raises
     ------
@@ -114,9 +107,9 @@ def read_pieces(path: Path, options: Ngram) -> Pieces:
         if kind == "parquet":
             yield from _read_parquet(path, options.fields)
             return
-        encoding = "utf-8-sig" if options.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else options.encoding
-        opened = COMPRESSED.get(path.suffix.lower(), open)(path, "rb")
-        with opened as binary, io.TextIOWrapper(_binary(binary), encoding=encoding, newline="") as file:
+        opened = gzip.open if path.suffix.lower() == ".gz" else open
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            assert isinstance(file, io.TextIOWrapper)
             if kind == "text":
                 yield from _read_text(file, options)
             elif kind == "jsonl":
@@ -124,14 +117,10 @@ def read_pieces(path: Path, options: Ngram) -> Pieces:
             else:
                 yield from _read_csv(file, path, options.fields, "\t" if kind == "tsv" else ",")
     except UnicodeError as error:
-        raise DataError(f"{path} is not {options.encoding}: {error}; set `encoding` to the file's encoding") from error
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError, NotImplementedError) as error:
+        raise DataError(f"{path} is not UTF-8: {error}; convert it") from error
+    except (OSError, EOFError, zlib.error, ValueError, NotImplementedError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"cannot read {path}: {reason}; check that the file is complete and readable") from error
-
-
-def _binary(file: Any) -> BinaryIO:
-    return file  # type: ignore[no-any-return]  # what gzip, bz2 and lzma return are binary files
 
 
 def _read_text(file: io.TextIOWrapper, options: Ngram) -> Pieces:
@@ -160,7 +149,7 @@ def _end_of(text: str, options: Ngram) -> str:
     while size < PIECE_CHARACTERS:
         first = min((place for place in map(text[-size:].find, WHITE_SPACE) if place >= 0), default=size)
         end = text[-size:][first:]
-        if len(split_texts([end], options.normalization)) >= max(options.n):
+        if len(split_texts([end])) >= max(options.n):
             return end
         size *= 4
     return text[-PIECE_CHARACTERS:]

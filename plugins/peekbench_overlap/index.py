@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peekbench.records import BoolArray, IntArray
-from peekbench_overlap.options import Normalization
 
 BOUNDARY = b"\x01"
 """Word between two texts in the words of `split_texts`. No text contains it."""
@@ -29,28 +28,19 @@ WORD_BYTES = bytes(
 """For each byte of UTF-8: itself in words, otherwise a space."""
 
 
-def split_texts(texts: list[str], normalization: Normalization) -> list[bytes]:
+def split_texts(texts: list[str]) -> list[bytes]:
     r"""Return the words of texts, in UTF-8, with `BOUNDARY` between texts.
 
-    With the normalization 'words', a word is a run of letters and digits in case-insensitive form, as in the analysis
-    of Brown et al. (2020, https://arxiv.org/abs/2005.14165, appendix C), which ignores punctuation.
-
-    Parameters
-    ----------
-    texts
-        Any number of texts.
-    normalization
-        What to ignore.
+    A word is a run of letters and digits in case-insensitive form, as in the analysis of Brown et al. (2020,
+    https://arxiv.org/abs/2005.14165, appendix C), which ignores punctuation.
 
     Examples
     --------
-    >>> split_texts(["Don't panic!", "Fin."], "words")
+    >>> split_texts(["Don't panic!", "Fin."])
     [b'don', b't', b'panic', b'\x01', b'fin']
     """
     boundary = BOUNDARY.decode()
     cleaned = (text.replace(boundary, " ") if boundary in text else text for text in texts)
-    if normalization == "none":
-        return f" {boundary} ".join(cleaned).encode("utf-8", "surrogatepass").split()
     parts = (text if text.isascii() else _normalize(text) for text in cleaned)
     joined = f" {boundary} ".join(parts).encode("utf-8", "surrogatepass")
     return joined.lower().translate(WORD_BYTES).split()
@@ -229,13 +219,10 @@ class Search:
     ----------
     index
         N-grams to search for.
-    normalization
-        How texts are split into words, as for the index.
     """
 
-    def __init__(self, index: NgramIndex, normalization: Normalization) -> None:
+    def __init__(self, index: NgramIndex) -> None:
         self._index = index
-        self._normalization = normalization
         self._names: list[str] = []
         self._first = {n: np.full(index.num_keys(n), NOWHERE, dtype=np.int64) for n in index.lengths}
 
@@ -250,7 +237,7 @@ class Search:
             Function of a position to the name of the place for readers.
         """
         for positions, texts in batches(pieces, BATCH_CHARACTERS):
-            matches = self._index.search(split_texts(texts, self._normalization))
+            matches = self._index.search(split_texts(texts))
             places: dict[int, int] = {}  # numbers of the places in which this batch has new n-grams, by text
             for n, match in matches.items():
                 first = self._first[n]

@@ -12,9 +12,10 @@ from peekbench.records import BoolArray, FloatArray, IntArray
 from peekbench_exposure.comparison import Groups
 from peekbench_exposure.text_shift import shift_p_values, text_similarity
 from peekbench_exposure.texts import ComparedTexts
+from peekbench_overlap import Ngram
 from peekbench_overlap.index import NOWHERE, NgramIndex, Places
-from peekbench_overlap.options import Ngram
 
+NUM_EXAMPLES = 5  # texts per task and corpus that a report quotes
 MAX_COMPARED = 1000  # texts of each group that are tested for a shift; the test takes their square
 
 
@@ -142,7 +143,7 @@ def _judge_corpus(
     else:
         expected = max(options.clean_share, repetition.share_repeated)
         p = p_expected(num_found, len(audited), expected)
-    worst = np.argsort(np.nan_to_num(-shares[:num_audited]), kind="stable")[: options.examples]
+    worst = np.argsort(np.nan_to_num(-shares[:num_audited]), kind="stable")[:NUM_EXAMPLES]
     examples = tuple(
         Example(task.texts.audited[row], float(shares[row]), places.name_first(n, task.keys[n][row]))
         for row in worst.tolist()

@@ -17,10 +17,10 @@ from peekbench import Analysis, Column, Context, Dataset, Table
 from peekbench.records import Cell
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE, SHIFT_LEVEL, decide, inconclusive
 from peekbench_exposure.texts import all_texts, choose_texts
+from peekbench_overlap import Ngram
 from peekbench_overlap.corpus import find_files, name_place, read_pieces
 from peekbench_overlap.index import NgramIndex, Places, Search, split_texts
-from peekbench_overlap.judge import Found, Result, TaskNgrams, judge
-from peekbench_overlap.options import Ngram
+from peekbench_overlap.judge import NUM_EXAMPLES, Found, Result, TaskNgrams, judge
 
 TRAIN_SPLIT = "train split"
 
@@ -48,13 +48,11 @@ def ngram(tasks: Mapping[str, Dataset], *, options: Ngram, context: Context) -> 
     tested = {name: _test_rows(name, dataset) for name, dataset in tasks.items()}
     max_texts = max(len(dataset.inputs) for dataset in tested.values())
     chosen = choose_texts(tested, options.unseen, None, max_texts, context.seed)
-    words = {
-        name: [split_texts([text], options.normalization) for text in texts.pooled] for name, texts in chosen.items()
-    }
+    words = {name: [split_texts([text]) for text in texts.pooled] for name, texts in chosen.items()}
     index = NgramIndex([text for of_task in words.values() for text in of_task], options.n)
     corpora = {}
     for corpus, paths in files.items():
-        search = Search(index, options.normalization)
+        search = Search(index)
         for path in paths:
             search.add(read_pieces(path, options), partial(name_place, path))
         corpora[corpus] = search.places()
@@ -62,17 +60,17 @@ def ngram(tasks: Mapping[str, Dataset], *, options: Ngram, context: Context) -> 
     for name, texts in chosen.items():
         end = start + len(texts.pooled)
         keys = {n: index.keys[n][start:end] for n in options.n}
-        splits = _search_train_split(tasks[name], index, options)
+        splits = _search_train_split(tasks[name], index)
         results[name] = judge(TaskNgrams(texts, words[name], keys, index), corpora | splits, options, context.seed)
         start = end
     return report(results, options)
 
 
-def _search_train_split(dataset: Dataset, index: NgramIndex, options: Ngram) -> dict[str, Places]:
+def _search_train_split(dataset: Dataset, index: NgramIndex) -> dict[str, Places]:
     """Return what the train split contains, if the task has official splits."""
     if not dataset.splits:
         return {}
-    search = Search(index, options.normalization)
+    search = Search(index)
     train = (row for row, split in enumerate(dataset.splits) if split == "train")
     search.add(((row + 1, str(dataset.inputs[row])) for row in train), "row {}".format)
     return {TRAIN_SPLIT: search.places()}
@@ -116,7 +114,7 @@ def report(results: Mapping[str, Result], options: Ngram) -> Analysis:
     if any(result.shift for result in results.values()):
         tables.append(_shift_table(results))
     if any(each.examples for _, each in found):
-        tables.append(_example_table(results, options))
+        tables.append(_example_table(results))
     return Analysis("overlap", tuple(tables), warnings=_warnings(results, options))
 
 
@@ -221,7 +219,7 @@ def _shift_table(results: Mapping[str, Result]) -> Table:
     return Table("Are the texts and the unseen texts comparable?", columns, rows, note)
 
 
-def _example_table(results: Mapping[str, Result], options: Ngram) -> Table:
+def _example_table(results: Mapping[str, Result]) -> Table:
     columns = (
         Column("task"),
         Column("text"),
@@ -238,7 +236,7 @@ def _example_table(results: Mapping[str, Result], options: Ngram) -> Table:
         for (name, _), each in shortest.items()
         for example in each.examples
     )
-    note = f"Up to {options.examples} texts per task and corpus, those with the largest share of n-grams in the corpus."
+    note = f"Up to {NUM_EXAMPLES} texts per task and corpus, those with the largest share of n-grams in the corpus."
     return Table("Texts that the corpora contain", columns, rows, note)
 
 

@@ -15,7 +15,7 @@ from peekbench.results import Configuration, Configurations
 from peekbench_stats import stratified_sign_flip_test
 from peekbench_summary import Summary
 from peekbench_summary.estimates import MeanEstimate, estimate_change, estimate_these_tasks, mean_over_tasks
-from peekbench_summary.tables import choose_configurations, interval_columns, resolve_options
+from peekbench_summary.scores import choose_configurations, interval_columns, resolve_options
 from peekbench_summary.verdicts import judge_all
 
 

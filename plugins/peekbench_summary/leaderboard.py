@@ -18,9 +18,15 @@ from peekbench_summary import Summary
 from peekbench_summary.comparison import compare
 from peekbench_summary.decisions import NO_LOOKS
 from peekbench_summary.estimates import mean_over_tasks
-from peekbench_summary.probabilistic_scores import probabilistic_scores
 from peekbench_summary.rules import rule_arms
-from peekbench_summary.tables import EFFECTS, choose_configurations, effect_cells, effect_columns, resolve_options
+from peekbench_summary.scores import (
+    EFFECTS,
+    choose_configurations,
+    effect_cells,
+    effect_columns,
+    probabilistic_scores,
+    resolve_options,
+)
 from peekbench_summary.verdicts import judge_all
 
 NOTE = (

@@ -14,11 +14,11 @@ from scipy.stats import rankdata
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, pluralize
-from peekbench.records import Answers, Axis, Cell, Curve, Curves, FloatArray, Inflation, Predictions
+from peekbench.records import Answers, Cell, FloatArray, Inflation, Predictions
 from peekbench.results import plain_cell
 from peekbench_summary import Selection
-from peekbench_summary.estimates import NO_EFFECT, MeanEstimate, estimate_these_tasks
-from peekbench_summary.tables import interval_columns
+from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
+from peekbench_summary.scores import interval_columns
 
 NUM_SPLITS = 200  # of the texts of a subsample; each half is used once to choose and once to score
 SEED = 0
@@ -112,7 +112,7 @@ def analyze_selection(results: pd.DataFrame, *, options: Selection, predictions:
     Returns
     -------
     Analysis
-        A table and a curve over the number of configurations; a warning and no table if no configurations were tested
+        A table over the number of configurations; a warning and no table if no configurations were tested
         on the same texts.
 
     Raises
@@ -135,7 +135,6 @@ def analyze_selection(results: pd.DataFrame, *, options: Selection, predictions:
     return Analysis(
         "selection",
         tables=(_tabulate(found, curves, varying, arm, options.level, is_accuracy=is_accuracy),),
-        figures=(_draw(found, curves, varying, options.level, is_accuracy=is_accuracy),),
         warnings=tuple(dict.fromkeys(warnings)),
     )
 
@@ -308,26 +307,3 @@ def _tabulate(
 
 def _name_sizes(comparison: Comparison, varying: Sequence[str]) -> str:
     return ", ".join(f"{name} {size}" for name, size in zip(varying, comparison.sizes, strict=True))
-
-
-def _draw(
-    comparisons: Sequence[Comparison],
-    curves: Sequence[Mapping[int, MeanEstimate]],
-    varying: Sequence[str],
-    level: float,
-    *,
-    is_accuracy: bool,
-) -> Curves:
-    unit = "accuracy points" if is_accuracy else "units of the score"
-    lines = []
-    for comparison, curve in zip(comparisons, curves, strict=True):
-        points = {1: NO_EFFECT, **curve}
-        label = _name_sizes(comparison, varying)
-        bands = [(each.low, each.high) if each.has_interval else (each.mean, each.mean) for each in points.values()]
-        lows, highs = zip(*bands, strict=True)
-        means = tuple(each.mean for each in points.values())
-        lines.append(Curve(label or "average of these tasks", tuple(map(float, points)), means, lows, highs))
-    x = Axis("K, configurations compared", "count", is_log=comparisons[0].num_configurations > 10)
-    y = Axis(f"inflation of the best score, {unit}", difference_unit(is_accuracy))
-    title = f"Inflation of the best score by number of configurations, {level:.0%} intervals"
-    return Curves(title, x, y, (("best of K configurations", tuple(lines)),))

@@ -34,20 +34,20 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
 from peekbench_summary.rules import other_effects, rule_arms, rule_tables
-from peekbench_summary.tables import (
+from peekbench_summary.scores import (
     choose_configurations,
     effect_cells,
     effect_columns,
     interval_columns,
+    probabilistic_scores,
     resolve_options,
+    score_tables,
     score_title,
     sign_note,
 )
 from peekbench_summary.verdicts import judge_all, measure_effects, smallest_p
 
-MAX_SIDE_BY_SIDE = 12  # configurations in the table of tasks by methods
 THESE_TASKS_NOTE = (
     "boost = extra - base, bias = test - extra. The interval beside the mean is for new subsamples of the same data "
     "sets; the verdicts are based on it. se: standard error of the mean."
@@ -140,8 +140,6 @@ def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], level: 
     tables = [leaderboard(methods, verdicts, level), _average_table(methods, verdicts, level, looks)]
     if _has_several_tasks(methods):
         tables.append(_other_tasks_table(methods, verdicts, level))
-    if 1 < len(methods.configurations) <= MAX_SIDE_BY_SIDE:
-        tables.append(_side_by_side_table(methods))
     return tables
 
 
@@ -214,18 +212,6 @@ def _few_tasks_note(num_tasks: int) -> str:
     tasks = f"{num_tasks} tasks" if num_tasks > 1 else "one task"
     smallest = format_cell(smallest_p(num_tasks), "p_value")
     return f" Sign flips of {tasks} cannot give a p below {smallest}; if the level is lower, the t test alone answers."
-
-
-def _side_by_side_table(results: Configurations) -> Table:
-    """Tabulate mean biases, one row per task and one column per configuration."""
-    tasks = dict.fromkeys(task for configuration in results.configurations for task in configuration.scores["bias"])
-    rows = []
-    for task in tasks:
-        biases = [configuration.scores["bias"].get(task, ()) for configuration in results.configurations]
-        rows.append((task, *(math.fsum(bias) / len(bias) if bias else None for bias in biases)))
-    unit = difference_unit(results.is_accuracy)
-    columns = (Column("task"), *(Column(configuration.label, unit) for configuration in results.configurations))
-    return Table(results.title("Mean bias, tasks by methods"), columns, tuple(rows), "Test minus extra.")
 
 
 def _task_table(results: Configurations, level: float, score: ScoreName) -> Table:

@@ -33,8 +33,8 @@ from peekbench_summary.decisions import (
     make_region,
 )
 from peekbench_summary.estimates import estimate_other_tasks, estimate_these_tasks, task_means
-from peekbench_summary.probabilistic_scores import LOG_LIKELIHOOD
 from peekbench_summary.sample_size import settle
+from peekbench_summary.scores import LOG_LIKELIHOOD
 
 
 def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, int]]:

@@ -17,8 +17,7 @@ from peekbench.report import state
 from peekbench.results import tidy
 from peekbench.results.verdict import decide
 from peekbench.testing import check_entry
-from peekbench_bayes.calibrated import fit_differences
-from peekbench_bayes.gaussian import sample, sample_population, summarize_cells
+from peekbench_bayes.calibrated import fit_differences, sample, sample_population, summarize_cells
 from peekbench_bayes.options import DifferencePriors, Hierarchical
 from peekbench_bayes.posterior import check_chains, check_weights, summarize
 

@@ -12,7 +12,7 @@ import pytest
 from bayes_analyses import analyze, bias_arms, rows
 from scipy.stats import halfnorm, norm
 
-from peekbench.errors import DataError, SpecError
+from peekbench.errors import DataError
 from peekbench.testing import check_entry
 from peekbench_bayes.model_checks import (
     QUANTILES,
@@ -204,11 +204,6 @@ def test_warnings_name_inaccurate_coverage(simulate: Simulate) -> None:
     options = {"biases": [0.01], "draws": 100, "num_data_sets": 1000, "level": 0.998}
     (narrow,) = analyze(simulate(0.0, tasks=3), "recovery", **options).warnings
     assert "do not rely on them" in narrow
-
-
-def test_recovery_rejects_other_presets(simulate: Simulate) -> None:
-    with pytest.raises(SpecError, match="preset paper: .* remove preset"):
-        analyze(simulate(0.0), "recovery", preset="paper")
 
 
 @pytest.mark.slow

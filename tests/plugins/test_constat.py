@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from peekbench import Analysis, PeekbenchError
 from peekbench.cli.app import app
-from peekbench.records import Curves
+from peekbench.records import Forest
 from peekbench.records.data import TableOptions
 from peekbench.report import state
 from peekbench.report.render.words import basis_of
@@ -71,8 +71,9 @@ def test_planted_contamination_is_found(kind: str) -> None:
     assert f"{kind}-specific contamination" in state(first)
     assert first.estimate.low < 0.12 < first.estimate.high
     assert {verdict.decision for verdict in others} <= {"inconclusive", "equivalent"}
-    (curves,) = (figure for figure in analysis.figures if isinstance(figure, Curves))
-    assert [curve.label for curve in curves.panels[0][1]] == ["prediction", "models", "model-0"]
+    (figure,) = analysis.figures
+    assert isinstance(figure, Forest)
+    assert figure.groups[0][1][0].label == "model-0"
 
 
 def test_p_values_of_clean_models_are_uniform() -> None:
@@ -148,7 +149,7 @@ def test_models_without_a_score_are_left_out_with_a_warning() -> None:
 def test_several_comparisons_have_their_own_verdicts() -> None:
     table = make_table(simulate(excess=0.12))
     swapped = {"original": "gsm-new", "reference": "gsm"}
-    up, down = constat(table, comparisons=[PAIR, swapped], suspects=["model-0"], family="method").verdicts
+    up, down = constat(table, comparisons=[PAIR, swapped], suspects=["model-0"]).verdicts
     assert (up.method, up.decision, up.family.size) == ("model-0 (gsm, predicted by gsm-new)", "biased up", 2)
     assert (down.method, down.decision) == ("model-0 (gsm-new, predicted by gsm)", "biased down")
 

@@ -143,9 +143,6 @@ def test_a_run_is_analyzed_by_its_texts(make_spec: Callable[..., ExperimentSpec]
     assert put_into_words(analysis.tables[0]).note.startswith(
         "The score of the best of 3 configurations, chosen by this score on 30"
     )
-    (curves,) = analysis.figures
-    assert curves.kind == "curves"
-    assert [curve.x for _, lines in curves.panels for curve in lines] == [(1, 2, 3)]
 
 
 def analyze_table(rows: Sequence[tuple[Any, ...]], columns: str) -> Analysis:

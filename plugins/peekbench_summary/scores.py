@@ -1,0 +1,148 @@
+"""The scores of a results table: the configurations in the chosen score, effects in all scores, and their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from peekbench import Column, Table, Verdict
+from peekbench.records import Cell, ScoreName, Unit
+from peekbench.results import SCORES, Configuration, Configurations, configurations, resolve_score, select_score
+from peekbench_summary import Summary
+from peekbench_summary.estimates import estimate_effect, estimate_these_tasks
+
+
+def resolve_options(results: pd.DataFrame, options: Summary) -> Summary:
+    """Return the options with the name of the score that `score: score` stands for in these results."""
+    return options.model_copy(update={"score": resolve_score(results, options.score)})
+
+
+def choose_configurations(results: pd.DataFrame, options: Summary, analysis: str) -> Configurations:
+    """Return the configurations of a results table in the chosen score, whose name is added to titles.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        The score.
+    analysis
+        Name of the analysis, for errors.
+
+    Raises
+    ------
+    SpecError
+        If the results lack the score.
+    """
+    paired = configurations(select_score(results, options.score, analysis))
+    if options.score == "score":
+        return paired
+    return replace(paired, fixed=", ".join(filter(None, (score_title(options), paired.fixed))))
+
+
+def score_title(options: Summary) -> str:
+    """Return the name of the chosen score in reports, in which higher is better."""
+    return next(score.title for score in SCORES if score.name == options.score)
+
+
+def sign_note(name: ScoreName) -> str:
+    """Return a sentence about a score that reports negate, with a space before it; empty for other scores."""
+    score = next(score for score in SCORES if score.name == name)
+    if score.is_higher_better:
+        return ""
+    return f" The {score.title} is the negative of {score.name}, so that higher is better."
+
+
+EFFECTS = ("bias", "boost")
+
+
+def interval_columns(name: str, unit: Unit) -> tuple[Column, Column, Column]:
+    """Return the columns of an estimate and of the limits of its interval."""
+    return Column(name, unit), Column(f"{name}, low", unit), Column(f"{name}, high", unit)
+
+
+def effect_columns(effects: Sequence[str], unit: Unit) -> list[Column]:
+    """Return the columns of `interval_columns` for each effect."""
+    return [column for effect in effects for column in interval_columns(effect, unit)]
+
+
+def effect_cells(configuration: Configuration, effects: Sequence[str], level: float, verdict: Verdict) -> list[Cell]:
+    """Return the cells for `effect_columns`: each effect on average over these tasks, with its interval.
+
+    The interval of the bias is that of the verdict; others are not adjusted for the number of configurations.
+    """
+    cells: list[Cell] = []
+    for effect in effects:
+        if effect == verdict.effect:
+            cells += [verdict.estimate.mean, *verdict.estimate.limits]
+            continue
+        estimate = estimate_effect(configuration, effect, level)
+        cells += [estimate.mean, *estimate.limits]
+    return cells
+
+
+ACCURACY = "accuracy"
+OTHER_SCORES = sorted(
+    (score for score in SCORES if score.name not in ("num_correct", "score")),
+    key=lambda score: score.unit != "fraction",
+)
+"""All scores except accuracy, those in points first."""
+LOG_LIKELIHOOD = next(score.title for score in OTHER_SCORES if score.name == "log_loss")
+IN_POINTS = (ACCURACY, *(score.title for score in OTHER_SCORES if score.unit == "fraction"))
+NOTE = (
+    f"Higher is better in all scores. {' and '.join(('Accuracy', *IN_POINTS[1:]))} are in points; the "
+    f"{LOG_LIKELIHOOD} is the mean of ln p of the true class, the negative of the log loss. Means over these tasks, "
+    "intervals for new subsamples."
+)
+
+
+def probabilistic_scores(results: pd.DataFrame, paired: Configurations) -> dict[str, Configurations]:
+    """Return accuracy and every other score that is available for all methods, by name.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    paired
+        The configurations of `results` without controls; those of each score have the same order.
+
+    Returns
+    -------
+    dict
+        Empty if scores are not accuracies, or if no other score is available.
+    """
+    rows = results[results["control"] == ""]
+    if not paired.is_accuracy or rows.empty:
+        return {}
+    scores = {}
+    for score in OTHER_SCORES:
+        values = rows[score.name] if score.is_higher_better else -rows[score.name]
+        if values.notna().all():
+            rescored = configurations(rows.assign(score=values, num_correct=None))
+            by_key = {each.key: each for each in rescored.configurations}
+            ordered = tuple(by_key[each.key] for each in paired.configurations)
+            scores[score.title] = replace(rescored, configurations=ordered)
+    return {ACCURACY: paired, **scores} if scores else {}
+
+
+def score_tables(scores: Mapping[str, Configurations], level: float) -> list[Table]:
+    """Tabulate boost and bias in every score that `probabilistic_scores` returned; nothing without other scores."""
+    if not scores:
+        return []
+    paired = scores[ACCURACY]
+    rows: list[tuple[Cell, ...]] = []
+    for position, configuration in enumerate(paired.configurations):
+        for effect in (effect for effect in EFFECTS if effect in paired.effects):
+            cells: list[Cell] = []
+            for score in scores.values():
+                estimate = estimate_these_tasks(list(score.configurations[position].scores[effect].values()), level)
+                cells += [estimate.mean, *estimate.limits]
+            rows.append((*configuration.cells, effect, *cells))
+    columns = [*paired.columns, Column("effect")]
+    for name in scores:
+        unit: Unit = "difference" if name in IN_POINTS else "change"
+        columns += effect_columns([name], unit)
+    title = paired.title(f"Bias and boost by score, {level:.0%} intervals")
+    return [Table(title, tuple(columns), tuple(rows), NOTE)]
