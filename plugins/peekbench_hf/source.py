@@ -15,10 +15,10 @@ from peekbench.errors import UnavailableError
 from peekbench.records import Split
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.facts import record_facts
-from peekbench_hf.hub import LocatedFiles, locate, locate_in_mirror
+from peekbench_hf.locating import LocatedFiles, locate, locate_in_mirror
 from peekbench_hf.options import HubDatasetOptions, HubOptions
 from peekbench_hf.prepared import PreparedTask, find_prepared
-from peekbench_hub.client import NotFoundError
+from peekbench_hub.downloads import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
 CACHE_VERSION = 3  # increase it if the same definition and files would give other rows
