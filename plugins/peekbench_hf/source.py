@@ -197,8 +197,8 @@ def _cache_path(task: HubTask, located: Sequence[LocatedFiles], options: HubOpti
 
 def _prepare(task: HubTask, located: Sequence[LocatedFiles], options: HubOptions, path: Path) -> PreparedTask:
     """Download the task's files if necessary, and store its rows in the cache."""
-    from peekbench_hf.limits import check_unpacked_sizes  # noqa: PLC0415 - as below
     from peekbench_hf.preparation import prepare_files  # noqa: PLC0415 - slow to import, and unused if rows are cached
+    from peekbench_hf.reading import check_unpacked_sizes  # noqa: PLC0415 - as below
 
     location = located[0].location
     details = {
