@@ -31,7 +31,7 @@ from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials, make_trials
 from peekbench.plugins import Outcome
 from peekbench.records.trials import ArmResult, TrialResult
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 from peekbench.store.writer import Store
 

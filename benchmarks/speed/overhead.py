@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 from peekbench.spec.experiment import parse_spec
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,7 @@ from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.local_code import join_name
 from peekbench.plugins.registry import DISTRIBUTION, installed, load
 from peekbench.results import paired_scores
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 
 ROOT = Path(__file__).parents[2]
 SPECS = ROOT / "specs" / "atlas"

@@ -16,7 +16,7 @@ from small_models import KINDS, SENTENCES, save_model
 
 from peekbench import Dataset, PeekbenchError, load_results
 from peekbench.errors import SpecError
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store

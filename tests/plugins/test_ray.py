@@ -27,7 +27,7 @@ from ray_nodes import RayNodes
 
 from peekbench import PeekbenchError
 from peekbench.records import Resources
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 from peekbench.store.writer import Store
 from peekbench.testing import check_entry
 from peekbench_ray.address import find_address

@@ -22,7 +22,7 @@ from peekbench.execution.planning import make_trials
 from peekbench.execution.work import SpecWork
 from peekbench.records.trials import TrialResult, WorkItem
 from peekbench.results.analyze import analyze
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store

@@ -35,7 +35,6 @@ ARGUMENTS = (
     (re.compile(r"--percent"), "percent=True"),
     (re.compile(r"--pair-by-order"), "pair_by_order=True"),
     (re.compile(r"--allow-incomplete"), "allow_incomplete=True"),
-    (re.compile(r"--lower-is-better"), "lower_is_better=True"),
     (re.compile(r"--region ([\w.-]+)"), r"region=\1"),
 )
 """Options of the command line that messages name, and the arguments that mean the same."""

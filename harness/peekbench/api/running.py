@@ -20,7 +20,7 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.progress.displays import make_python_progress
 from peekbench.report.build.run_report import report_of_run
-from peekbench.results.sequential import run as run_spec
+from peekbench.results.planned_looks import run as run_spec
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
 from peekbench.store.writer import Store

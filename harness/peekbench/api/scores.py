@@ -33,7 +33,6 @@ class TableKeywords(TypedDict, total=False):
     ignore: Collection[str]
     pair_by_order: bool
     percent: bool
-    lower_is_better: bool
     region: float | None
 
 

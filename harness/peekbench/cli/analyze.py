@@ -60,7 +60,7 @@ def analyze(
         typer.Argument(
             metavar="RUN",
             autocompletion=complete_runs,
-            help="Name, spec or store of a run; RO-Crate of a run; table of scores; - for standard input; or folder of "
+            help="Name, spec or store of a run; RO-Crate of a run; table of scores; or folder of "
             "tables mM/nN/MODEL/TASK/.",
         ),
     ],
@@ -109,8 +109,7 @@ def analyze(
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)
-    is_input = str(path) == "-"
-    path = path if is_input else scores_path(path)
+    path = scores_path(path)
     options = table.read()
     arguments = [str(path), *(part for name in analyses or () for part in ("--analysis", name)), *options.arguments()]
     arguments += ["--spec", str(spec)] if spec is not None else []
@@ -120,20 +119,19 @@ def analyze(
     wanted = analyses if analysis_spec is None else analysis_spec.analyses
     options = replace(options, arms=needed_arms(choose_analyses(wanted)))
     loaded = load_table(path, options)
-    results, planned, name = loaded.results, planned_trials(path), "stdin" if is_input else ""
+    results, planned, name = loaded.results, planned_trials(path), ""
     if analysis_spec is not None:
         results, planned = analysis_spec.only.select_rows(results), analysis_spec.only.select_trials(planned)
         name = analysis_spec.name
         allow_incomplete = allow_incomplete or analysis_spec.report.allow_incomplete
     looks = None
-    if not is_input and is_store(path):
+    if is_store(path):
         only_complete(results, planned, allow_incomplete=allow_incomplete)  # results that are refused are not looked at
         looks = look_at(path, drop_incomplete(loaded.results))
     selected = replace(loaded, results=results)
     effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
-    source = Path("standard input") if is_input else path
     analyzed = drop_incomplete(results) if planned or options.needs_pairs else results
-    report = report_of_table(source, analyzed, effects, name=name, columns=loaded.columns)
+    report = report_of_table(path, analyzed, effects, name=name, columns=loaded.columns)
     report = replace(report, command=command, provenance={**report.provenance, "command": command})
     if analysis_spec is not None:
         settings = analysis_spec.report

@@ -58,7 +58,6 @@ class TableFlags:
         bool, typer.Option("--pair-by-order", help="Pair rows that have no number of the draw in their order.")
     ] = False
     percent: Annotated[bool, typer.Option("--percent", help="Read scores as percentages.")] = False
-    lower_is_better: Annotated[bool, typer.Option("--lower-is-better", help="Read scores as losses.")] = False
     region: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option(
@@ -73,7 +72,7 @@ class TableFlags:
         """Return how to read the table."""
         columns = _parse_mapping(self.columns or ())
         ignore = tuple(self.ignore or ())
-        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.lower_is_better, self.region)
+        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region)
 
 
 def _parse_mapping(arguments: Iterable[str]) -> dict[str, str]:

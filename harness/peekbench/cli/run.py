@@ -100,7 +100,7 @@ def _execute(
 ) -> RunSummary:
     from peekbench.execution.observers import Progress  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.sequential import run as execute  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.planned_looks import run as execute  # noqa: PLC0415 - for a fast --help
 
     # A live display would hide the prompt of a debugger in a method.
     is_live = not getattr(experiment.executor.options, "in_process", False)

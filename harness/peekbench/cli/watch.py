@@ -15,14 +15,13 @@ from peekbench.formatting import pluralize, shorten
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from peekbench.results.interim import Estimates, RunState
+    from peekbench.results.planned_looks import Estimates, RunState
 
 MAX_SHARE = 0.02
 """Share of the time of one core that watching may take: after a view that took a second, it waits 50 seconds."""
 SECONDS = 5.0  # between two views
 POLL_SECONDS = 1.0  # between two looks at the lock of the store, which tells that the run has ended
 MAX_ERROR = 300  # characters of the first failure
-MAX_MACHINES = 6
 BAR_WIDTH = 40
 
 
@@ -57,7 +56,7 @@ class _View:
 
     def update(self) -> None:
         """Read the state again, and the estimates if there are new trials and they are not too expensive."""
-        from peekbench.results.interim import estimate, read_state  # noqa: PLC0415 - for a fast --help
+        from peekbench.results.planned_looks import estimate, read_state  # noqa: PLC0415 - for a fast --help
 
         start = time.process_time()
         self.state = read_state(self._path)
@@ -102,7 +101,7 @@ def _render(view: _View, console: Console) -> None:
     state, estimates = view.state, view.estimates
     status = f"running for {duration(state.seconds)}" if state.is_running else "not running"
     status = "complete" if state.is_complete and not state.is_running else status
-    console.print(Text.assemble((state.name, "bold"), f"  {status}{_describe_workers(state)}"))
+    console.print(Text.assemble((state.name, "bold"), f"  {status}"))
     filled = round(BAR_WIDTH * state.done / max(1, state.planned))
     bar = Text.assemble(("━" * filled, "bold"), ("━" * (BAR_WIDTH - filled), "dim"))
     console.print(Text.assemble(bar, f"  {state.done / max(1, state.planned):.0%}"))
@@ -127,7 +126,7 @@ def _render(view: _View, console: Console) -> None:
 
 
 def _describe_missing(estimates: Estimates) -> str:
-    from peekbench.results.interim import MIN_SUBSAMPLES  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.planned_looks import MIN_SUBSAMPLES  # noqa: PLC0415 - for a fast --help
 
     if estimates.subsamples < MIN_SUBSAMPLES:
         return f"No estimates yet: they take {MIN_SUBSAMPLES} subsamples of every task and method."
@@ -145,15 +144,3 @@ def _describe_progress(state: RunState) -> str:
     if state.seconds_left is not None:
         parts.append(f"about {duration(state.seconds_left)} left")
     return ", ".join(parts)
-
-
-def _describe_workers(state: RunState) -> str:
-    if not state.is_running:
-        return ""
-    workers = f", {pluralize(state.workers, 'worker')}" if state.workers else ""
-    names = sorted(state.machines, key=lambda name: -state.machines[name])
-    if len(names) < 2:
-        return workers + (f" on {names[0]}" if names else "")
-    listed = ", ".join(f"{name} ({state.machines[name]:,})" for name in names[:MAX_MACHINES])
-    more = f" and {len(names) - MAX_MACHINES:,} more" if len(names) > MAX_MACHINES else ""
-    return f"{workers} on {len(names)} machines (trials): {listed}{more}"

@@ -101,12 +101,6 @@ def read_frame(source: BinaryIO, origin: str, check: Callable[[list[str], int], 
     return frame
 
 
-def unpack_zstandard(content: bytes, size: int) -> bytes:
-    """Return content of a known size that was compressed with Zstandard."""
-    unpacked: bytes = pa.decompress(content, size, codec="zstd", asbytes=True)
-    return unpacked
-
-
 def decode(table: pa.Table, origin: str, max_bytes: int, remedy: str) -> pa.Table:
     """Return a table without dictionaries.
 

@@ -1,7 +1,7 @@
 """The scores that peekbench computes for each arm: one table, from which every list of scores is derived.
 
-To add a score, add an entry to `SCORES`. The store's columns, the results table and its documentation, and the JSON
-Schema of a results row follow from it. Analyses read it as `peekbench.results.SCORES`.
+To add a score, add an entry to `SCORES`. The store's columns, the results table and its documentation
+follow from it. Analyses read it as `peekbench.results.SCORES`.
 """
 
 from __future__ import annotations

@@ -24,8 +24,6 @@ class TableOptions:
     """Whether rows without a number of the draw are paired in the order in which they stand."""
     percent: bool = False
     """Whether scores are percentages."""
-    lower_is_better: bool = False
-    """Whether a lower score is better."""
     region: float | None = None
     """Half-width of the region of practical equivalence, in the unit of the scores; None for the default."""
     arms: tuple[str, ...] = ("extra", "test")
@@ -49,7 +47,6 @@ class TableOptions:
             tuple(dict.fromkeys((*other.ignore, *self.ignore))),
             other.pair_by_order or self.pair_by_order,
             other.percent or self.percent,
-            other.lower_is_better or self.lower_is_better,
             other.region if self.region is None else self.region,
             self.arms,
         )
@@ -61,6 +58,5 @@ class TableOptions:
             *(part for source in self.ignore for part in ("--ignore", source)),
             *(["--pair-by-order"] if self.pair_by_order else []),
             *(["--percent"] if self.percent else []),
-            *(["--lower-is-better"] if self.lower_is_better else []),
             *([] if self.region is None else ["--region", f"{self.region:g}"]),
         ]

@@ -3,7 +3,6 @@ from .columns import SCORES as SCORES
 from .columns import ResultsColumn as ResultsColumn
 from .columns import Score as Score
 from .columns import describe_columns as describe_columns
-from .columns import results_schema as results_schema
 from .paired_effects import Configuration as Configuration
 from .paired_effects import Configurations as Configurations
 from .paired_effects import configurations as configurations
@@ -13,12 +12,11 @@ from .paired_effects import pair_arms as pair_arms
 from .paired_effects import paired_scores as paired_scores
 from .paired_effects import plain_cell as plain_cell
 from .read import load_results as load_results
-from .score_choice import check_region as check_region
-from .score_choice import default_region as default_region
-from .score_choice import resolve_score as resolve_score
-from .score_choice import select_score as select_score
-from .scored_set import score_one_set as score_one_set
 from .tidying import tidy as tidy
+from .verdict import check_region as check_region
 from .verdict import control_outcome as control_outcome
 from .verdict import decide as decide
+from .verdict import default_region as default_region
 from .verdict import find_families as find_families
+from .verdict import resolve_score as resolve_score
+from .verdict import select_score as select_score

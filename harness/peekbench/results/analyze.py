@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,17 @@ from peekbench.execution.planning import list_trials
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
-from peekbench.records.analysis import Analysis
+from peekbench.records.analysis import Analysis, Cell
 from peekbench.records.looks import Looks
 from peekbench.records.predictions import Predictions
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import PlannedDesign, Trial
 from peekbench.results.cells import quoted
-from peekbench.results.column_use import ColumnUse
-from peekbench.results.columns import CONFIGURATION, TRIAL
+from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.read import is_results_table, load_table
+from peekbench.results.roles import ColumnUse
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task
@@ -52,6 +52,8 @@ class Seen:
 
 
 NOTHING_SEEN = Seen()
+Expected = tuple[tuple[Cell, ...], str, set[int]]
+"""Configuration, task, and the numbers of the subsamples that it should have."""
 
 
 def analyze(
@@ -81,8 +83,8 @@ def analyze(
         Looks at the run that the table is from. If `source` is a store, they are read from it, and this look is
         recorded there.
     **table
-        How to read a table of another tool: `columns`, `ignore`, `pair_by_order`, `percent` and `lower_is_better`, as
-        for `load_results`, and `region`, the half-width of the region of practical equivalence.
+        How to read a table of another tool: `columns`, `ignore`, `pair_by_order` and `percent`, as for
+        `load_results`, and `region`, the half-width of the region of practical equivalence.
 
     Returns
     -------
@@ -212,10 +214,8 @@ def only_complete(
     gaps = find_gaps(results, planned, has_texts_as_draws=has_texts_as_draws)
     if not gaps:
         return results, ()
-    at_least = "at least " if len(gaps) == MAX_GAPS else ""
-    more = [f"... and {at_least}{len(gaps) - MAX_LISTED} more"] if len(gaps) > MAX_LISTED else []
-    listed = gaps[:MAX_LISTED] + more
-    lines = "\n  ".join(listed)
+    more = [f"... and {'at least ' * (len(gaps) == MAX_GAPS)}{len(gaps) - MAX_LISTED} more"]
+    lines = "\n  ".join(gaps[:MAX_LISTED] + more * (len(gaps) > MAX_LISTED))
     if not allow_incomplete:
         raise ResultsError(
             f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; "
@@ -363,67 +363,48 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts
     Returns
     -------
     list of str
-        One line for each affected trial, or task and configuration; at most `MAX_GAPS`.
+        One line for each affected task and configuration; at most `MAX_GAPS`.
     """
-    arms = list(results["arm"].unique())
-    by_trial = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"]
-    counts = by_trial.nunique().reset_index(name="count")
-    incomplete = counts[counts["count"] < len(arms)].head(MAX_GAPS)
-    present: dict[int, set[str]] = {}
-    if not incomplete.empty:
-        numbers = by_trial.ngroup()  # rows of counts
-        affected = numbers.isin(incomplete.index)
-        for number, arm in zip(numbers[affected], results["arm"][affected], strict=True):
-            present.setdefault(number, set()).add(arm)
+    arms = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
+    is_complete = (arms["count"] == results["arm"].nunique()).tolist()
+    seen, complete = dict[Any, dict[str, set[int]]](), dict[Any, dict[str, set[int]]]()
+    for (*sizes, task, subsample), is_whole in zip(arms[list(TRIAL)].itertuples(index=False), is_complete, strict=True):
+        configuration = tuple(map(plain_cell, sizes))
+        seen.setdefault(configuration, {}).setdefault(task, set()).add(subsample)
+        if is_whole:
+            complete.setdefault(configuration, {}).setdefault(task, set()).add(subsample)
+    if planned:
+        expected = _group_planned(planned, {configuration[0]: configuration[1] for configuration in seen})
+    else:
+        expected = _expect_balance(seen, has_texts_as_draws=has_texts_as_draws)
     gaps = (
-        f"{_describe_place(*row[1:6])}, subsample {row[6]}: {_list_missing_arms(arms, present[row[0]])}"
-        for row in incomplete.itertuples()
+        f"{_describe_place(configuration, task)}: {_count_missing(missing, numbers)}"
+        for configuration, task, numbers in expected
+        if (missing := numbers - complete.get(configuration, {}).get(task, set()))
     )
-    trials = counts[list(TRIAL)]
-    is_balanced = not has_texts_as_draws
-    other_gaps = _find_unfinished(trials, planned) if planned else _find_unbalanced(trials, is_balanced=is_balanced)
-    return list(islice(chain(gaps, other_gaps), MAX_GAPS))
+    return list(islice(gaps, MAX_GAPS))
 
 
-def _list_missing_arms(arms: Sequence[str], present: set[str]) -> str:
-    missing = [arm for arm in arms if arm not in present]
-    listed = ", ".join(missing[:MAX_LISTED]) + (", ..." if len(missing) > MAX_LISTED else "")
-    return f"{pluralize(len(missing), 'arm')} of {len(arms)} missing ({listed})"
-
-
-def _find_unbalanced(trials: pd.DataFrame, *, is_balanced: bool) -> Iterator[str]:
-    num_tasks = trials["task"].nunique()
-    subsamples = trials.groupby(list(CONFIGURATION), dropna=False)["subsample"]
-    if (subsamples.nunique() * num_tasks == subsamples.size()).all():  # trials are distinct
-        return
-    present: dict[tuple[str, str, Any, Any], dict[str, set[int]]] = {}
-    for method, model, num_train, num_test, task, subsample in trials.itertuples(index=False):
-        present.setdefault((method, model, num_train, num_test), {}).setdefault(task, set()).add(subsample)
-    tasks = list(trials["task"].unique())
-    of_tasks = {task: set[int]().union(*(by_task.get(task, ()) for by_task in present.values())) for task in tasks}
-    for configuration, by_task in present.items():
-        of_all = set[int]().union(*by_task.values())
-        for task in tasks:
-            expected = of_all if is_balanced else of_tasks[task]
-            if missing := expected - by_task.get(task, set()):
-                yield f"{_describe_place(*configuration, task)}: {_count_missing(missing, expected)}"
-
-
-def _find_unfinished(trials: pd.DataFrame, planned: Sequence[Trial]) -> Iterable[str]:
-    names = ("method", "num_train", "num_test", "task", "subsample")
-    present = set(zip(*(trials[name] for name in names), strict=True))
-    expected: dict[tuple[str, int, int, str], set[int]] = {}
-    missing: dict[tuple[str, int, int, str], set[int]] = {}
+def _group_planned(planned: Sequence[Trial], models: Mapping[Cell, Cell]) -> Iterator[Expected]:
+    numbers: dict[tuple[tuple[Cell, ...], str], set[int]] = {}
     for trial in planned:
         draw = trial.draw
-        key = (trial.method, draw.num_train, draw.num_test, draw.task)
-        expected.setdefault(key, set()).add(draw.subsample)
-        if (*key, draw.subsample) not in present:
-            missing.setdefault(key, set()).add(draw.subsample)
-    return [
-        f"{_describe_place(key[0], '', *key[1:])}: {_count_missing(numbers, expected[key])}"
-        for key, numbers in missing.items()
-    ]
+        configuration = (trial.method, models.get(trial.method, ""), draw.num_train, draw.num_test)
+        numbers.setdefault((configuration, draw.task), set()).add(draw.subsample)
+    return ((configuration, task, each) for (configuration, task), each in numbers.items())
+
+
+def _expect_balance(
+    seen: Mapping[tuple[Cell, ...], Mapping[str, set[int]]], *, has_texts_as_draws: bool
+) -> Iterator[Expected]:
+    of_tasks: dict[str, set[int]] = {}
+    for by_task in seen.values():
+        for task, numbers in by_task.items():
+            of_tasks.setdefault(task, set()).update(numbers)
+    for configuration, by_task in seen.items():
+        of_all = set[int]().union(*by_task.values())
+        for task, of_task in of_tasks.items():
+            yield configuration, task, of_task if has_texts_as_draws else of_all
 
 
 def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:
@@ -433,12 +414,11 @@ def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:
     return results[is_complete].reset_index(drop=True)
 
 
-def _describe_place(method: str, model: str, num_train: Any, num_test: Any, task: str) -> str:
-    sizes = {"num_train": plain_cell(num_train), "num_test": plain_cell(num_test)}
-    parts = [f"task {task}", f"method {method}", *([f"model {model}"] if model else [])]
-    return ", ".join(parts + [f"{name} {size}" for name, size in sizes.items() if size is not None])
+def _describe_place(configuration: Sequence[Cell], task: str) -> str:
+    names = zip(("method", "model", "num_train", "num_test"), configuration, strict=True)
+    return ", ".join([f"task {task}", *(f"{name} {value}" for name, value in names if value not in ("", None))])
 
 
 def _count_missing(missing: set[int], expected: set[int]) -> str:
     first = ", ".join(map(str, sorted(missing)[:MAX_LISTED])) + (", ..." if len(missing) > MAX_LISTED else "")
-    return f"{len(missing)} of {pluralize(len(expected), 'subsample')} missing ({first})"
+    return f"{len(missing)} of {pluralize(len(expected), 'subsample')} missing or incomplete ({first})"

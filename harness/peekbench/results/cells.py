@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from itertools import islice
 from numbers import Real
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype, is_string_dtype
+from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
@@ -39,15 +39,11 @@ LIMITS = {
 } | {"score": (-MAX_SIZE, 1.0)}  # R^2 can be negative
 """Minimum and maximum of the columns of numbers."""
 PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
-"""Columns that may be percentages."""
-DECIMAL_COMMAS = (*PERCENTAGES, "brier")
-"""Columns whose range is so small that a comma in a number can only be a decimal comma."""
+"""Columns that may be percentages. Their range is so small that a comma in a number can only be a decimal comma."""
 PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
-ADVICE = {
-    "num_train": "give the number of labeled train texts",
-    "num_test": "give the number of test texts",
-    "num_correct": "give the number of correct answers",
-}
+
+MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+"""Texts that mean a missing number. In columns of texts they are ordinary names."""
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
@@ -75,15 +71,14 @@ class CellReader:
     def __init__(self, table: pd.DataFrame, origin: str, *, percent: bool, has_unit: bool = False) -> None:
         self._table = table
         self.index = table.index
-        self.names = list(table.columns)
         self.origin = origin
         self._percent = percent
         self._has_unit = has_unit
         self.percentages: set[str] = set()
         """Columns of the user that were read as percentages."""
 
-    def require(self, is_valid: pd.Series[bool], source: str, problem: str | Callable[[str], str]) -> None:
-        """Refuse the first row that is not valid; `problem` may depend on the text of the cell."""
+    def require(self, is_valid: pd.Series[bool], source: str, problem: str) -> None:
+        """Refuse the first row that is not valid."""
         invalid = (~is_valid.astype("bool")).to_numpy()
         if invalid.any():
             raise self.error(int(invalid.argmax()), source, problem)
@@ -92,13 +87,10 @@ class CellReader:
         """Refuse the first empty cell of a column."""
         self.require(~is_empty(self._table[source]), source, f"is empty; {remedy}")
 
-    def error(
-        self, position: int, source: str, problem: str | Callable[[str], str], arguments: Sequence[str] = ()
-    ) -> ResultsError:
+    def error(self, position: int, source: str, problem: str, arguments: Sequence[str] = ()) -> ResultsError:
         """Return an error about the cell of a row, which is counted from 0."""
-        cell = self._table[source].iloc[position : position + 1]
-        text = "the cell" if is_empty(cell).item() else short(str(cell.iloc[0]))
-        problem = problem if isinstance(problem, str) else problem(text)
+        cell = self._table[source].iloc[position]
+        text = "the cell" if is_missing(cell) else short(str(cell))
         return ResultsError(f"{self.origin}, row {position + 1}, column {short(source)!r}: {text} {problem}", arguments)
 
     def column(self, source: str | None, column: str) -> pd.Series[Any]:
@@ -111,36 +103,50 @@ class CellReader:
     def numbers(self, source: str, column: str) -> pd.Series[float]:
         """Return a column of the user as float64, checked as a column of the results table."""
         cells = self._table[source]
-        values, has_sign = _parse_numbers(cells, column)
-        remedy = ADVICE.get(column, "correct it")
-        self.require(
-            is_empty(cells) | np.isfinite(values),
-            source,
-            lambda text: f"is not a number; {'write it without a comma' if ',' in text else remedy}",
-        )
-        limits = (-MAX_SIZE, MAX_SIZE) if column == "score" and self._has_unit else LIMITS[column]
-        maximum = f"{limits[1]:g}"
+        values = to_floats(cells)
+        problem, remedy = "is not a number; correct it, and write whole numbers without a comma", "correct it"
         if column in PERCENTAGES:
-            if self._is_percentage(values, has_sign, source):
-                values, maximum = (values / 100).round(PERCENT_DIGITS), "100%"
-            else:
-                remedy = "give fractions, or use --percent if these are percentages"
-                if column == "score":
-                    remedy += (
-                        "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
-                        f"with one row per arm; --map {short(source)}=loss is for scores of which lower is better, and "
-                        "--region WIDTH for a unit of your own: the largest bias that is negligible"
-                    )
-        is_missing = values.isna()
-        self.require((values >= limits[0]) | is_missing, source, f"is below the minimum of {limits[0]:g}; correct it")
-        self.require((values <= limits[1]) | is_missing, source, f"is above the maximum of {maximum}; {remedy}")
+            values = self._fractions(values, cells, source)
+            remedy = "give fractions, or use --percent if these are percentages"
+            if column == "score":
+                remedy += (
+                    "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
+                    f"with one row per arm; --map {short(source)}=loss is for scores of which lower is better, and "
+                    "--region WIDTH for a unit of your own: the largest bias that is negligible"
+                )
+        is_absent = is_empty(cells)
+        if isinstance(cells.dtype, pd.StringDtype):
+            is_absent |= cells.isin(MISSING)
+        self.require(is_absent | np.isfinite(values), source, problem)
+        low, high = (-MAX_SIZE, MAX_SIZE) if column == "score" and self._has_unit else LIMITS[column]
+        self.require(values.isna() | (values >= low), source, f"is below the minimum of {low:g}; correct it")
+        self.require(values.isna() | (values <= high), source, f"is above the maximum of {high:g}; {remedy}")
         return values
+
+    def _fractions(self, values: pd.Series[float], cells: pd.Series[Any], source: str) -> pd.Series[float]:
+        """Return fractions: cells with a percent sign are percentages, and with --percent all others, too."""
+        is_percentage = pd.Series(False, index=values.index)
+        if not is_numeric_dtype(cells):
+            texts = cells.where(cells.map(lambda cell: isinstance(cell, str)), "").astype("object").str.strip()
+            is_percentage = texts.str.endswith("%")
+            parsed = to_floats(texts.str.removesuffix("%").str.replace(",", "."))
+            values = values.fillna(parsed)
+        if self._percent:
+            problem = (
+                "is at most 1, but --percent is given; remove the option if these are fractions, or write a % sign"
+            )
+            self.require(is_percentage | ~values.between(0, 1, inclusive="right"), source, problem)
+            is_percentage |= True
+        if not (is_percentage & values.notna()).any():
+            return values
+        self.percentages.add(source)
+        with np.errstate(over="ignore"):
+            return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
 
     def whole_numbers(self, source: str, column: str) -> pd.Series[int]:
         """Return a column of the user as Int64."""
         values = self.numbers(source, column)
-        remedy = ADVICE.get(column, "correct it")
-        self.require(values.isna() | (values == values.round()), source, f"is not a whole number; {remedy}")
+        self.require(values.isna() | (values == values.round()), source, "is not a whole number; correct it")
         return values.astype("Int64")
 
     def texts(self, source: str, max_length: int = MAX_NAME) -> pd.Series[str]:
@@ -154,9 +160,9 @@ class CellReader:
             self.require(texts.str.len() <= max_length, source, f"has more than {max_length} characters; shorten it")
         return texts
 
-    def joined_texts(self, sources: Sequence[str]) -> pd.Series[str]:
+    def joined_texts(self, sources: Sequence[str], max_length: int = MAX_NAME) -> pd.Series[str]:
         """Return the texts of several columns as one, such as 'lsa, 100'."""
-        texts = [self.texts(source) for source in sources]
+        texts = [self.texts(source, max_length) for source in sources]
         if len(texts) == 1:
             return texts[0]
         parts = pd.concat(texts, axis="columns", keys=range(len(texts)))
@@ -164,72 +170,24 @@ class CellReader:
         names = [", ".join(filter(None, row)) for row in parts.drop_duplicates().itertuples(index=False)]
         return pd.Series(np.array(names, dtype="object")[codes], index=self.index, dtype="str")
 
-    def _is_percentage(self, values: pd.Series[float], has_sign: pd.Series[bool], source: str) -> bool:
-        if not self._percent and "%" not in source:
-            if not has_sign.any():
-                return False
-            problem = "has no % sign, but other cells of this column have one; write all cells in the same way"
-            self.require(has_sign | values.isna(), source, problem)
-        elif not has_sign.any() and values.max() <= 1:
-            reason = "--percent is given" if self._percent else "its name has a % sign"
-            raise ResultsError(
-                f"{self.origin}, column {short(source)!r}: {reason}, but no value is above 1; remove "
-                f"{'the option' if self._percent else 'the sign'} if these are fractions"
-            )
-        self.require(
-            has_sign | ~values.between(0, 1, inclusive="right"),
-            source,
-            "is at most 1, but other cells are percentages; write all in the same unit, or with a % sign if it is a "
-            "percentage",
-        )
-        self.percentages.add(source)
-        return True
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell is missing or only white space."""
+    return not cell.strip() if isinstance(cell, str) else bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
 
 
 def is_empty(cells: pd.Series[Any]) -> pd.Series[bool]:
     """Return which cells are missing or only white space."""
-    empty = cells.isna()
-    if not is_numeric_dtype(cells):
-        empty |= cells.map(lambda cell: isinstance(cell, str) and not cell.strip()).astype("bool")
-    return empty
+    return cells.isna() if is_numeric_dtype(cells) else cells.map(is_missing).astype("bool")
 
 
 def to_floats(cells: pd.Series[Any]) -> pd.Series[float]:
     """Return cells as float64, NaN for cells that are not numbers: True is none, and neither is a date."""
-    if cells.dtype == "object":
-        return cells.map(_to_float).astype("float64")
-    if isinstance(cells.dtype, pd.CategoricalDtype):
-        return to_floats(cells.astype("object"))
-    if is_string_dtype(cells):
+    if isinstance(cells.dtype, pd.StringDtype):
         return pd.to_numeric(cells, errors="coerce").astype("float64")
     if is_numeric_dtype(cells) and not is_bool_dtype(cells) and not is_complex_dtype(cells):
         return pd.Series(cells.to_numpy(dtype="float64", na_value=np.nan), index=cells.index)
-    return pd.Series(np.nan, index=cells.index, dtype="float64")
-
-
-def short(text: str) -> str:
-    """Return the start of a text of any length."""
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
-
-
-def quoted(names: Collection[object], limit: int = MAX_QUOTED) -> str:
-    """Return a bounded list of names for a message."""
-    listed = [repr(short(str(name))) for name in islice(names, limit)]
-    return ", ".join(listed) + (f" and {len(names) - limit} more" if len(names) > limit else "")
-
-
-def _parse_numbers(cells: pd.Series[Any], column: str) -> tuple[pd.Series[float], pd.Series[bool]]:
-    """Return the numbers, and which of the cells have a percent sign."""
-    values = to_floats(cells)
-    has_sign = pd.Series(False, index=cells.index)
-    is_text = values.isna() & cells.map(lambda cell: isinstance(cell, str)) if not is_numeric_dtype(cells) else has_sign
-    if column in DECIMAL_COMMAS and is_text.any():
-        texts = cells[is_text].astype("object").str.strip()  # "str" cannot hold lone surrogates
-        has_sign[is_text] = texts.str.endswith("%") & (column in PERCENTAGES)
-        if column in PERCENTAGES:
-            texts = texts.str.removesuffix("%")
-        values[is_text] = to_floats(texts.str.replace(",", "."))
-    return values, has_sign
+    return cells.astype("object").map(_to_float).astype("float64")
 
 
 def _to_float(value: object) -> float:
@@ -246,13 +204,15 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, Real | Decimal) or value is None or value is pd.NA or value is pd.NaT
 
 
-def number_values(cells: pd.Series[Any]) -> IntArray:
-    """Return a number for each cell, equal for equal values."""
-    try:
-        codes, _ = pd.factorize(cells, use_na_sentinel=False)
-    except (TypeError, ValueError):  # values that cannot be hashed, such as lists
-        codes, _ = pd.factorize(cells.map(repr))
-    return codes.astype(np.int64)
+def short(text: str) -> str:
+    """Return the start of a text of any length."""
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+def quoted(names: Collection[object], limit: int = MAX_QUOTED) -> str:
+    """Return a bounded list of names for a message."""
+    listed = [repr(short(str(name))) for name in islice(names, limit)]
+    return ", ".join(listed) + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def rank(cells: pd.Series[Any]) -> IntArray:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from peekbench.records.scores import SCORES, Score
 from peekbench.spec.arms import RULE
 
-__all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns", "results_schema"]
-
-JSON_TYPES = {"text": "string", "integer": "integer", "number": "number"}
+__all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ class ColumnRoles:
     """Columns without a role, with the reason if their names are known."""
     ignored: tuple[str, ...]
     """Columns that the user ignored."""
-    requested: frozenset[str]
+    mapped: frozenset[str]
     """Columns whose role the user named."""
     arm_names: Mapping[str, str]
     """Values of the column of arms that the user renames."""
@@ -194,14 +192,14 @@ class ColumnRoles:
 
 
 def normalize(name: str) -> str:
-    """Return a name without case, spaces, hyphens, underscores, parentheses and percent signs.
+    """Return a name without case, spaces, hyphens, underscores and parentheses.
 
     Examples
     --------
-    >>> normalize("Num-Test"), normalize("accuracy (%)")
-    ('numtest', 'accuracy')
+    >>> normalize("Num-Test"), normalize("accuracy (mean)")
+    ('numtest', 'accuracymean')
     """
-    return re.sub(r"[\s_\-()%]+", "", name.casefold())
+    return re.sub(r"[\s_\-()]+", "", name.casefold())
 
 
 NAMES = {normalize(column.name): column.name for column in USER_COLUMNS}
@@ -219,7 +217,7 @@ def normalize_arm(name: str) -> str | None:
     ('extra', 'mix-0.25', None)
     """
     folded = re.sub(r"[\s_]+", "-", name.strip().casefold())
-    return next((arm for arm in (name, folded, re.sub(r"^mix-?", "mix-", folded)) if is_arm(arm)), None)
+    return folded if is_arm(folded) else None
 
 
 def sort_arms(arms: Iterable[str]) -> list[str]:
@@ -278,34 +276,3 @@ def describe_columns() -> str:
         synonyms = ", ".join(f"`{synonym}`" for synonym in column.synonyms)
         lines.append(f"| `{column.name}` | {column.type} | {column.meaning} | {column.if_missing} | {synonyms} |")
     return "\n".join(lines)
-
-
-def results_schema() -> dict[str, Any]:
-    """Return the JSON Schema 2020-12 of one row of the results table.
-
-    Returns
-    -------
-    dict
-        An object schema with a property for each column. Missing numbers are null.
-
-    Examples
-    --------
-    >>> results_schema()["properties"]["macro_f1"]["maximum"]
-    1.0
-    """
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "peekbench results row",
-        "description": "One arm of one trial.",
-        "type": "object",
-        "required": [column.name for column in COLUMNS],
-        "additionalProperties": False,
-        "properties": {column.name: _property_schema(column) for column in COLUMNS},
-    }
-
-
-def _property_schema(column: ResultsColumn) -> dict[str, Any]:
-    name = JSON_TYPES[column.type]
-    schema: dict[str, Any] = {"description": column.meaning, "type": name if column.type == "text" else [name, "null"]}
-    bounds = {"minimum": column.minimum, "maximum": column.maximum}
-    return schema | {bound: value for bound, value in bounds.items() if value is not None}

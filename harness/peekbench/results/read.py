@@ -8,12 +8,10 @@ arm: base, extra, test, mix-0.25.
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 import stat
-import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -30,11 +28,8 @@ from peekbench.results.columns import (
     MAJORITY,
     NUMBERS,
     SIZES,
-    TEXT_COLUMNS,
     TEXT_DEFAULTS,
     WHOLE_NUMBERS,
-    find_role,
-    normalize,
 )
 from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
@@ -42,20 +37,17 @@ from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
-"""Texts that mean a missing number. In columns of texts they are ordinary names."""
-STANDARD_INPUT = "-"
 STUDY_FILE = "accuracies.csv"
 STUDY_COLUMNS = ("num_classes", "majority_all")
 """Columns of the study's files that describe the data of the task and are not used."""
 MAX_ROWS = 10_000_000  # a small Parquet file can declare billions
-MAX_INPUT = 2**31  # bytes of the standard input
 MAX_MESSAGE = 500  # characters of another library's message
 SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}
 """Separators of the fields by suffix, the usual one first."""
 FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
-EXAMPLE = '{"task": "news", "extra": 0.71, "test": 0.73}'
-"""A row in JSON, for messages."""
+JSON_FORM = (
+    'write one object in each line, or a single list of objects, such as {"task": "news", "extra": 0.71, "test": 0.73}'
+)
 TYPES = {
     **dict.fromkeys(TEXT_DEFAULTS, "str"),
     **dict.fromkeys(WHOLE_NUMBERS, "Int64"),
@@ -71,14 +63,13 @@ def load_results(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
-    lower_is_better: bool = False,
 ) -> pd.DataFrame:
     r"""Load the results table.
 
     Parameters
     ----------
     path
-        A run's store; a CSV, TSV, Parquet, JSON or JSON Lines file; '-' for the standard input; or a folder tree
+        A run's store; a CSV, TSV, Parquet, JSON or JSON Lines file; or a folder tree
         ``mM/nN/MODEL/TASK/accuracies.csv``, in which the method is the name of the folder that contains mM, and the
         subsample is the row.
     columns
@@ -90,8 +81,6 @@ def load_results(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
-    lower_is_better
-        Read scores as losses, whose negatives become the scores.
 
     Returns
     -------
@@ -120,15 +109,13 @@ def load_results(
     1  news          0  extra          143  0.715
     2  news          0   test          146  0.730
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent, lower_is_better)
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent)
     return load_table(path, options).results
 
 
 def load_table(path: str | Path, options: TableOptions) -> TidyTable:
     """Load the results table as `load_results`, with what was done with the columns of a user's table."""
     path = Path(path)
-    if str(path) == STANDARD_INPUT:
-        return tidy_table(read_file(path, options.columns), "the standard input", options)
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:  # ValueError: the path has a null byte
@@ -138,13 +125,14 @@ def load_table(path: str | Path, options: TableOptions) -> TidyTable:
     if stat.S_ISDIR(mode):
         return _load_tree(path, options)
     check_regular(path)
-    if is_store(path):
-        if not options.is_default:
-            raise ResultsError(
-                f"{path} is the store of a run, whose columns are known; remove {' '.join(options.arguments())}"
-            )
-        return TidyTable(_read_store(path), predictions=StoredPredictions(path))
-    return tidy_table(read_file(path, options.columns), str(path), options)
+    if not is_store(path):
+        return tidy_table(read_file(path), str(path), options)
+    if not options.is_default:
+        raise ResultsError(
+            f"{path} is the store of a run, whose columns are known; remove {' '.join(options.arguments())}"
+        )
+    with Store.open(path) as store:
+        return TidyTable(read_store(store), predictions=StoredPredictions(path))
 
 
 def is_results_table(table: pd.DataFrame) -> bool:
@@ -160,11 +148,6 @@ def _load_tree(root: Path, options: TableOptions) -> TidyTable:
     return replace(tidied, columns=replace(tidied.columns, ignored=ignored))
 
 
-def _read_store(path: Path) -> pd.DataFrame:
-    with Store.open(path) as store:
-        return read_store(store)
-
-
 def read_store(store: Store) -> pd.DataFrame:
     """Return the results table of an open store."""
     table = pd.DataFrame(store.result_columns())
@@ -174,15 +157,8 @@ def read_store(store: Store) -> pd.DataFrame:
     return table.astype(TYPES)[list(COLUMN_NAMES)]
 
 
-def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """Read a table from a file.
-
-    Parameters
-    ----------
-    path
-        CSV, TSV, Parquet, JSON or JSON Lines file; '-' is the standard input, in any of these formats.
-    columns
-        Meaning of columns that the user names. Columns of texts are not read as numbers.
+def read_file(path: Path) -> pd.DataFrame:
+    """Read a CSV, TSV, Parquet, JSON or JSON Lines file. All cells of a CSV file are texts.
 
     Raises
     ------
@@ -190,19 +166,18 @@ def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
         If the file cannot be read, or is too large.
     """
     suffix = path.suffix.lower()
+    check_regular(path)
     try:
-        if str(path) == STANDARD_INPUT:
-            return _read_standard_input(columns)
-        check_regular(path)
         if suffix == ".parquet":
             with path.open("rb") as file:
                 return _read_parquet(file, str(path))
         if suffix in SEPARATORS:
-            return _read_csv(lambda: path.open(encoding="utf-8-sig", newline=""), str(path), columns, suffix)
+            with path.open(encoding="utf-8-sig", newline="") as text:
+                return _read_csv(text, str(path), SEPARATORS[suffix])
         if suffix in (".jsonl", ".ndjson", ".json"):
             with path.open(encoding="utf-8-sig") as text:
                 return _read_json(text, str(path))
-    except (OSError, ValueError, csv.Error, RecursionError) as error:  # pandas raises ValueErrors
+    except (OSError, ValueError, csv.Error, RecursionError) as error:
         message = str(error)[:MAX_MESSAGE]
         raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file in UTF-8?") from error
     raise ResultsError(f"{path}: neither a store nor a {FORMATS} file; convert it to one of these")
@@ -211,77 +186,36 @@ def read_file(path: Path, columns: Mapping[str, str]) -> pd.DataFrame:
 def check_regular(path: Path) -> None:
     """Refuse pipes and devices. Reading one could wait forever."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first, or pipe them to -")
+        raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first")
 
 
-def _read_standard_input(columns: Mapping[str, str]) -> pd.DataFrame:
-    """Read a table from the standard input, whose format its first bytes tell."""
-    content = sys.stdin.buffer.read(MAX_INPUT + 1)
-    origin = "the standard input"
-    if len(content) > MAX_INPUT:
-        raise ResultsError(f"{origin} has more than {MAX_INPUT:,} bytes; save the scores in a Parquet file")
-    if content.startswith(b"PAR1"):
-        return _read_parquet(io.BytesIO(content), origin)
-    text = content.decode("utf-8-sig")
-    if text.lstrip().startswith(("{", "[")):
-        return _read_json(io.StringIO(text), origin)
-    return _read_csv(lambda: io.StringIO(text, newline=""), origin, columns, ".csv")
-
-
-def _read_csv(open_file: Callable[[], TextIO], origin: str, columns: Mapping[str, str], suffix: str) -> pd.DataFrame:
-    with open_file() as file:
-        separator = _find_separator(file, SEPARATORS[suffix])
-    with open_file() as file:
-        names = _check_fields(file, separator, origin)
-    mapped = {normalize(source): target for source, target in columns.items()}
-    roles = {name: find_role(mapped.get(normalize(name), name)) for name in names}
-    texts = [name for name, role in roles.items() if role is not None and role.column in TEXT_COLUMNS]
-    missing = {name: [""] if name in texts else list(MISSING) for name in names}
-    # Without index_col=False, pandas takes the first column of a header that lacks a name as the index.
-    with open_file() as file:
-        return pd.read_csv(
-            file, sep=separator, header=0, names=names, index_col=False, low_memory=False, keep_default_na=False,
-            na_values=missing, dtype=dict.fromkeys(texts, str),
-        )  # fmt: skip
-
-
-def _find_separator(file: TextIO, separators: str) -> str:
-    """Return the separator that divides the header into the most fields."""
+def _read_csv(file: TextIO, origin: str, separators: str) -> pd.DataFrame:
+    """Read a table whose header is divided into the most fields by the separator of the file."""
     header = next((line for line in file if line.strip()), "")
-    return max(separators, key=lambda separator: len(next(csv.reader([header], delimiter=separator), [])))
-
-
-def _check_fields(file: TextIO, separator: str, origin: str) -> list[str]:
-    """Return the names of the columns. Refuse duplicates, and rows with more or fewer fields than the header."""
-    names: list[str] = []
-    num_rows = 0
+    separator = max(separators, key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
+    file.seek(0)
     reader = csv.reader(file, delimiter=separator)
+    rows: list[list[str]] = []
     for fields in reader:
-        if len(fields) == len(names) > 0:
-            num_rows += 1
-        elif not any(map(str.strip, fields)) and len(fields) < 2:  # an empty line
+        if len(fields) < 2 and not any(map(str.strip, fields)):  # an empty line
             continue
-        elif names:
-            too_few = "complete or delete the row, or correct the header"
-            decimals = ", as numbers with a decimal comma do" if separator == "," else ""
-            too_many = f"name every column in the header, and quote cells that contain {separator!r}{decimals}"
+        rows.append(fields)
+        if len(fields) != len(rows[0]):
             raise ResultsError(
                 f"{origin}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
-                f"{len(names)}; {too_few if len(fields) < len(names) else too_many}"
+                f"{len(rows[0])}; correct the row or the header, and quote cells that contain {separator!r}, such as "
+                "numbers with a decimal comma"
             )
-        else:
-            names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(fields)]
-            refuse_duplicates(names, origin)
-        if num_rows > MAX_ROWS:
-            raise _too_many_rows(origin)
-    return names
+        _check_size(len(rows) - 1, origin)
+    names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(rows[0] if rows else ())]
+    refuse_duplicates(names, origin)
+    return pd.DataFrame(rows[1:], columns=names, dtype="str")
 
 
 def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
     def check(names: list[str], num_rows: int) -> None:
         refuse_duplicates(names, origin)
-        if num_rows > MAX_ROWS:
-            raise _too_many_rows(origin)
+        _check_size(num_rows, origin)
 
     read = Reference("peekbench.data.parquet:read_frame")  # pyarrow is optional
     try:
@@ -292,50 +226,23 @@ def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
 
 
 def _read_json(file: TextIO, origin: str) -> pd.DataFrame:
-    rows = []
-    for place, row in _iterate_json(file, origin):
+    """Read a list of objects, or lines with one object each."""
+    content = file.read()
+    is_list = content.lstrip().startswith("[")
+    parts = [(1, content)] if is_list else [(n, line) for n, line in enumerate(content.split("\n"), 1) if line.strip()]
+    _check_size(len(parts), origin)
+    rows: list[Any] = []
+    for number, part in parts:
+        try:
+            read = json.loads(part, object_pairs_hook=_distinct)
+        except ValueError as error:
+            raise ResultsError(f"{origin}, from line {number}: {error}; {JSON_FORM}") from error
+        rows += read if is_list else [read]
+    for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise ResultsError(f"{origin}, {place}: not an object; write one object for each row, such as {EXAMPLE}")
-        rows.append(row)
-        if len(rows) > MAX_ROWS:
-            raise _too_many_rows(origin)
+            raise ResultsError(f"{origin}, row {number}: not an object; {JSON_FORM}")
+    _check_size(len(rows), origin)
     return pd.DataFrame.from_records(rows)
-
-
-def _iterate_json(file: TextIO, origin: str) -> Iterator[tuple[str, Any]]:
-    """Iterate over the rows of a list of objects, or of lines with one object each, with their places."""
-    lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
-    first = next(lines, None)
-    if first is None:
-        return
-    if first[1].lstrip().startswith("["):
-        content = first[1] + file.read()
-        try:
-            listed = json.loads(content, object_pairs_hook=_distinct)
-        except ValueError as error:
-            raise ResultsError(
-                f"{origin}, {_describe_json_error(error, first[0])}; write a single list of objects, or one object in "
-                f"each line, such as {EXAMPLE}"
-            ) from error
-        yield from ((f"row {number}", row) for number, row in enumerate(listed, 1))
-        return
-    for number, line in (first, *lines):
-        try:
-            yield f"line {number}", json.loads(line.rstrip(), object_pairs_hook=_distinct)
-        except ValueError as error:
-            raise ResultsError(
-                f"{origin}, {_describe_json_error(error, number)}; write one complete object in each line, such as "
-                f"{EXAMPLE}"
-            ) from error
-
-
-def _describe_json_error(error: ValueError, line: int) -> str:
-    """Return the place and the problem of an error in JSON that starts in a line of the file."""
-    if not isinstance(error, json.JSONDecodeError):
-        return f"line {line}: {error}"
-    reason = error.msg.removesuffix(" at").removesuffix(" starting")
-    problem = "text after the end of the list or object" if error.msg == "Extra data" else f"not valid JSON ({reason})"
-    return f"line {line + error.lineno - 1}, column {error.colno}: {problem}"
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -346,8 +253,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-def _too_many_rows(origin: str) -> ResultsError:
-    return ResultsError(f"{origin} has more than {MAX_ROWS:,} rows; analyze parts of it")
+def _check_size(num_rows: int, origin: str) -> None:
+    if num_rows > MAX_ROWS:
+        raise ResultsError(f"{origin} has more than {MAX_ROWS:,} rows; analyze parts of it")
 
 
 def read_tree(root: Path) -> pd.DataFrame:
@@ -371,7 +279,7 @@ def read_tree(root: Path) -> pd.DataFrame:
                 f"{file}: the folders above it are not mM/nN/MODEL/TASK; move the file, or choose another root"
             )
         method, num_train, num_test, model, task = match.groups()
-        table = read_file(file, {})
+        table = read_file(file)
         known = {
             "task": task, "method": method or TEXT_DEFAULTS["method"], "model": model, "num_train": int(num_train),
             "num_test": int(num_test), "subsample": range(len(table)),

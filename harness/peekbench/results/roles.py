@@ -1,32 +1,26 @@
-"""Gives the columns of a user's table distinct names, and decides what each contains.
+"""Decides what each column of a user's table contains, and states it for reports.
 
-A column has a known name, or the user named its meaning, or ignored it. Everything else is refused, with arguments of
-the command line that make it work. They are a proposal: nothing is used that is neither known nor named.
+A column has a known name, or the user named its meaning, or ignored it. Everything else is refused.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
-from difflib import get_close_matches
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import numpy as np
 import pandas as pd
+from pandas.api.types import is_integer_dtype
 
 from peekbench.errors import ResultsError
-from peekbench.plugins.entries import AnalyzerEntry
-from peekbench.plugins.registry import names_with
-from peekbench.records.data import IntArray
+from peekbench.formatting import visible
+from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.table_options import TableOptions
-from peekbench.results.cells import is_empty, number_values, quoted, short, to_floats
+from peekbench.results.cells import MAX_QUOTED, CellReader, is_missing, quoted, short
 from peekbench.results.columns import (
     ARM_MEASURES,
     ARMS,
-    ERROR_RATE,
     LOSS,
     LOSSES,
     NAMES,
@@ -35,405 +29,288 @@ from peekbench.results.columns import (
     Role,
     find_role,
     normalize,
-    normalize_arm,
 )
 
-UNNAMED = re.compile(r"|Unnamed: \d+|__index_level_\d+__")
-"""Names that pandas and Parquet give to columns without a name."""
 ARM, SUBSAMPLE, TASK, SCORE = Role("arm"), Role("subsample"), Role("task"), Role("score")
 METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
 COMBINABLE = (TASK, METHOD, MODEL, SUBSAMPLE, TEXT)
 """Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
-NEARBY = ("task", "method", "model", "num_train", "num_test", "subsample")
-"""Columns that are proposed for similar names."""
-ARMS_EXPLAINED = "base (without unlabeled text), extra (independent text) or test (the test texts) in place of each ARM"
-SIMILARITY_CUTOFF = 0.7  # models and model are similar, notes and num_test are not
-MAX_ARMS = 12  # values that a column of arms may have: three arms and some doses
 MAX_LISTED = 5  # columns that a message lists
 MAX_VALUES = 4  # values of each
+MAX_SCANNED = 1000  # rows from which these values are
+
+KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
+"""Columns of scores with a known unit."""
+MIN_SHARE = 0.05
+"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
+BY_ORDER = "rows paired by their order, on request"
+BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
+BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
+WARNINGS_OF_PAIRING = {
+    BY_TEXT: "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
+    "fitted models, and not for models that are trained again. Several runs of each arm, such as training seeds, would "
+    "show both.",
+    BY_ORDER: "Rows were paired by their order in the table, on request (--pair-by-order). If arms or methods have "
+    "their rows in different orders, all intervals are wrong.",
+}
 
 
-def plain_table(table: pd.DataFrame, origin: str) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return the table with a plain index and distinct names of columns, and the unnamed columns that were dropped.
-
-    An unnamed column is dropped if it only numbers the rows or is empty, as other tools write it. Any other could
-    distinguish rows, and ignoring it would pool them.
-    """
-    if table.index.names != [None]:
-        table = table.reset_index(allow_duplicates=True)
-    elif not isinstance(table.index, pd.RangeIndex) and not table.empty:
-        index = table.index.to_series()
-        numbers = to_floats(index)
-        if not (numbers == numbers.round()).any():
-            raise ResultsError(
-                f"{origin}: the index has no name, and its values are not row numbers, but {quoted(index[:3])}; name "
-                "it to use it as a column, or drop it with reset_index(drop=True)"
-            )
-    table = table.reset_index(drop=True)
+def plain_table(table: pd.DataFrame, origin: str) -> pd.DataFrame:
+    """Return the table with a plain index and distinct names of columns; an index with a name becomes a column."""
     if table.empty:
         raise ResultsError(f"{origin} has no rows; give one row for each subsample, or for each arm of a subsample")
-    table = table.set_axis([str(column).strip() for column in table.columns], axis="columns")
-    unnamed = [position for position, name in enumerate(table.columns) if UNNAMED.fullmatch(name)]
-    for position in unnamed:
-        cells = table.iloc[:, position]
-        numbers = to_floats(cells)
-        if not ((numbers == numbers.round()).all() and numbers.is_unique) and not is_empty(cells).all():
-            raise ResultsError(
-                f"{origin}: column {position + 1} has no name, and its values are not row numbers; name it or remove it"
-            )
-    dropped = {f"column {position + 1} without a name": "it numbers the rows" for position in unnamed}
-    table = table.iloc[:, [position for position in range(len(table.columns)) if position not in unnamed]]
-    refuse_duplicates(table.columns, origin)
-    return table, dropped
+    if table.index.names != [None]:
+        table = table.reset_index(allow_duplicates=True)
+    elif not is_integer_dtype(table.index.dtype):
+        raise ResultsError(
+            f"{origin}: the index has no name, and its values are not row numbers, but {quoted(table.index[:3])}; name "
+            "it to use it as a column, or drop it with reset_index(drop=True)"
+        )
+    names = [str(name).strip() or f"Unnamed: {position}" for position, name in enumerate(table.columns)]
+    refuse_duplicates(names, origin)
+    return table.reset_index(drop=True).set_axis(names, axis="columns")
 
 
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:
-    """Refuse two columns of the same name, of which one would be ignored.
-
-    Parameters
-    ----------
-    names
-        Names of the columns of a table.
-    origin
-        Name of the table for messages.
-
-    Raises
-    ------
-    ResultsError
-        If a name is duplicated.
-    """
+    """Refuse two columns of the same name, of which one would be ignored."""
     for name, count in Counter(names).items():
         if count > 1:
             raise ResultsError(f"{origin}: the column {short(name)!r} is duplicated; remove or rename one")
 
 
 def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> ColumnRoles:
-    """Return the roles of the columns of a table.
-
-    Parameters
-    ----------
-    table
-        The user's table, whose names of columns are distinct texts.
-    origin
-        Name of the table for messages.
-    options
-        What the user says about the columns.
+    """Return the roles of the columns of a table with distinct names.
 
     Raises
     ------
     ResultsError
         If two columns have the same role, a needed column is missing, or an option names an unknown column.
     """
-    names = [str(name) for name in table.columns]
-    requested, arm_names = _read_requests(options, names, origin)
-    listed = [options.ignore] if isinstance(options.ignore, str) else options.ignore
-    ignored = tuple(_find_column(source, names, f"--ignore {source}", origin) for source in listed)
-    if both := [name for name in ignored if name in requested]:
-        raise ResultsError(f"{origin}: the column {short(both[0])!r} is both mapped and ignored; choose one")
-    sources: dict[Role, tuple[str, ...]] = {}
-    for name, role in requested.items():
-        sources[role] = (*sources.get(role, ()), name)
-    claims: dict[Role, list[str]] = {}
-    unknown: dict[str, str] = {}
-    for name in (name for name in names if name not in requested and name not in ignored):
-        known = find_role(name)
-        if known is None:
-            unknown[name] = ""
-        else:
-            claims.setdefault(known, []).append(name)
-    for role, claimants in claims.items():
-        winners = [name for name in claimants if is_name(name, role)] or ([] if role in sources else claimants)
-        if len(winners) > 1:
-            _refuse_ambiguity(role, winners, origin)
-        unknown |= {name: f"means {str(role)!r}, like another column" for name in claimants if name not in winners}
-        sources[role] = (*winners, *sources.get(role, ()))
-    for role, combined in sources.items():
-        if len(combined) > 1 and role not in COMBINABLE:
-            raise ResultsError(
-                f"{origin}: the columns {quoted(combined)} cannot both be {str(role)!r}; leave one out, such as "
-                f"--ignore {short(combined[0])}"
-            )
-    sources = _use_losses(sources, unknown, requested, origin, lower_is_better=options.lower_is_better)
-    _use_one_form(sources, unknown)
-    roles = ColumnRoles(sources, unknown, ignored, frozenset(requested), arm_names)
-    missing = _find_missing(roles, options)
-    if arm_names and ARM not in sources and not (missing and _arm_columns(table, roles)):
+    names = list(table.columns)
+    mapped, arm_names = _read_mapping(options, names, origin)
+    ignored = [options.ignore] if isinstance(options.ignore, str) else [*options.ignore]
+    for name in ignored:
+        if name not in names:
+            raise _no_column(f"--ignore {short(name)}", name, names, origin)
+        if name in mapped:
+            raise ResultsError(f"{origin}: the column {short(name)!r} is both mapped and ignored; choose one")
+    by_name = {name: mapped.get(name) or find_role(name) for name in names if name not in ignored}
+    unknown = {name: "" for name, role in by_name.items() if role is None}
+    roles = {name: role for name, role in by_name.items() if role is not None}
+    is_long, is_wide = ARM in roles.values(), any(role.arm for role in roles.values())
+    for name, role in list(roles.items()):
+        if is_long and role.arm:
+            unknown[name] = f"has values of the arm {role.arm!r}, and each row is one arm"
+        elif is_wide and not is_long and not role.arm and role.column in (*ARM_MEASURES, *LOSSES):
+            unknown[name] = "does not name its arm"
+        if name in unknown:
+            del roles[name]
+    if ARM not in roles.values() and METHOD not in roles.values() and not any(role.arm for role in roles.values()):
+        roles = {name: METHOD if role == MODEL else role for name, role in roles.items()}  # scores of models
+    _refuse_ambiguity(roles, mapped, origin)
+    sources = {role: tuple(name for name in roles if roles[name] == role) for role in roles.values()}
+    assigned = ColumnRoles(sources, unknown, tuple(ignored), frozenset(mapped), arm_names)
+    missing = _find_missing(assigned, options)
+    if arm_names and ARM not in sources and missing != ARM:
         source, arm = next(iter(arm_names.items()))
-        raise ResultsError(f"--map {short(source)}={arm}: {_no_column(source, names, origin)}")
-    if missing:
-        _refuse_missing(table, roles, missing, origin)
-    is_plain = not roles.arms and ARM not in sources
-    if is_plain and METHOD not in sources and MODEL in sources:  # scores of models without arms
-        sources = {METHOD if role == MODEL else role: names for role, names in sources.items()}
-    return replace(roles, sources=sources)
+        raise _no_column(f"--map {short(source)}={arm}", source, names, origin)
+    if missing is not None:
+        _refuse_missing(missing, assigned, names, origin)
+    return assigned
 
 
-def _read_requests(options: TableOptions, names: Sequence[str], origin: str) -> tuple[dict[str, Role], dict[str, str]]:
+def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> tuple[dict[str, Role], dict[str, str]]:
     """Return the roles of columns that the user named, and the values of the column of arms that are renamed."""
-    requested: dict[str, Role] = {}
+    mapped: dict[str, Role] = {}
     arm_names: dict[str, str] = {}
-    known = {normalize(name) for name in names}
     for source, target in options.columns.items():
-        arm = normalize_arm(str(target))
-        if arm is not None and normalize(source) not in known:
-            arm_names[source] = arm
-            continue
-        role = find_role(str(target))
-        if role is None or not is_name(str(target), role):
-            near = nearest(str(target), [*NAMES.values(), *ARMS])
+        option, role = f"--map {short(source)}={short(str(target))}", find_role(str(target))
+        if role is None or normalize(str(target)) != normalize(str(role)):
+            near = find_nearest(str(target), [*NAMES.values(), *ARMS])
             raise ResultsError(
-                f"--map {short(source)}={short(str(target))}: no such column of the results table; "
+                f"{option}: no such column of the results table; "
                 + (f"did you mean {near}?" if near else f"choose one of {', '.join(NAMES.values())}, or an arm")
             )
         meaning = find_role(source)
-        if role.column == "score" and meaning is not None and meaning.column in LOSSES:  # such as --map wer=score
-            role = Role(meaning.column, role.arm)
-        requested[_find_column(source, names, f"--map {source}={target}", origin)] = role
-    return requested, arm_names
+        if role.column == "score" and meaning is not None and meaning.column in LOSSES:
+            raise ResultsError(
+                f"{option}: lower is better for {source}; use --map {source}={Role(LOSS.name, role.arm)}"
+            )
+        if source in names:
+            mapped[source] = role
+        elif role.arm and role.column == "score":
+            arm_names[source] = role.arm
+        else:
+            raise _no_column(option, source, names, origin)
+    return mapped, arm_names
 
 
-def _find_column(source: str, names: Sequence[str], option: str, origin: str) -> str:
-    if source in names:
-        return source
-    if len(alike := [name for name in names if normalize(name) == normalize(source)]) == 1:
-        return alike[0]
-    raise ResultsError(f"{short(option)}: {_no_column(source, names, origin)}")
-
-
-def _no_column(source: str, names: Sequence[str], origin: str) -> str:
-    near = nearest(source, names)
+def _no_column(option: str, source: str, names: Sequence[str], origin: str) -> ResultsError:
+    near = find_nearest(source, names)
     remedy = f"did you mean {near!r}?" if near else f"its columns are {quoted(names)}"
-    return f"{origin} has no column {short(source)!r}; {remedy}"
+    return ResultsError(f"{option}: {origin} has no column {short(source)!r}; {remedy}")
 
 
-def is_name(name: str, role: Role) -> bool:
-    """Return whether a column has the name of its role, in any spelling, and not a synonym."""
-    return normalize(name) == normalize(str(role))
+def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin: str) -> None:
+    """Refuse several columns of one role, unless the user named all of them and they can be combined."""
+    claims: dict[Role, list[str]] = {}
+    for name, role in roles.items():
+        claims.setdefault(Role("score", role.arm) if role.column in LOSSES else role, []).append(name)
+    for role, names in claims.items():
+        is_combinable = role in COMBINABLE
+        if len(names) > 1 and not (is_combinable and set(names) <= set(mapped)):
+            names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
+            used = names if is_combinable else names[:1]
+            columns = {name: str(roles[name]) for name in used if name not in mapped}
+            raise ResultsError(
+                f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; ignore all but one"
+                + ", or combine them" * is_combinable,
+                TableOptions(columns, names[len(used) :]).arguments(),
+            )
 
 
-def nearest(name: str, names: Collection[str]) -> str:
-    """Return the most similar of several names, or an empty text if none is similar."""
-    by_spelling = {normalize(each)[:100]: each for each in reversed(list(names))}
-    close = get_close_matches(normalize(name)[:100], by_spelling, n=1, cutoff=SIMILARITY_CUTOFF)
-    return by_spelling[close[0]] if close else ""
+def _find_missing(roles: ColumnRoles, options: TableOptions) -> Role | None:
+    """Return a role that a column must have, but none has."""
+    if TASK not in roles.sources:
+        return TASK
+    arms = roles.arms
+    if ARM not in roles.sources and options.needs_pairs and not arms:
+        return ARM
+    needed = [Role("score", arm) for arm in options.arms] if arms else [SCORE]
+    return next((role for role in needed if not any(roles.source(name, role.arm) for name in SCORE_SOURCES)), None)
 
 
-def _refuse_ambiguity(role: Role, names: Sequence[str], origin: str) -> NoReturn:
-    mapped = names if role == SUBSAMPLE else names[:1]  # seeds and folds usually number the draws together
-    remedy = "ignore all but one with --ignore, or combine them" if role == SUBSAMPLE else "choose one"
+def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], origin: str) -> NoReturn:
+    alternative = {ARM: ", or one for each arm: base, extra, test", SCORE: ", or 'loss' if lower is better"}
+    problem = (
+        f"{origin}: there is no column {str(missing)!r}{alternative.get(missing, '')}; the columns in the first line "
+        f"are {quoted(names)}. Add it"
+    )
+    if not roles.unknown:
+        raise ResultsError(f"{problem}, or name yours with --map COLUMN={missing}")
     raise ResultsError(
-        f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}",
-        TableOptions(dict.fromkeys(mapped, str(role)), names[len(mapped) :]).arguments(),
+        f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {missing} or method, "
+        "and ignore columns that say nothing about the scores",
+        TableOptions(dict.fromkeys(roles.unknown, "MEANING")).arguments(),
     )
 
 
-def _use_losses(
-    sources: Mapping[Role, tuple[str, ...]],
-    unknown: dict[str, str],
-    requested: Collection[str],
-    origin: str,
-    *,
-    lower_is_better: bool,
-) -> dict[Role, tuple[str, ...]]:
-    """Return the roles with losses as the scores of arms that have no other score; other losses are not used."""
-    if lower_is_better:
-        if not any(role.column in ("score", *LOSSES) for role in sources):
-            raise ResultsError(f"{origin}: --lower-is-better is given, but no column has scores; remove the option")
-        return {Role(LOSS.name, role.arm) if role.column == "score" else role: n for role, n in sources.items()}
-    scored = {role.arm for role in sources if role.column in SCORE_SOURCES and role.column not in LOSSES}
-    used: dict[Role, tuple[str, ...]] = {}
-    for role, names in sources.items():
-        if role.column in LOSSES and role.arm in scored and not set(requested) & set(names):
-            unknown |= dict.fromkeys(names, "would be a second score")
-        elif role.column == "log_loss" and not any(each.column in SCORE_SOURCES for each in sources):
-            used[Role(LOSS.name, role.arm)] = names
-        else:
-            used[role] = names
-    return used
-
-
-def as_score(losses: pd.Series[float], column: str) -> pd.Series[float]:
-    """Return the scores of losses: 1 - error_rate, and the negatives of other losses."""
-    return 1 - losses if column == ERROR_RATE.name else -losses
-
-
-def _use_one_form(sources: dict[Role, tuple[str, ...]], unknown: dict[str, str]) -> None:
-    """Move to the unknown columns what belongs to the form that a table does not have: rows or columns of arms."""
-    is_long, is_wide = ARM in sources, any(role.arm for role in sources)
-    for role, names in list(sources.items()):
-        if is_long and role.arm:
-            reason = f"has values of the arm {role.arm!r}, and each row is one arm"
-        elif is_wide and not is_long and not role.arm and role.column in (*ARM_MEASURES, *LOSSES):
-            reason = "does not name its arm"
-        else:
-            continue
-        unknown |= dict.fromkeys(names, reason)
-        del sources[role]
-
-
-def _find_missing(roles: ColumnRoles, options: TableOptions) -> list[Role]:
-    """Return the roles that a column must have."""
-    missing = [] if TASK in roles.sources else [TASK]
-    arms = roles.arms
-    if ARM not in roles.sources and (arms or options.needs_pairs):
-        needed = [Role("score", arm) for arm in options.arms if not any(roles.source(s, arm) for s in SCORE_SOURCES)]
-        return [*missing, *(needed if arms else [ARM])]
-    return missing if any(roles.source(column) for column in SCORE_SOURCES) else [*missing, SCORE]
-
-
-def _refuse_missing(table: pd.DataFrame, roles: ColumnRoles, missing: Sequence[Role], origin: str) -> NoReturn:
-    names = [str(name) for name in table.columns]
-    columns = f"the columns are {quoted(names)}"
-    if missing[0] == TASK:
-        if {"text", "label"} <= {normalize(name) for name in names}:
-            raise ResultsError(
-                f"{origin} has texts and labels, not scores; to measure a method on them, name the file in the tasks "
-                f"of a spec: `{{use: files, options: {{path: {origin}}}}}`"
-            )
-        problem = f"the column 'task' is missing; {columns}. "
-        if not to_floats(pd.Series(names, dtype="str")).isna().all():
-            raise ResultsError(f"{origin}: {problem}The first line must name the columns")
-        problem += "Add it"
-    elif missing[0] == ARM:
-        usable = names_with(AnalyzerEntry, lambda entry: set(entry.arms) <= {"base"})
-        problem = f"no column has the arms; {columns}. Add a column 'arm', or one for each arm: base, extra, test"
-        problem += f" (scores without arms can be analyzed by {', '.join(usable)})" if usable else ""
-    elif missing[0] == SCORE:
-        problem = f"no column has the scores; {columns}. Add a column 'score', or 'loss' if lower is better"
-    else:
-        arm = missing[0].arm
-        problem = f"no column has the scores of the arm {arm!r}; {columns}. Add a column {arm!r}"
-    proposal = _propose(table, roles, missing)
-    if not proposal:
-        problem += f", or name yours with --map COLUMN={missing[0]}" if roles.unknown else ""
-        raise ResultsError(f"{origin}: {problem}")
-    ignored = [name for name in roles.unknown if name not in proposal]
-    problem += ", or name yours, and ignore what says nothing about the scores" if ignored else ", or name yours"
-    problem += f", with {ARMS_EXPLAINED}" if "ARM" in proposal.values() else ""
-    raise ResultsError(f"{origin}: {problem}", TableOptions(proposal, ignored).arguments())
-
-
-def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, places: IntArray, origin: str) -> NoReturn:
-    """Refuse columns that are neither known nor named nor ignored.
-
-    Parameters
-    ----------
-    table
-        The user's table.
-    roles
-        Roles of its columns.
-    places
-        A number for each row, equal for rows of the same place: task, configuration, subsample, arm and text.
-    origin
-        Name of the table for messages.
-
-    Raises
-    ------
-    ResultsError
-        Always. The message lists the values of the columns, and the arguments name columns with similar names and those
-        that tell rows of the same place apart, and ignore the others.
-    """
-    absent = [name for name in NEARBY if Role(name) not in roles.sources]
-    columns: dict[str, str] = {}
-    for name in (name for name, reason in roles.unknown.items() if not reason):
-        if near := nearest(name, [target for target in absent if target not in columns.values()]):
-            columns[name] = near
-    if separating := find_separating(table, roles, places):
-        columns.setdefault(*separating)
+def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, origin: str) -> None:
+    """Refuse columns that are neither known nor named nor ignored; the message lists their values."""
+    if not roles.unknown:
+        return
     shown = list(roles.unknown.items())[:MAX_LISTED]
     listed = ", ".join(f"{short(name)!r} ({reason or _list_values(table[name])})" for name, reason in shown)
     more = f" and {len(roles.unknown) - MAX_LISTED} more" if len(roles.unknown) > MAX_LISTED else ""
-    example = next((name for name, reason in shown if not reason), "COLUMN")
     raise ResultsError(
         f"{origin}: unknown column{'s' * (len(shown) > 1)} {listed}{more}. Name what a column distinguishes, such as "
-        f"--map {shlex.quote(short(example))}=method, and ignore what says nothing about the scores",
-        TableOptions(columns, [name for name in roles.unknown if name not in columns]).arguments(),
+        "--map COLUMN=method, and ignore what says nothing about the scores",
+        TableOptions(ignore=list(roles.unknown)).arguments(),
     )
-
-
-def find_separating(table: pd.DataFrame, roles: ColumnRoles, places: IntArray) -> tuple[str, str] | None:
-    """Return an unknown column that tells all rows of the same place apart, and what it may be; None without one."""
-    if len(np.unique(places)) == len(places) or (roles.arms and SUBSAMPLE not in roles.sources):
-        return None
-    for name in roles.unknown:
-        values = number_values(table[name])
-        is_repeated = values.max() + 1 < len(values)  # numbers of rows pair nothing
-        if is_repeated and not pd.DataFrame({"place": places, "value": values}).duplicated().any():
-            return name, "method" if SUBSAMPLE in roles.sources else "subsample"
-    return None
-
-
-def _propose(table: pd.DataFrame, roles: ColumnRoles, missing: Sequence[Role]) -> dict[str, str]:
-    """Return meanings of unknown columns for all missing roles; empty if a role fits none of them."""
-    numbers = {name: to_floats(table[name]) for name in roles.unknown}
-    fractional = [name for name, values in numbers.items() if values.notna().all() and (values % 1 != 0).any()]
-    whole = [name for name, values in numbers.items() if values.notna().all() and name not in fractional]
-    texts = [name for name in numbers if name not in (*fractional, *whole)]
-    columns: dict[str, str] = {}
-    for role in missing:
-        if role == ARM:
-            arms = _propose_arms(table, roles, [name for name in texts if name not in columns], fractional)
-            is_long = "arm" in arms.values()
-            has_scores = any(roles.source(column) for column in SCORE_SOURCES)
-            arms |= {name: "subsample" for name in whole[:1] if is_long and SUBSAMPLE not in roles.sources}
-            arms |= {name: "score" for name in fractional[:1] if is_long and not has_scores}
-        else:
-            left = [name for name in numbers if name not in columns]
-            fitting = [name for name in (texts if role == TASK else fractional) if name in left]
-            near = nearest(str(role), left)
-            meaning = str(role) if near or not role.arm else "ARM"  # only a name tells the arm
-            arms = {name: meaning for name in [near or next(iter(fitting), "")] if name}
-        if not arms:
-            return {}
-        columns |= arms
-    return columns
-
-
-def _arm_columns(table: pd.DataFrame, roles: ColumnRoles) -> list[str]:
-    """Return the unknown columns whose values are arms, with the names that the user gives."""
-    values = {name: _distinct(table[name]) for name in roles.unknown}
-    return [
-        name
-        for name, cells in values.items()
-        if cells and all(normalize_arm(roles.arm_names.get(cell, cell)) for cell in cells)
-    ]
-
-
-def _distinct(cells: pd.Series[Any]) -> list[str]:
-    """Return the distinct values of a column as texts."""
-    return list(dict.fromkeys(str(cell).strip() for cell in cells.dropna()))
-
-
-def _propose_arms(
-    table: pd.DataFrame, roles: ColumnRoles, texts: Sequence[str], fractional: Sequence[str]
-) -> dict[str, str]:
-    """Return a column of arms with its values, or columns for each arm; ARM stands for arms that no name tells."""
-    if named := _arm_columns(table, roles):
-        return {named[0]: "arm"}
-    if columns := {name: arm for name in fractional if (arm := _arm_in(name))}:
-        return columns
-    for name in texts:
-        values = _distinct(table[name])
-        if 1 < len(values) <= MAX_ARMS:
-            return {name: "arm"} | propose_values([value for value in values if normalize_arm(value) is None])
-    return dict.fromkeys(fractional, "ARM")
-
-
-def propose_values(values: Sequence[str]) -> dict[str, str]:
-    """Return the arms of values with similar names, and ARM for others."""
-    return {value: nearest(value, ARMS) or "ARM" for value in values[:MAX_ARMS]}
-
-
-def _arm_in(name: str) -> str:
-    """Return the arm in the name of a column such as 'f1_extra', or an empty text."""
-    return next((arm for word in re.split(r"[\s_.:()]+", name) if (arm := normalize_arm(word))), "")
 
 
 def _list_values(cells: pd.Series[Any]) -> str:
     """Return the first distinct values of a column."""
-    first = np.unique(number_values(cells), return_index=True)[1]
-    values = cells.iloc[np.sort(first)[:MAX_VALUES]]
-    shown = [
-        "empty" if pd.api.types.is_scalar(each) and pd.isna(each) else short(repr(each)) for each in values.tolist()
-    ]
-    return ", ".join(shown) + (f", ... {len(first)} values" if len(first) > MAX_VALUES else "")
+    first = cells.head(MAX_SCANNED).tolist()
+    values = list(dict.fromkeys("empty" if is_missing(cell) else short(repr(cell)) for cell in first))
+    return ", ".join(values[:MAX_VALUES]) + ", ..." * (len(values) > MAX_VALUES)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """What was done with each column of a user's table.
+
+    Examples
+    --------
+    >>> print(ColumnUse(("task", "extra"), {"seed": "subsample"}, {"notes": "by request"}))
+    used task, extra; mapped seed=subsample; ignored notes (by request)
+    """
+
+    used: tuple[str, ...] = ()
+    """Columns that have the names of the results table, or of arms."""
+    mapped: Mapping[str, str] = field(default_factory=dict)
+    """Other columns that were used, with their meaning."""
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """Columns that were not used, with the reason."""
+    percentages: tuple[str, ...] = ()
+    """Columns that were read as percentages."""
+    pairing: str = ""
+    """How rows of different arms or methods were matched, if no column numbers the subsamples."""
+    not_like_accuracy: str = ""
+    """Why scores have no default region of practical equivalence; empty if they are shares, as accuracies are."""
+    region: float | None = None
+    """Half-width of the region of practical equivalence that the user chose for this table."""
+
+    def __bool__(self) -> bool:
+        """Whether anything is known; the columns of a store need no words."""
+        return bool(self.used or self.mapped)
+
+    def __str__(self) -> str:
+        """Return the columns in one line."""
+        ignored = [
+            f"{_listed([name for name, other in self.ignored.items() if other == reason])} ({reason})"
+            for reason in dict.fromkeys(self.ignored.values())
+        ]
+        parts = {
+            "used ": _listed(self.used),
+            "mapped ": _listed([f"{source}={target}" for source, target in self.mapped.items()]),
+            "ignored ": ", ".join(ignored),
+            "percentages ": _listed(self.percentages),
+            "": self.pairing,
+        }
+        return "; ".join(name + text for name, text in parts.items() if text)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What readers of a report must know about the direction of scores and the pairing of rows."""
+        losses = [name for name, role in self.mapped.items() if role.startswith("loss")]
+        losses += [name for name in self.used if name.startswith("loss")]
+        lower = f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
+        return tuple(filter(None, [bool(losses) * lower, WARNINGS_OF_PAIRING.get(self.pairing, "")]))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the columns as JSON values."""
+        return {
+            "used": list(self.used),
+            "mapped": dict(self.mapped),
+            "ignored": dict(self.ignored),
+            "percentages": list(self.percentages),
+            "pairing": self.pairing,
+        }
+
+
+def describe_use(
+    results: pd.DataFrame, roles: ColumnRoles, reader: CellReader, pairing: str, region: float | None
+) -> ColumnUse:
+    """Return what was done with the columns of a table."""
+    assigned = [(name, role) for role, names in roles.sources.items() for name in names]
+    return ColumnUse(
+        tuple(name for name, role in assigned if name == str(role)),
+        {name: str(role) for name, role in assigned if name != str(role)} | dict(roles.arm_names),
+        dict.fromkeys(roles.ignored, "by request"),
+        tuple(sorted(reader.percentages)),
+        pairing,
+        _explain_unit(results, roles, reader.origin),
+        region,
+    )
+
+
+def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> str:
+    """Return why scores are not shares, as accuracies are; empty if they are."""
+    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
+        return ""
+    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
+    sizes = results["score"].abs()
+    if not losses and MIN_SHARE <= sizes.max() <= 1:
+        return ""
+    name = quoted(losses) if losses else "the scores"
+    return (
+        f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
+        "largest bias that is negligible; choose one in this unit with --region WIDTH, such as "
+        f"--region {sizes.mean() / 100:.1g}, which is 1% of the mean"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    listed = [visible(short(name)) for name in names[:MAX_QUOTED]]
+    return ", ".join(listed) + (f" and {len(names) - MAX_QUOTED} more" if len(names) > MAX_QUOTED else "")

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
@@ -110,7 +109,8 @@ def grades_as_numbers(table: pd.DataFrame, roles: ColumnRoles) -> pd.DataFrame:
     if Role(TEXT.name) not in roles.sources:
         return table
     scores = [names[0] for role, names in roles.sources.items() if role.column in ("score", "num_correct")]
-    return table.assign(**{name: table[name].astype("int64") for name in scores if is_bool_dtype(table[name])})
+    grades = [name for name in scores if table[name].astype("str").isin(("True", "False")).all()]
+    return table.assign(**{name: (table[name].astype("str") == "True").astype("int64") for name in grades})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +134,9 @@ def read_texts(roles: ColumnRoles, reader: CellReader) -> RowTexts | None:
     sources = roles.sources.get(Role(TEXT.name), ())
     if not sources:
         return None
-    parts = [reader.texts(source, MAX_TEXT) for source in sources]
-    for source, part in zip(sources, parts, strict=True):
-        remedy = "name the text of each row, and delete rows that are not about a text"
-        reader.require(part != "", source, f"is empty; {remedy}")
-    first, *others = parts
-    codes, found = pd.factorize(first.str.cat(pd.concat(others, axis=1), sep=", ") if others else first)
+    for source in sources:
+        reader.require_filled(source, "name the text of each row, and delete rows that are not about a text")
+    codes, found = pd.factorize(reader.joined_texts(sources, MAX_TEXT))
     names = sorted(map(str, found), key=natural_key)
     positions = {name: position for position, name in enumerate(names)}
     numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]
@@ -174,12 +171,12 @@ def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.Da
     counts = np.bincount(groups)
     first = np.cumsum(counts) - counts
     arms = rows.iloc[first].reset_index(drop=True)
-    _check_arms(rows, arms, groups, names, origin)
+    _check_arms(rows, names, origin)
     _check_sizes(arms, counts, origin)
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
         texts = rows[TEXT.name].astype("Int64")
         return rows.assign(subsample=texts, num_test=rows[ANSWERS], num_scored=rows[ANSWERS]), None
-    _check_equal(rows, arms, groups, origin)
+    _check_equal(rows, groups, origin)
     sums = {
         column: np.bincount(groups, weights=rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
         for column in (*MEANS, "num_correct")
@@ -200,20 +197,15 @@ def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.Da
     return results, predictions
 
 
-def _check_arms(rows: pd.DataFrame, arms: pd.DataFrame, groups: IntArray, names: Sequence[str], origin: str) -> None:
+def _check_arms(rows: pd.DataFrame, names: Sequence[str], origin: str) -> None:
     """Refuse draws whose arms have different texts."""
-    draws = arms.groupby(list(TRIAL), sort=False, dropna=False).ngroup().to_numpy()
-    keys = draws[groups] * len(names) + rows[TEXT.name].to_numpy(dtype=np.int64)
-    distinct, counts = np.unique(keys, return_counts=True)
-    is_lacking = counts != np.bincount(draws)[distinct // len(names)]
-    if is_lacking.any():
-        key = int(distinct[is_lacking][0])
-        having = set(rows["arm"][keys == key])
-        arm = next(arm for arm in arms["arm"][draws == key // len(names)] if arm not in having)
-        row = arms.iloc[int((draws == key // len(names)).argmax())]
+    num_arms = rows.groupby(list(TRIAL), sort=False, dropna=False)["arm"].transform("nunique")
+    having = rows.groupby([*TRIAL, TEXT.name], sort=False, dropna=False)["arm"].transform("size")
+    if (having < num_arms).any():
+        row = rows.iloc[int((having < num_arms).to_numpy().argmax())]
         raise ResultsError(
-            f"{origin}: {_describe(row)}: the arm {min(having)} has the text {short(names[key % len(names)])!r}, and "
-            f"the arm {arm} does not; give all arms of a subsample the same texts, or delete the rows of this text"
+            f"{origin}: {_describe(row)}: not all arms have the text {short(names[row[TEXT.name]])!r}; give all arms "
+            "of a subsample the same texts, or delete the rows of this text"
         )
 
 
@@ -222,32 +214,30 @@ def _check_sizes(arms: pd.DataFrame, counts: IntArray, origin: str) -> None:
     given, answers = (arms[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in ("num_test", ANSWERS))
     is_wrong = ~np.isnan(given) & (given != answers) & (given != counts)
     if is_wrong.any():
-        row, count = arms.iloc[int(is_wrong.argmax())], int(counts[is_wrong.argmax()])
+        position = int(is_wrong.argmax())
         raise ResultsError(
-            f"{origin}: {_describe(row)}: num_test is {row['num_test']}, and there are rows of "
-            f"{pluralize(count, 'text')}; add the missing rows, or leave out num_test, which rows of texts do not need"
+            f"{origin}: {_describe(arms.iloc[position])}: num_test is {arms['num_test'].iloc[position]}, and there are "
+            f"rows of {pluralize(int(counts[position]), 'text')}; add the missing rows, or leave out num_test, which "
+            "rows of texts do not need"
         )
     smallest = arms.assign(count=counts).groupby(list(TASK), sort=False, dropna=False)["count"].transform("min")
     is_larger = (counts != smallest).to_numpy()
     if is_larger.any():
-        larger = int(is_larger.argmax())
-        row = arms.iloc[larger]
+        position = int(is_larger.argmax())
         raise ResultsError(
-            f"{origin}: {_describe(row)} has {pluralize(int(counts[larger]), 'text')}, and other subsamples of this "
-            f"task and method have {smallest[larger]}; give all the same number, or add num_test if the design has "
-            "several sizes"
+            f"{origin}: {_describe(arms.iloc[position])} has {pluralize(int(counts[position]), 'text')}, and other "
+            f"subsamples of this task and method have {smallest[position]}; give all the same number, or add num_test "
+            "if the design has several sizes"
         )
 
 
-def _check_equal(rows: pd.DataFrame, arms: pd.DataFrame, groups: IntArray, origin: str) -> None:
+def _check_equal(rows: pd.DataFrame, groups: IntArray, origin: str) -> None:
     """Refuse measures of all texts that differ between the rows of a draw and arm."""
     for column in OF_DRAW:
-        values = rows[column].to_numpy()
-        first = arms[column].to_numpy()[groups]
-        is_other = (values != first) & ~(np.isnan(values) & np.isnan(first))
+        is_other = rows.groupby(groups)[column].transform("nunique", dropna=False) > 1
         if is_other.any():
             raise ResultsError(
-                f"{origin}: {_describe(arms.iloc[int(groups[is_other.argmax()])])}: {column} differs between texts, "
+                f"{origin}: {_describe(rows.iloc[int(is_other.to_numpy().argmax())])}: {column} differs between texts, "
                 f"and it is a measure of all texts; give the same value in all rows, or use --ignore {column}"
             )
 

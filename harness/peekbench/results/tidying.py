@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NoReturn, get_args
 
 import numpy as np
@@ -15,21 +14,12 @@ from peekbench.records.data import IntArray
 from peekbench.records.predictions import Predictions
 from peekbench.records.table_options import TableOptions
 from peekbench.records.trials import Control
-from peekbench.results.cells import (
-    MAX_COUNT,
-    CellReader,
-    fill_scores,
-    fill_text_scores,
-    quoted,
-    rank,
-    short,
-    to_floats,
-)
-from peekbench.results.column_use import BY_ORDER, BY_ROW, BY_TEXT, ColumnUse, describe_use
+from peekbench.results.cells import MAX_COUNT, CellReader, fill_scores, fill_text_scores, rank, short, to_floats
 from peekbench.results.columns import (
     ARM_MEASURES,
     COLUMN_NAMES,
     CONFIGURATION,
+    ERROR_RATE,
     LOSSES,
     MAJORITY,
     SIZES,
@@ -43,30 +33,28 @@ from peekbench.results.columns import (
 )
 from peekbench.results.roles import (
     ARM,
-    ARMS_EXPLAINED,
+    BY_ORDER,
+    BY_ROW,
+    BY_TEXT,
     METHOD,
     MODEL,
     SUBSAMPLE,
     TASK,
     TEXT,
-    as_score,
+    ColumnUse,
     assign_roles,
-    find_separating,
-    nearest,
+    describe_use,
     plain_table,
-    propose_values,
     refuse_unknown,
 )
 from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
-AVERAGES = frozenset(
-    ("average", "avg", "mean", "all", "overall", "total", "macroavg", "macroaverage", "microavg", "microaverage")
-)
+AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
 """Normalized names of rows that summarize other tasks."""
 PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
 MAX_LISTED = 3  # rows that a message lists
-MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
+MAX_ARMS = 12  # values of a column of arms that a message lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +86,6 @@ def tidy(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
-    lower_is_better: bool = False,
 ) -> pd.DataFrame:
     """Check a table of scores and fill in the columns of the results table.
 
@@ -119,8 +106,6 @@ def tidy(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
-    lower_is_better
-        Read scores as losses, whose negatives become the scores.
 
     Returns
     -------
@@ -139,24 +124,23 @@ def tidy(
     >>> tidy(scores, "my scores")["num_correct"].tolist()
     [143, 146]
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent, lower_is_better)
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent)
     return tidy_table(table, origin, options).results
 
 
 def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyTable:
     """Return the results table of a user's table, as `tidy`, and what was done with its columns."""
-    table, row_numbers = plain_table(table, origin)
+    table = plain_table(table, origin)
     roles = assign_roles(table, origin, options)
     table = grades_as_numbers(table, roles)
     reader = CellReader(table, origin, percent=options.percent, has_unit=options.region is not None)
     trials = _read_trials(roles, reader)
     texts = read_texts(roles, reader)
     subsamples, pairing = _number_rows(table, trials, texts, roles, reader, pair_by_order=options.pair_by_order)
+    refuse_unknown(table, roles, origin)
     rows = _read_arms(trials, roles, reader, options.arms)
     (fill_text_scores if texts else fill_scores)(rows, roles, reader)
     num_arms = max(1, len(roles.arms))
-    if pairing in (BY_ORDER, BY_ROW):
-        _refuse_copies(trials, rows, origin)
     if subsamples is None:
         scores = rows["score"].to_numpy().reshape(num_arms, len(table)).T
         subsamples = number_by_content(trials, pd.DataFrame(scores))
@@ -172,8 +156,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
             assert results is not None  # no text is duplicated
-    use = describe_use(results, roles, row_numbers, reader, pairing)
-    return TidyTable(results[list(COLUMN_NAMES)], replace(use, region=options.region), predictions)
+    use = describe_use(results, roles, reader, pairing, options.region)
+    return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 
 
 def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
@@ -191,12 +175,6 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
     elif not roles.arms:
         trials["arm"] = pd.Series("base", index=reader.index, dtype="str")
     _check_names(trials, roles, reader)
-    if source := roles.source("control"):
-        problem = "is neither 'negative' nor 'positive'; leave it empty for methods that are not controls"
-        reader.require(trials["control"].isin(get_args(Control)), source, problem)
-        problem = "differs from the first row of its method; use one value for all rows of a method"
-        first = trials.groupby("method")["control"].transform("first")
-        reader.require(trials["control"] == first, source, problem)
     return trials
 
 
@@ -206,27 +184,24 @@ def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReade
     values = [str(value) for value in cells.unique()]
     for name, arm in roles.arm_names.items():
         if name not in values:
-            near = nearest(name, values)
             raise ResultsError(
                 f"--map {short(name)}={arm}: {reader.origin} has no column {short(name)!r}, and the column of arms, "
-                f"{short(source)!r}, has no such value; "
-                + (f"did you mean {near!r}?" if near else f"its values are {quoted(values)}")
+                f"{short(source)!r}, has no such value, but {', '.join(map(short, values[:MAX_ARMS]))}"
             )
     arms = {value: roles.arm_names.get(value) or normalize_arm(value) for value in values}
     if unknown := [value for value, arm in arms.items() if arm is None]:
-        proposal = propose_values(unknown)
-        explained = f", with {ARMS_EXPLAINED}" if "ARM" in proposal.values() else ""
-        problem = (
-            "is not an arm; arms are base, extra, test, doses such as mix-0.25 and rules such as cross-5. Correct it, "
-            "or name each value"
+        raise reader.error(
+            int(cells.isin(unknown).to_numpy().argmax()),
+            source,
+            "is not an arm. Correct it, or name each value: write base (without unlabeled text), extra (independent "
+            "text), test (the test texts), a dose such as mix-0.25 or a rule such as cross-5 in place of each ARM",
+            TableOptions(dict.fromkeys(unknown[:MAX_ARMS], "ARM")).arguments(),
         )
-        position = int(cells.isin(unknown).to_numpy().argmax())
-        raise reader.error(position, source, problem + explained, TableOptions(proposal).arguments())
     return cells.map(arms).astype("str")
 
 
 def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
-    """Refuse rows without a task or method, methods with a model in some rows only, and averages of other rows."""
+    """Refuse missing names, averages of other rows, and values that differ between rows of which all need the same."""
     reader.require(trials["task"] != "", roles.sources[TASK][0], "is empty; name the task")
     remedy = "is empty, but other rows have a name; fill in every cell, also below merged cells"
     if METHOD in roles.sources:
@@ -234,16 +209,21 @@ def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     if MODEL in roles.sources:
         has_some = (trials["model"] != "").groupby(trials["method"]).transform("any")
         reader.require((trials["model"] != "") | ~has_some, roles.sources[MODEL][0], remedy)
-    tasks = trials["task"].unique()
-    averages = [task for task in tasks if normalize(task) in AVERAGES]
-    if len(tasks) > len(averages) > 0:
+    is_average = trials["task"].map(normalize).isin(AVERAGES)
+    if not is_average.all():
         problem = "is an average of other tasks, which would count twice; delete its rows, or rename the task"
-        reader.require(~trials["task"].isin(averages), roles.sources[TASK][0], problem)
+        reader.require(~is_average, roles.sources[TASK][0], problem)
     if source := roles.source("metric"):
         metrics = reader.texts(source)
         is_first = metrics == metrics.groupby(trials["task"]).transform("first")
-        reader.require(is_first, source, "differs from the first row of its task, so scores are not comparable; give "
-                       "one metric for each task")  # fmt: skip
+        problem = "differs from the first row of its task, so scores are not comparable; give one metric for each task"
+        reader.require(is_first, source, problem)
+    if source := roles.source("control"):
+        problem = "is neither 'negative' nor 'positive'; leave it empty for methods that are not controls"
+        reader.require(trials["control"].isin(get_args(Control)), source, problem)
+        problem = "differs from the first row of its method; use one value for all rows of a method"
+        first = trials.groupby("method")["control"].transform("first")
+        reader.require(trials["control"] == first, source, problem)
 
 
 def _number_rows(
@@ -259,30 +239,20 @@ def _number_rows(
 
     None instead of numbers: each row of a table with columns of arms is a draw of its own.
     """
-    places = trials[[name for name in (*PLACE, "arm") if name in trials]]
-    if texts:
-        places = places.assign(text=texts.numbers)
-    if SUBSAMPLE in roles.sources:
+    if source := roles.source("subsample"):
         if pair_by_order:
-            source = roles.sources[SUBSAMPLE][0]
             raise ResultsError(
                 f"{reader.origin}: --pair-by-order is given, but the column {short(source)!r} numbers the subsamples; "
                 f"remove the option, or use --ignore {short(source)}"
             )
-        subsamples = _read_subsamples(table, roles, reader)
-        if roles.unknown:
-            refuse_unknown(table, roles, _number(places.assign(subsample=subsamples)), reader.origin)
-        return subsamples, ""
-    groups = _number(places)
-    is_distinct = len(np.unique(groups)) == len(groups)
-    is_by_row = bool(roles.arms) and texts is None
-    if roles.unknown and (is_distinct or pair_by_order or is_by_row or find_separating(table, roles, groups)):
-        refuse_unknown(table, roles, groups, reader.origin)
-    if is_distinct:
+        return _read_subsamples(table, roles, reader), ""
+    places = trials[[name for name in (*PLACE, "arm") if name in trials]]
+    groups = _number(places.assign(text=texts.numbers) if texts else places)
+    if len(np.unique(groups)) == len(groups):
         return pd.Series(0, index=table.index, dtype="Int64"), ""
     if pair_by_order:
         return pd.Series(groups).groupby(groups).cumcount().astype("Int64"), BY_ORDER
-    if is_by_row:
+    if roles.arms and texts is None:
         return None, BY_ROW
     raise _unnumbered(groups, roles, reader.origin)
 
@@ -301,23 +271,19 @@ def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader
     names = roles.sources[SUBSAMPLE]
     for name in names:
         reader.require_filled(name, "number every row, or none, and delete rows that are not draws, such as means")
-        if name in roles.requested:
+        if name in roles.mapped:
             reader.texts(name)
-    if len(names) > 1:
-        ranks = pd.DataFrame({name: rank(table[name]) for name in names})
-        return ranks.groupby(list(names)).ngroup().astype("Int64")
-    (name,) = names
-    numbers = to_floats(table[name])
-    if name not in roles.requested:
-        if not (is_whole := numbers == numbers.round()).all():
-            mapped = shlex.join(["--map", f"{name}={SUBSAMPLE}"])
-            problem = f"number the draws, delete rows that are not draws, or, if all are names of draws, use {mapped}"
-            position = int((~is_whole).to_numpy().argmax())
-            raise reader.error(position, name, f"is not a whole number; {problem}")
-        return reader.whole_numbers(name, "subsample")
-    if (numbers == numbers.round()).all() and numbers.between(0, MAX_COUNT).all():
+    numbers = to_floats(table[names[0]])
+    if len(names) == 1 and names[0] not in roles.mapped:
+        remedy = f"number the draws, delete rows that are not draws, or name them with --map {names[0]}={SUBSAMPLE}"
+        reader.require(numbers == numbers.round(), names[0], f"is not a whole number; {remedy}")
+        return reader.whole_numbers(names[0], "subsample")
+    if len(names) == 1 and (numbers == numbers.round()).all() and numbers.between(0, MAX_COUNT).all():
         return numbers.astype("Int64")
-    return pd.Series(rank(table[name]), index=table.index, dtype="Int64")
+    ranks = pd.DataFrame({name: rank(table[name]) for name in names})
+    if len(names) == 1:
+        return ranks[names[0]].astype("Int64")
+    return ranks.groupby(list(names)).ngroup().astype("Int64")
 
 
 def number_by_content(trials: pd.DataFrame, scores: pd.DataFrame) -> pd.Series[int]:
@@ -346,17 +312,15 @@ def number_by_content(trials: pd.DataFrame, scores: pd.DataFrame) -> pd.Series[i
 
 def _unnumbered(groups: IntArray, roles: ColumnRoles, origin: str) -> ResultsError:
     """Return an error about several rows of the same arm, which no column pairs with rows of other arms."""
-    optional = [str(role) for role in (TEXT, ARM) if role in roles.sources]
-    *columns, last = ["task", "method", "model", "sizes", *optional]
-    _, first, counts = np.unique(groups, return_index=True, return_counts=True)
-    largest = int(counts.argmax())
-    rows = (np.flatnonzero(groups == groups[first[largest]])[:MAX_LISTED] + 1).tolist()
+    is_same = groups == groups[pd.Series(groups).duplicated(keep=False).to_numpy().argmax()]
+    rows = ", ".join(map(str, (np.flatnonzero(is_same)[:MAX_LISTED] + 1).tolist()))
+    text, unknown = ", text" * (TEXT in roles.sources), dict.fromkeys(roles.unknown, "MEANING")
     return ResultsError(
-        f"{origin}: {counts[largest]:,} rows have the same {', '.join(columns)} and {last} (rows "
-        f"{', '.join(map(str, rows))}{', ...' if counts[largest] > MAX_LISTED else ''}), and no column numbers the "
-        "subsamples, so it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
-        "COLUMN=subsample, or, if the rows of all arms have the same order, pair them by it",
-        [*TableOptions(ignore=list(roles.unknown)).arguments(), "--pair-by-order"],
+        f"{origin}: {is_same.sum():,} rows have the same task, method, model, sizes{text} and arm (rows {rows}"
+        f"{', ...' * bool(is_same.sum() > MAX_LISTED)}), and no column numbers the subsamples, so "
+        "it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
+        "COLUMN=subsample, or, if the rows of all arms have the same order, pair them by it with --pair-by-order",
+        TableOptions(unknown).arguments() or ["--pair-by-order"],
     )
 
 
@@ -367,28 +331,14 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
         measures = {column: reader.column(roles.source(column, arm), column) for column in ARM_MEASURES}
         for column in LOSSES:
             if (source := roles.source(column, arm)) is not None:
-                measures["score"] = measures["score"].fillna(as_score(reader.numbers(source, column), column))
+                losses = reader.numbers(source, column)
+                measures["score"] = 1 - losses if column == ERROR_RATE.name else -losses
         tables.append(trials.assign(**({"arm": arm} if arm else {}), **measures))
     rows = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     for arm in needed:
         if not (rows["arm"] == arm).any():
-            because = (
-                "but the bias is the score of test minus the score of extra" if arm != "base" else "which is needed"
-            )
-            raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, {because}; add these rows")
+            raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows")
     return rows
-
-
-def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> None:
-    """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
-    scores = rows["score"].to_numpy().reshape(-1, len(trials))
-    distinct = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
-    counts = distinct.groupby(list(distinct.columns), dropna=False).size()
-    if len(counts) >= MIN_COPIED and counts.min() > 1:
-        raise ResultsError(
-            f"{origin}: each row occurs at least {counts.min()} times, and no column numbers the draws; delete the "
-            "copies, or add a column 'subsample' with the number of the draw if these are different draws"
-        )
 
 
 def _refuse_duplicate(rows: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> NoReturn:

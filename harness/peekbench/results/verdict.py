@@ -1,15 +1,162 @@
-"""The rules that turn an interval into a verdict."""
+"""The rules for verdicts: the score and the region that an analysis is about, and what an interval says."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from peekbench.records.choices import FamilyChoice
+from peekbench.errors import ResultsError, SpecError
+from peekbench.records.choices import FamilyChoice, ScoreName
+from peekbench.records.scores import SCORES
 from peekbench.records.verdicts import ControlOutcome, Decision, Verdict
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from peekbench.results.paired_effects import Configuration
+
+MAX_NAMED = 5  # tasks named in an error
+MAX_REGION = 0.2  # of accuracy; a larger region is one point written as 1, or half a point as 0.5
+
+
+def resolve_score(results: pd.DataFrame, name: ScoreName) -> ScoreName:
+    """Return the score that 'score' stands for, if it has a name of its own: bits per byte in language modeling.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    name
+        The option of an analysis. Names other than 'score' are returned unchanged.
+
+    Returns
+    -------
+    str
+        'bits_per_byte' instead of 'score' if all scores are bits per byte.
+
+    Raises
+    ------
+    ResultsError
+        If only some are: a mean over different scores means nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results import tidy
+    >>> scores = pd.DataFrame({"task": "news", "arm": ["extra", "test"], "bits_per_byte": [1.3, 0.9]})
+    >>> resolve_score(tidy(scores, "my scores"), "score")
+    'bits_per_byte'
+    """
+    if name != "score":
+        return name
+    is_text_scored = results["num_correct"].isna() & (results["score"] == -results["bits_per_byte"])
+    if is_text_scored.any() and not is_text_scored.all():
+        tasks = results["task"][is_text_scored].unique()
+        raise ResultsError(
+            f"only some rows are scored in bits per byte, those of {', '.join(map(str, tasks[:MAX_NAMED]))}"
+            f"{' and others' if len(tasks) > MAX_NAMED else ''}; analyze them apart from the others"
+        )
+    return "bits_per_byte" if is_text_scored.any() else name
+
+
+def select_score(results: pd.DataFrame, name: ScoreName, analysis: str) -> pd.DataFrame:
+    """Return the results with the chosen score in the column `score`, so that higher is better.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    name
+        'score', which leaves the results unchanged, or another score. Scores of which less is better, such as the log
+        loss, are negated.
+    analysis
+        Name of the analysis, for errors.
+
+    Returns
+    -------
+    pandas.DataFrame
+        If another score was chosen, `num_correct` is missing, because the score is not a count of correct answers.
+
+    Raises
+    ------
+    SpecError
+        If the results lack the score; the error names the scores that are available.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results import tidy
+    >>> scores = pd.DataFrame({"task": "news", "arm": ["extra", "test"], "score": [0.7, 0.8], "log_loss": [0.9, 0.6]})
+    >>> select_score(tidy(scores, "my scores"), "log_loss", "summary")["score"].tolist()
+    [-0.9, -0.6]
+    """
+    if name == "score":
+        return results
+    by_name = {score.name: score for score in SCORES if score.name != "num_correct"}
+    num_missing = int(results[name].isna().sum())
+    if num_missing:
+        available = ", ".join(each for each in by_name if results[each].notna().all())
+        raise SpecError(
+            f"analysis {analysis}, option score: {name} is missing in {num_missing:,} of {len(results):,} rows; add "
+            f"it, or use a score that all rows have: {available}"
+        )
+    values = results[name]
+    return results.assign(score=values if by_name[name].is_higher_better else -values, num_correct=None)
+
+
+def default_region(name: ScoreName) -> float:
+    """Return the default half-width of the region of practical equivalence.
+
+    Parameters
+    ----------
+    name
+        Name of the score, see `peekbench.records.scores`.
+
+    Returns
+    -------
+    float
+        In the unit of the score; accuracies and macro-F1 are fractions, log losses are in nats.
+
+    Examples
+    --------
+    >>> default_region("log_loss")
+    0.01
+    """
+    return next(score.region for score in SCORES if score.name == name)
+
+
+def check_region(region: float | None, analysis: str, *, is_accuracy: bool, option: str = "region") -> None:
+    """Refuse a region of practical equivalence that was written in points instead of as a fraction.
+
+    Parameters
+    ----------
+    region
+        Half-width in the unit of the score; None for the default.
+    analysis
+        Name of the analysis, for errors.
+    is_accuracy
+        Whether the scores are accuracies. The unit of other scores is unknown, so nothing is refused.
+    option
+        Name of the option, for errors.
+
+    Raises
+    ------
+    SpecError
+        If the region of accuracies exceeds 20 points.
+
+    Examples
+    --------
+    >>> check_region(0.01, "summary", is_accuracy=True)
+    >>> check_region(1, "summary", is_accuracy=True)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    peekbench.errors.SpecError: analysis summary, option region: 1 is 100 points of accuracy; give a fraction, ...
+    """
+    if is_accuracy and region is not None and region > MAX_REGION:
+        raise SpecError(
+            f"analysis {analysis}, option {option}: {region:g} is {100 * region:g} points of accuracy; give a "
+            "fraction, such as 0.01 for one point"
+        )
 
 
 def decide(low: float, high: float, region: float) -> Decision:

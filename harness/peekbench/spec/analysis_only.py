@@ -92,8 +92,6 @@ class AnalysisOnlySpec(SpecModel):
     """Pair rows that have no number of the draw in the order in which they stand."""
     percent: bool = False
     """Read scores as percentages."""
-    lower_is_better: bool = False
-    """A lower score is better."""
     only: Selection = Selection()
     """Selection of the scores; by default all."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(min_length=1)]
@@ -104,7 +102,7 @@ class AnalysisOnlySpec(SpecModel):
     @property
     def table(self) -> TableOptions:
         """How to read the table."""
-        return TableOptions(self.columns, self.ignore, self.pair_by_order, self.percent, self.lower_is_better)
+        return TableOptions(self.columns, self.ignore, self.pair_by_order, self.percent)
 
 
 def is_analysis_only(path: Path) -> bool:

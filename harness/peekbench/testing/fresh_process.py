@@ -20,12 +20,15 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
+from functools import partial
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -124,7 +127,7 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
     hash_seed = "2" if os.environ.get(HASH_VARIABLE) == "1" else "1"
     with TemporaryDirectory() as folder:
         question, answer, printed = (Path(folder) / name for name in ("question", "answer", "printed"))
-        question.write_bytes(pickle.dumps((_list_libraries(use), find_pickled_files(content), content)))
+        question.write_bytes(pickle.dumps((_own_modules(use), find_pickled_files(content), content)))
         # With the path of this process: `-c` alone would first search the working folder.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({folder!r})"
         with printed.open("wb") as file:  # a process that the function leaves behind would keep a pipe open
@@ -161,23 +164,11 @@ class _Unpickler(pickle.Unpickler):
         return registry.find(*name)
 
 
-def _list_libraries(use: str) -> list[str]:
-    """Return the modules of installed libraries that this process has imported, in the order of their imports.
-
-    The new process imports them first, so that a change of its state is one of the plugin, whose modules are left out.
-    They can be in several folders, as in a virtual environment that sees the packages of the system.
-    """
-    own = set()
-    with suppress(PluginError):  # an entry of no plugin, in a test
-        own = {registry.load(split_name(use)[0]).module.partition(":")[0].partition(".")[0]}
-    origins = {
-        name: getattr(getattr(module, "__spec__", None), "origin", None) for name, module in [*sys.modules.items()]
-    }
-    return [
-        name
-        for name, origin in origins.items()
-        if not FOLDERS_OF_LIBRARIES.isdisjoint(Path(str(origin)).parts) and name.partition(".")[0] not in own
-    ]
+def _own_modules(use: str) -> set[str]:
+    """Return the top-level modules of the plugin that has an entry; none for an entry of no plugin, in a test."""
+    with suppress(PluginError):
+        return {registry.load(split_name(use)[0]).module.partition(":")[0].partition(".")[0]}
+    return set()
 
 
 def main(folder: str) -> None:
@@ -188,14 +179,12 @@ def main(folder: str) -> None:
     (Path(folder) / "answer").write_bytes(pickle.dumps(answer))
 
 
-def _answer(libraries: list[str], files: list[str], content: bytes) -> Answer:
-    for name in libraries:
-        with suppress(Exception):  # a module that only another process can import
-            import_module(name)
+def _answer(own_modules: set[str], files: list[str], content: bytes) -> Answer:
     hosts: set[str] = set()
     sys.addaudithook(lambda event, arguments: hosts.add(_read_host(event, arguments)))
     folder = Path.cwd()
     running, names, state = _list_running(), _list_files(folder), take_state()
+    sys.meta_path.insert(0, _LibraryImports(own_modules, state, running))
     try:
         for file in files:
             load_module(file)
@@ -207,6 +196,40 @@ def _answer(libraries: list[str], files: list[str], content: bytes) -> Answer:
     left_running = _find_left_running(running)
     written = sorted({name for name, _ in _list_files(folder) - names})
     return Answer(value, error, tuple(changes), tuple(left_running), tuple(written), tuple(sorted(hosts - {""})))
+
+
+class _LibraryImports(MetaPathFinder):
+    """Keeps what the import of an installed library changes or starts out of the changes by the plugin that needs it.
+
+    The import becomes part of the state and of the running threads from before.
+    """
+
+    def __init__(self, own_modules: set[str], state: dict[str, object], running: set[tuple[str, int | None]]) -> None:
+        self.own_modules, self.state, self.running = own_modules, state, running
+        self.importing = False
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module as usual, and observe its execution if no other library's import is under way."""
+        if self.importing or fullname.partition(".")[0] in self.own_modules:
+            return None
+        specs = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec and spec.loader and not FOLDERS_OF_LIBRARIES.isdisjoint(Path(str(spec.origin)).parts):
+            spec.loader.exec_module = partial(self._execute, spec.loader.exec_module)  # type: ignore[method-assign]
+        return spec
+
+    def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+        before, threads = take_state(), set(_list_threads())
+        self.importing = True
+        try:
+            execute(module)
+        finally:
+            self.importing = False
+            after = take_state()
+            self.state |= {name: value for name, value in after.items() if name not in before or before[name] != value}
+            self.running |= set(_list_threads()) - threads
 
 
 def _read_host(event: str, arguments: tuple[Any, ...]) -> str:
@@ -300,9 +323,12 @@ def _describe(name: str, first: object, second: object) -> str:
 
 def _list_running() -> set[tuple[str, int | None]]:
     """Return the threads and child processes that run, without threads that no Python code started."""
-    threads = {(f"thread {item.name!r}", item.ident) for item in threading.enumerate()}
     multiprocessing.active_children()  # collects those that have ended
-    return threads | set(_child_processes())
+    return {*_list_threads(), *_child_processes()}
+
+
+def _list_threads() -> list[tuple[str, int | None]]:
+    return [(f"thread {item.name!r}", item.ident) for item in threading.enumerate()]
 
 
 def _child_processes() -> Iterator[tuple[str, int]]:

@@ -183,7 +183,7 @@ def test_scores_of_another_tool_are_analyzed(tmp_path: Path) -> None:
 def test_missing_trials_are_refused_unless_allowed(tmp_path: Path) -> None:
     Path("holes.csv").write_text("task,subsample,extra,test\na,0,0.5,0.6\na,1,0.5,0.6\nb,0,0.5,0.6\n")
     refused = peek("analyze", "holes.csv", status=2)
-    assert "task b, method method: 1 of 2 subsamples missing (1)" in refused.stderr
+    assert "task b, method method: 1 of 2 subsamples missing or incomplete (1)" in refused.stderr
     assert "Traceback" not in refused.stderr
     assert "Warning" in peek("analyze", "holes.csv", "--allow-incomplete").stdout
 
@@ -200,7 +200,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
     Path("larger.yaml").write_text(yaml.safe_dump(larger))
     grown = load_spec("larger.yaml")
     Store.for_run("runs/small.sqlite", grown, describe_tasks(grown)).close()
-    assert "1 of 4 subsamples missing (3)" in peek("report", "small", status=2).stderr
+    assert "1 of 4 subsamples missing or incomplete (3)" in peek("report", "small", status=2).stderr
     allowed = peek("report", "small", "--allow-incomplete").stdout
     assert "12 of 16 trials done" in allowed
     assert "Warning" in allowed

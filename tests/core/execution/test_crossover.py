@@ -15,7 +15,7 @@ from peekbench.errors import SpecError
 from peekbench.execution.planning import measure
 from peekbench.execution.runner import run
 from peekbench.records.scores import average_scores
-from peekbench.results import load_results, score_one_set
+from peekbench.results import load_results
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
@@ -90,26 +90,6 @@ def test_the_table_of_a_run_can_be_analyzed_again(make_spec: MakeSpec, tmp_path:
     lost.to_csv(tmp_path / "lost.csv", index=False)
     with pytest.raises(peekbench.PeekbenchError, match="not a whole number of correct answers out of num_test"):
         load_results(tmp_path / "lost.csv")
-
-
-def test_one_set_has_the_results_of_a_run_that_scores_it_alone(make_spec: MakeSpec) -> None:
-    parts = {"methods": METHODS, "arms": ["base", "extra", "test", {"cross": 3}]}
-    single = run(make_spec(name="single", design={**DESIGN, "crossover": False}, **parts)).store
-    double = run(make_spec(name="double", design={**DESIGN, "crossover": 2}, **parts)).store
-    timed = ["fit_seconds", "predict_seconds"]
-    expected, first, second, both = (
-        table.drop(columns=timed)
-        for table in (load_results(single), score_one_set(double, 1), score_one_set(double, 2), load_results(double))
-    )
-    pd.testing.assert_frame_equal(first, expected)
-    assert (first["num_correct"] + second["num_correct"] == both["num_correct"]).all()
-    assert (first["num_scored"] == 30).all()
-    assert np.allclose((first["log_loss"] + second["log_loss"]) / 2, both["log_loss"])
-    with pytest.raises(peekbench.PeekbenchError, match="number of the set: 3; the run scored 2 sets"):
-        score_one_set(double, 3)
-    thrice = run(make_spec(name="thrice", design={**DESIGN, "crossover": 3}, **parts)).store
-    counts = score_one_set(thrice, 3).groupby("arm")["num_scored"].unique().map(list).to_dict()
-    assert counts == {"base": [30], "cross-3": [30], "extra": [60], "test": [30]}
 
 
 def test_predictions_name_the_text_of_each_answer(make_spec: MakeSpec) -> None:

@@ -18,7 +18,7 @@ from peekbench.execution import observers as module
 from peekbench.execution.observers import Observers, Progress
 from peekbench.execution.runner import RunSummary
 from peekbench.plugins.work_protocols import Outcome
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 

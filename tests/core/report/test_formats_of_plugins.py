@@ -20,7 +20,7 @@ from peekbench.plugins.validation import check_entries, find_misreading
 from peekbench.records import Report
 from peekbench.report import write_report
 from peekbench.report.render.json_report import render_json
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 from peekbench.testing import check_entry, sample_report
 from peekbench.testing.runner import CheckOutcome
 

@@ -52,7 +52,7 @@ def test_a_table_of_another_tool_is_tidied_first(simulate: Simulate) -> None:
     (expected,) = analyze(table.assign(num_test=None, num_scored=None, num_correct=None, num_train=None), ["summary"])
     (summary,) = analyze(other.sample(frac=1, random_state=1), ["summary"], columns={"draw no": "subsample"})
     assert summary.verdicts == expected.verdicts
-    with pytest.raises(ResultsError, match="the data frame: unknown column 'draw no'"):
+    with pytest.raises(ResultsError, match="the data frame: 5 rows have the same(?s:.*)--map 'draw no=MEANING'"):
         analyze(other)
     with pytest.raises(TypeError, match="map"):
         analyze(other, map={})
@@ -67,14 +67,13 @@ def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
     ("remove", "message"),
     [
         (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), "task task1, method method, num_train 50"),
-        (lambda t: (t["task"] == "task1") & (t["subsample"] == 3), r"1 of 40 subsamples missing \(3\)"),
         (
             lambda t: (t["task"] == "task1") & (t["subsample"] == 3) & (t["arm"] == "test"),
-            r"subsample 3: 1 arm of 3 missing \(test\)",
+            r"1 of 40 subsamples missing or incomplete \(3\)",
         ),
         (
             lambda t: (t["task"] == "task1") & (t["subsample"] > 9),
-            r"30 of 40 subsamples missing \(10, 11, 12, 13, 14, \.\.\.\)",
+            r"30 of 40 subsamples missing or incomplete \(10, 11, 12, 13, 14, \.\.\.\)",
         ),
     ],
 )
@@ -124,20 +123,15 @@ def test_tasks_with_sizes_of_their_own_are_one_configuration(simulate: Simulate)
 
 def test_a_task_that_one_method_lacks_is_a_gap(simulate: Simulate) -> None:
     table = pd.concat([simulate(0, method="a"), simulate(0, method="b", tasks=4)])
-    assert find_gaps(table) == [
-        "task task4, method b, num_train 50, num_test 200: 40 of 40 subsamples missing (0, 1, 2, 3, 4, ...)"
-    ]
+    (gap,) = find_gaps(table)
+    assert gap.startswith("task task4, method b, num_train 50, num_test 200: 40 of 40 subsamples missing or incomplete")
 
 
-def test_the_missing_arms_of_each_trial_are_named() -> None:
+def test_trials_without_an_arm_are_gaps() -> None:
     rows = [("a", 1, "extra"), ("b", 1, "test"), ("a", 1, "test"), ("b", 2, "base"), ("a", 1, "base")]
     frame = pd.DataFrame([(*row, 0.5) for row in rows], columns=["task", "subsample", "arm", "score"])
-    table = tidy(frame, "here")
-    gaps = [gap.partition("method method, ")[2] for gap in find_gaps(table)]
-    assert gaps[:2] == [
-        "subsample 1: 2 arms of 3 missing (base, extra)",
-        "subsample 2: 2 arms of 3 missing (extra, test)",
-    ]
+    gaps = [gap.partition(": ")[2] for gap in find_gaps(tidy(frame, "here"))]
+    assert gaps == ["1 of 2 subsamples missing or incomplete (2)", "2 of 2 subsamples missing or incomplete (1, 2)"]
 
 
 def test_sizes_may_have_different_numbers_of_subsamples(simulate: Simulate) -> None:
@@ -167,7 +161,7 @@ def test_missing_planned_trials_are_gaps(make_spec: Callable[..., Any]) -> None:
     assert find_gaps(results, list(make_trials(make_spec()))) == []
     gaps = find_gaps(results, list(make_trials(larger)))
     assert len(gaps) == 4
-    assert gaps[0] == "task a, method toy.vote, num_train 12, num_test 30: 2 of 5 subsamples missing (3, 4)"
+    assert gaps[0].endswith("num_train 12, num_test 30: 2 of 5 subsamples missing or incomplete (3, 4)")
 
 
 def test_the_planned_trials_of_a_store_are_known(make_spec: Callable[..., Any]) -> None:
@@ -176,7 +170,7 @@ def test_the_planned_trials_of_a_store_are_known(make_spec: Callable[..., Any]) 
     assert [analysis.name for analysis in analyze(path)] == ["summary", "permutation"]
     larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 4})
     Store.for_run(path, larger, describe_tasks(larger)).close()
-    with pytest.raises(ResultsError, match=r"1 of 4 subsamples missing \(3\)"):
+    with pytest.raises(ResultsError, match=r"1 of 4 subsamples missing or incomplete \(3\)"):
         analyze(path)
     assert analyze(load_results(path))  # the planned trials of a table are unknown
 

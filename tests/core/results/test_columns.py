@@ -13,7 +13,7 @@ import pytest
 
 from peekbench.records import ScoreName
 from peekbench.records.scores import SCORES
-from peekbench.results import COLUMNS, describe_columns, load_results, results_schema
+from peekbench.results import COLUMNS, describe_columns
 
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "results-table.md"
 
@@ -33,7 +33,7 @@ scores.SCORES += (
     ),
 )
 from peekbench.execution.runner import run
-from peekbench.results import describe_columns, load_results, results_schema
+from peekbench.results import describe_columns, load_results
 from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import make_spec
 from peekbench.store.writer import Store
@@ -47,7 +47,6 @@ print(json.dumps({
     "results": results["share_wrong"].tolist(),
     "accuracy": results["score"].tolist(),
     "documentation": describe_columns(),
-    "schema": results_schema(),
     "reported": [
         dict(zip([column.name for column in table.columns], row))
         for analysis in analyze(results, ["summary"]) for table in analysis.tables for row in table.rows
@@ -65,12 +64,6 @@ def test_a_score_is_added_in_one_place(make_raw: Callable[..., dict[str, Any]]) 
     seen = json.loads(done.stdout)
     assert seen["stored"] == seen["results"] == pytest.approx([1 - accuracy for accuracy in seen["accuracy"]])
     assert "| `share_wrong` | number | share of wrong answers | missing |" in seen["documentation"]
-    assert seen["schema"]["properties"]["share_wrong"] == {
-        "description": "share of wrong answers",
-        "type": ["number", "null"],
-        "minimum": 0.0,
-        "maximum": 1.0,
-    }
     assert [row["negative error rate"] for row in seen["reported"]] == pytest.approx(
         [row["accuracy"] for row in seen["reported"]]
     )
@@ -88,9 +81,3 @@ def test_the_documentation_contains_the_table_of_columns() -> None:
     documented = DOCUMENTATION.read_text(encoding="utf-8")
     missing = [line for line in describe_columns().splitlines() if line not in documented]
     assert not missing, "copy the output of peekbench.results.describe_columns() to docs/results-table.md"
-
-
-def test_the_schema_has_the_columns_of_a_results_table(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text("task,extra,test\na,0.5,0.6\n")
-    assert list(results_schema()["properties"]) == list(load_results(path).columns)

@@ -24,7 +24,7 @@ from peekbench.report.render.sentences import tell_looks
 from peekbench.results import load_results
 from peekbench.results.analyze import analyze
 from peekbench.results.looks import look_at
-from peekbench.results.sequential import run
+from peekbench.results.planned_looks import run
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
 from peekbench_stats import confidence_sequence_level, level_at

@@ -53,8 +53,8 @@ def test_counts_are_rounded_not_truncated(tmp_path: Path) -> None:
     assert table.loc[table["score"].isin([0.57, 0.58]), "num_correct"].tolist() == [57, 58]
 
 
-@pytest.mark.parametrize(("num_test", "correct"), [(872, 630), (872, 1), (7600, 5287), (8000, 2), (25_000, 17_391)])
-@pytest.mark.parametrize("decimals", [2, 3, 4, 6, 17])
+@pytest.mark.parametrize(("num_test", "correct"), [(872, 630), (7600, 5287), (8000, 2)])
+@pytest.mark.parametrize("decimals", [2, 4, 17])
 @pytest.mark.parametrize("digits", [round, truncate], ids=["rounded", "truncated"])
 def test_counts_follow_from_printed_scores(
     num_test: int, correct: int, decimals: int, digits: Callable[[float, int], float]
@@ -152,7 +152,7 @@ def test_doses_are_arms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "cannot be read"),
+        ("", "has no rows"),
         ("task,extra,test\na,0.1,0.2\na,0.1,inf\n", "row 2, column 'test': inf is not a number"),
         ("task,num_test,extra,test\na,10.5,0.1,0.2\n", "column 'num_test': 10.5 is not a whole number"),
         ("task,num_test,extra,test\na,-10,0.1,0.2\n", "column 'num_test': -10 is below the minimum of 1"),
@@ -162,18 +162,18 @@ def test_doses_are_arms(tmp_path: Path) -> None:
         ),
         ("task,extra,test\na,True,False\n", "row 1, column 'extra': True is not a number"),
         ("task,num_test,extra,test\na,0,0.5,0.5\n", "column 'num_test': 0 is below the minimum of 1"),
-        ("task,num_test,extra,test\na,1e19,1,1\n", "column 'num_test': 1e+19 is above the maximum"),
-        ("task,subsample,extra,test\na,1e19,1,1\n", "column 'subsample': 1e+19 is above the maximum"),
-        ("task,extra,test\na,0.5,-1e300\n", "column 'test': -1e+300 is below the minimum"),
+        ("task,num_test,extra,test\na,1e19,1,1\n", "column 'num_test': 1e19 is above the maximum"),
+        ("task,subsample,extra,test\na,1e19,1,1\n", "column 'subsample': 1e19 is above the maximum"),
+        ("task,extra,test\na,0.5,-1e300\n", "column 'test': -1e300 is below the minimum"),
         ("task,majority,extra,test\na,50,0.5,0.5\n", "column 'majority': 50 is above the maximum of 1"),
         (f"task,extra,test\n{'x' * 9999},0.5,0.5\n", "has more than 1000 characters"),
         ("Task,TASK,extra,test\na,a,0.5,0.5\n", "the columns 'Task', 'TASK' can all mean 'task'"),
         ("task,run,seed,extra,test\na,1,7,0.5,0.5\na,2,8,0.5,0.5\n", "'run', 'seed' can all mean 'subsample'"),
         (
             "task,extra,test,extra_accuracy\na,0.5,0.5,0.4\na,0.5,0.5,0.5\n",
-            "'extra_accuracy' (means 'extra', like another column)",
+            "the columns 'extra', 'extra_accuracy' can all mean 'extra'",
         ),
-        ("task,extra,test,bias\na,0.5,0.6,0.1\na,0.5,0.6,0.2\n", "'bias' (0.1, 0.2)"),
+        ("task,extra,test,bias\na,0.5,0.6,0.1\na,0.5,0.6,0.2\n", "'bias' ('0.1', '0.2')"),
     ],
 )
 def test_errors_about_malformed_tables_name_file_row_and_column(text: str, message: str, tmp_path: Path) -> None:
@@ -222,14 +222,18 @@ def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(table, plain)
 
 
-def test_unnamed_columns_that_number_the_rows_or_are_empty_are_not_used(tmp_path: Path) -> None:
+def test_unnamed_columns_are_refused_unless_they_are_ignored(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     plain = load_results(write(tmp_path, "task,extra,test\na,0.1,0.2\na,0.1,0.3\n"))
-    text = ",task,extra,test,,\n0,a,0.1,0.2,,\n1,a,0.1,0.3,,\n"
-    pd.testing.assert_frame_equal(load_results(write(tmp_path, text)), plain)
+    path = write(tmp_path, ",task,extra,test,,\n0,a,0.1,0.2,,\n1,a,0.1,0.3,,\n")
+    unnamed = ["Unnamed: 0", "Unnamed: 4", "Unnamed: 5"]
+    with pytest.raises(ResultsError, match="--ignore 'Unnamed: 0' --ignore 'Unnamed: 4' --ignore 'Unnamed: 5'$"):
+        load_results(path)
+    pd.testing.assert_frame_equal(load_results(path, ignore=unnamed), plain)
     frame = pd.DataFrame({"task": ["a", "a"], "extra": [0.1, 0.1], "test": [0.2, 0.3]}, index=[4, 8])
     frame.to_parquet(tmp_path / "a.parquet")
-    pd.testing.assert_frame_equal(load_results(tmp_path / "a.parquet"), plain)
+    again = load_results(tmp_path / "a.parquet", ignore=["__index_level_0__"])
+    pd.testing.assert_frame_equal(again, plain)
 
 
 def test_pipes_are_refused_without_waiting(tmp_path: Path) -> None:
@@ -254,20 +258,27 @@ def test_tables_with_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("none.csv", "no such file"), ("a.xlsx", "convert it"), ("d", "contains no accuracies.csv")]
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "no such file"),
+        ("a.xlsx", b"PK", "convert it"),
+        ("folder/note.txt", b"", "contains no accuracies.csv"),
+        ("some/where/accuracies.csv", WIDE.encode(), "not mM/nN/MODEL/TASK"),
+        ("a.parquet", b"PAR1 and then nothing", "cannot be read"),
+        ("a.jsonl", b'{"task": "a", "extra": 0.5, "extra": 0.6}', "line 1: a name is duplicated in an object"),
+        ("a.json", b"[[1, 2]]", "row 1: not an object"),
+        ("a.csv", b"task,extra,test\n\xff,0.5,0.5\n", "cannot be read: .*UTF-8"),
+    ],
 )
-def test_other_paths_are_refused(name: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "a.xlsx").write_bytes(b"PK")
-    (tmp_path / "d").mkdir()
+def test_other_paths_are_refused(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    path = tmp_path / name
+    if content is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     with pytest.raises(ResultsError, match=message):
-        load_results(tmp_path / name)
-
-
-def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
-    with pytest.raises(ResultsError, match="cannot be read"):
-        load_results(tmp_path / "a.parquet")
+        load_results(tmp_path / name.partition("/")[0])
 
 
 def make_tree(root: Path) -> None:
@@ -290,13 +301,6 @@ def test_the_folder_tree_of_the_study_is_read_from_any_root(tmp_path: Path) -> N
     assert sorted(set(whole["subsample"])) == [0, 1]
     part = load_results(tmp_path / "few_shot" / "m100" / "n10" / "gpt2")
     pd.testing.assert_frame_equal(part, whole[whole["model"] == "gpt2"].reset_index(drop=True))
-
-
-def test_other_folder_trees_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "some" / "where").mkdir(parents=True)
-    write(tmp_path / "some" / "where", WIDE, "accuracies.csv")
-    with pytest.raises(ResultsError, match="not mM/nN/MODEL/TASK"):
-        load_results(tmp_path)
 
 
 def test_published_accuracies_are_read_exactly(published: Path) -> None:
@@ -330,7 +334,7 @@ def test_a_store_and_a_file_of_its_scores_give_the_same_table(make_spec: Callabl
     assert len(table) == 2 * 2 * 3 * 4
     with Store.open(summary.store) as store:
         assert table["num_correct"].tolist() == store.result_columns()["num_correct"]
-    table.to_csv(tmp_path / "again.csv")
+    table.to_csv(tmp_path / "again.csv", index=False)
     again = load_results(tmp_path / "again.csv")
     table = table.sort_values(["method", "task", "subsample"], kind="stable", ignore_index=True)
     pd.testing.assert_frame_equal(again, table, rtol=1e-12)

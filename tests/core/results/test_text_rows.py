@@ -61,7 +61,7 @@ def test_rows_of_texts_are_added_up_for_each_seed_and_arm() -> None:
     for other, options in (
         (wide, {}),
         (wide.rename(columns={"doc_id": "question"}), {"columns": {"question": "text"}}),
-        (ROWS.assign(n=20, correct=100 * ROWS["correct"]).rename(columns={"correct": "acc %", "doc_id": "text"}), {}),
+        (ROWS.assign(n=20, correct=100 * ROWS["correct"]).rename(columns={"correct": "acc"}), {"percent": True}),
     ):
         pd.testing.assert_frame_equal(read(other, **options).results, table.results)
     with pytest.raises(ResultsError, match="num_test is 20, and there are rows of 40 texts"):
@@ -101,7 +101,7 @@ def test_a_single_run_of_each_arm_has_texts_as_subsamples() -> None:
     )
     renumbered = mapped.results.assign(subsample=mapped.results["subsample"] - 1)
     pd.testing.assert_frame_equal(table.results, renumbered)
-    with pytest.raises(ResultsError, match="task mail, .*: 10 of 30 subsamples missing"):
+    with pytest.raises(ResultsError, match="task mail, .*: 10 of 30 subsamples missing or incomplete"):
         analyze(mapped.results, ["summary"])
     report = pb.analyze(rows)
     assert basis_of(report.verdicts[0]) == "2 tasks, 50 trials"
@@ -139,7 +139,7 @@ def test_repeated_answers_to_a_text_are_counted() -> None:
     [
         (
             ROWS.drop(index=3),
-            "task mail, .*, subsample 0: the arm extra has the text 'q3', and the arm base does not",
+            "task mail, .*, subsample 0: not all arms have the text 'q3'",
         ),
         (
             ROWS[(ROWS["seed"] != 1) | (ROWS["doc_id"] != "q7")],
@@ -147,7 +147,7 @@ def test_repeated_answers_to_a_text_are_counted() -> None:
         ),
         (pd.concat([ROWS, ROWS.head(1)]), "column 'doc_id': q0 is duplicated .* subsample and arm"),
         (ROWS.drop(columns="seed"), "3 rows have the same task, method, model, sizes, text and arm"),
-        (ROWS.assign(text=ROWS["doc_id"].where(ROWS.index != 5, "")), "row 6, column 'text': the cell is empty"),
+        (ROWS.assign(doc_id=ROWS["doc_id"].where(ROWS.index != 5, "")), "row 6, column 'doc_id': the cell is empty"),
         (ROWS.assign(label=ROWS["doc_id"]), "'label' (?s:.*)--ignore label"),
         (ROWS.assign(macro_f1=1.0 * ROWS["correct"]), "macro_f1 differs between texts"),
         (ROWS.assign(bits_per_byte=1.0), "bits per byte of single texts cannot be averaged"),

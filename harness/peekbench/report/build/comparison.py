@@ -27,9 +27,9 @@ from peekbench.results.analyze import (
     planned_trials,
     without_controls,
 )
-from peekbench.results.column_use import ColumnUse
 from peekbench.results.looks import look_at
 from peekbench.results.read import load_table
+from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
 from peekbench.spec.compatibility import differences
 from peekbench.spec.design import designs_by_task

@@ -45,10 +45,10 @@ from peekbench.report.build.tables import (
 )
 from peekbench.report.render.sentences import put_into_words, warn_of_controls
 from peekbench.results.analyze import Seen, analyze, find_analysis, only_complete, run_analysis
-from peekbench.results.column_use import ColumnUse
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.read import load_results, read_store
+from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component

@@ -1,6 +1,6 @@
 """Reads the scores of single texts from the logs of other tools, and makes a table of scores from them.
 
-`tables` has the formats and makes the table; a module each reads the logs of one tool.
+`tables` checks the logs and makes the table; a module each reads the logs of one tool.
 """
 
 from peekbench.lazy import attach_stub

@@ -7,8 +7,7 @@ If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,11 @@ from pydantic import ConfigDict, Field
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench.results.logs.answers import MAX_OBJECT, Log, Part, TaskAnswers, choose_metric, parse, read_bounded
+from peekbench.results.logs.tables import MAX_BYTES, Answer, Log, Part, TaskLog, find_file, parse, read_bounded
 from peekbench.results.read import check_regular
 
 TIME = re.compile(r"_(\d{4}-\d\d-\d\dT[\d.-]+)$")
 """End of the name of a file with results, by which its samples are found."""
-NO_FILTER = "none"
 
 
 class Results(Part):
@@ -41,13 +39,13 @@ class Line(Part):
     model_config = ConfigDict(extra="allow")
 
     doc_id: int | str
-    filter: str = NO_FILTER
+    filter: str = "none"
     metrics: list[str] | None = None
     doc_hash: str | None = None
 
 
 def read_lm_eval(path: Path) -> Log:
-    """Find the tasks of a run.
+    """Read a log.
 
     Parameters
     ----------
@@ -57,10 +55,9 @@ def read_lm_eval(path: Path) -> Log:
     Raises
     ------
     ResultsError
-        If files are missing or malformed. The functions that read a task also raise it if the samples of the task do
-        not have the average that the results state.
+        If files are missing or malformed.
     """
-    file = _find_results(path)
+    file = find_file(path, "results_*.json")
     time = TIME.search(file.stem)
     if time is None:
         raise ResultsError(f"{file} has no results; give the file results_TIME.json that lm-evaluation-harness wrote")
@@ -70,7 +67,7 @@ def read_lm_eval(path: Path) -> Log:
     for task in content.results:
         samples = file.with_name(f"samples_{task}_{time[1]}.jsonl")
         if "/" not in task and samples.is_file():
-            tasks[task] = partial(_read_task, samples, task, content)
+            tasks[task] = _read_task(samples, task, content)
         elif task not in groups:  # groups of tasks have averages only
             raise ResultsError(
                 f"{file}: there is no {shorten(samples.name, 200)} beside it; run lm_eval with --log_samples"
@@ -78,46 +75,28 @@ def read_lm_eval(path: Path) -> Log:
     return Log(file, tasks)
 
 
-def _find_results(path: Path) -> Path:
-    if not path.is_dir():
-        return path
-    found = sorted(path.rglob("results_*.json"))
-    if len(found) != 1:
-        several = f"several results, such as {found[-1]}" if found else "no results_TIME.json"
-        raise ResultsError(f"{path} contains {several}; give one file results_TIME.json")
-    return found[0]
+def _read_task(file: Path, task: str, content: Results) -> TaskLog:
+    directions = (content.higher_is_better or {}).get(task) or {}
+    answers = list(_read_answers(file))
+    settings = {
+        "n-shot": content.num_fewshot,
+        "version": content.versions,
+        "higher_is_better": content.higher_is_better,
+    }
+    return TaskLog(
+        file,
+        answers,
+        content.results[task],
+        {name: (by_task or {}).get(task) for name, by_task in settings.items()},
+        frozenset(name for each in answers for name in each.values if directions.get(name.partition(",")[0]) is False),
+    )
 
 
-def _read_task(file: Path, task: str, content: Results, metrics: Sequence[str]) -> TaskAnswers:
-    lines = list(_read_lines(file))
-    available = [f"{name},{line.filter}" for line in lines for name in line.metrics or ()]
-    metric = choose_metric(metrics, available, file)
-    name, _, filter_ = metric.partition(",")
-    settings = {"n-shot": (content.num_fewshot or {}).get(task), "version": (content.versions or {}).get(task)}
-    direction = ((content.higher_is_better or {}).get(task) or {}).get(name)
-    answers = TaskAnswers(file, metric, settings=settings, is_lower_better=direction is False)
-    for line in lines:
-        if line.filter == filter_:
-            score = (line.model_extra or {}).get(name)
-            if not isinstance(score, int | float):
-                raise ResultsError(
-                    f"{file}: {metric} of text {line.doc_id} is {shorten(repr(score), 100)}, not a number; choose "
-                    "another metric with --metric"
-                )
-            answers.add(str(line.doc_id), score, line.doc_hash or "")
-    answers.check_average(content.results[task].get(metric))
-    return answers
-
-
-def _read_lines(file: Path) -> Iterator[Line]:
-    """Iterate over the lines, without the fields that are no scores."""
+def _read_answers(file: Path) -> Iterator[Answer]:
     check_regular(file)
     with file.open("rb") as opened:
-        number = 0
-        while text := opened.readline(MAX_OBJECT + 2):
-            number += 1
+        for number, text in enumerate(iter(lambda: opened.readline(MAX_BYTES + 2), b""), 1):
             if text.strip():
                 line = parse(Line, text, f"{file}, line {number}")
-                extra = line.model_extra or {}
-                scores = {name: extra.get(name) for name in line.metrics or ()}
-                yield line.model_construct(**{**line.model_dump(include=set(Line.model_fields)), **scores})
+                values = {f"{name},{line.filter}": (line.model_extra or {}).get(name) for name in line.metrics or ()}
+                yield Answer(str(line.doc_id), values, line.doc_hash or "")

@@ -1,33 +1,153 @@
-"""What a run that is going on has so far: counts, pace and estimates, read from its store without disturbing it.
+"""Planned looks at a run: analyzes the results at each of them, and stops the run if all verdicts are settled.
 
-Nothing is recorded. The estimates are those of a confidence sequence, which hold however often one looks, so watching a
-run is not a look that its verdicts would have to account for.
+Watching a run is no look that its verdicts would have to account for: nothing is recorded, and the estimates are those
+of a confidence sequence, which hold however often one looks.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from peekbench.execution.observers import Progress
 from peekbench.execution.planning import make_trials
+from peekbench.execution.runner import RunSummary
+from peekbench.execution.runner import run as run_trials
 from peekbench.plugins.local_code import is_refused
 from peekbench.records.analysis import Analysis
-from peekbench.records.looks import Looks
+from peekbench.records.looks import Looks, PlannedLook, Settled
 from peekbench.records.trials import Trial, TrialFailure
-from peekbench.results.analyze import Seen, drop_incomplete, run_analysis
-from peekbench.results.looks import first_maximum
-from peekbench.results.read import read_store
+from peekbench.results.analyze import Seen, drop_incomplete, only_complete, run_analysis
+from peekbench.results.looks import count_trials, describe_looks, first_maximum
+from peekbench.results.read import load_results, read_store
 from peekbench.results.texts import StoredPredictions
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.files import is_in_use
 from peekbench.store.writer import Store
 
+SETTLES: Mapping[str, Settled] = {
+    "biased up": "biased",
+    "biased down": "biased",
+    "equivalent": "equivalent",
+    "inert": "equivalent",
+    "no signal": "equivalent",
+}
+"""Kind of verdict at which a run may stop, by decision. More subsamples cannot change the last two."""
 MIN_TRIALS = 20  # of a session, before which the start of its workers makes up most of its time
 MIN_SUBSAMPLES = 5
 """With fewer, a coarse score can have no spread by chance, and intervals are far too narrow."""
+
+
+def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
+    """Analyze the trials up to a planned look, and decide whether the run stops there.
+
+    The look depends only on these trials and on earlier looks, so it does not depend on workers or interruptions.
+
+    Parameters
+    ----------
+    path
+        Store of the run.
+    spec
+        Its spec, whose design plans looks.
+    number
+        Number of the look, from 1.
+
+    Returns
+    -------
+    PlannedLook
+        Its decisions are those of the spec's first analysis that sees looks.
+
+    Raises
+    ------
+    ResultsError
+        If trials before this look are missing, and the spec does not allow that.
+    """
+    stop = spec.design.stop
+    assert stop is not None
+    stage = spec.at_look(number)
+    with Store.open(path, verified=False) as store:
+        recorded = store.looks()
+    maximum = first_maximum(recorded, spec.design)
+    fraction = spec.design.look_fractions()[number - 1] * spec.design.largest / maximum
+    results = load_results(path)
+    designs = {task.name: stage.design_of(task) for task in stage.tasks}
+    draws = zip(results["task"], results["num_test"], results["subsample"], strict=True)
+    is_before = [subsample < designs[task].repeats(num_test) for task, num_test, subsample in draws]
+    results = results[is_before].reset_index(drop=True)
+    results, warnings = only_complete(results, list(make_trials(stage)), allow_incomplete=spec.report.allow_incomplete)
+    looks = describe_looks(spec.design, recorded, fraction, count_trials(results))
+    deciding = next(each for each in spec.analyses if each.entry.sees_looks)
+    analysis = run_analysis(deciding, results, warnings, Seen(looks, StoredPredictions(path)))
+    decisions = {
+        verdict.method: verdict.decision
+        for verdict in analysis.verdicts
+        if verdict.effect == "bias" and not verdict.control
+    }
+    stops = bool(decisions) and all(SETTLES.get(decision) in stop.at for decision in decisions.values())
+    return PlannedLook(stage.design.largest, maximum, fraction, decisions, stops)
+
+
+def run(
+    spec: ExperimentSpec,
+    *,
+    store: str | Path | None = None,
+    progress: Progress | None = None,
+    keep_going: bool = False,
+    allow_changed_code: bool = False,
+) -> RunSummary:
+    r"""Run the trials of a spec that its store does not have yet.
+
+    If the design plans looks, the run analyzes its results at each of them, and stops if all verdicts are settled.
+
+    Parameters
+    ----------
+    spec
+        The spec, for example from `peekbench.load_spec`.
+    store
+        The SQLite file; `runs/<name>.sqlite` by default.
+    progress
+        Receives the progress of the run.
+    keep_going
+        Try all trials of a method, even if its first ten fail in the same way.
+    allow_changed_code
+        Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
+        separates old and new trials.
+
+    Returns
+    -------
+    RunSummary
+        The store, the numbers of trials, and the last planned look.
+
+    Raises
+    ------
+    DataError
+        Before any trial, if data are unavailable or too small. Also if data change during the run.
+    PluginError
+        Before any trial, if a method does not support a task.
+    StoreError
+        Before any trial, if the store belongs to another experiment, or if the code of a method's plugin has changed.
+        Also if the store cannot be written later.
+    KeyboardInterrupt
+        On Ctrl-C. Finished trials are stored.
+
+    Examples
+    --------
+    >>> from peekbench import load_spec
+    >>> summary = run(load_spec("specs/quickstart.yaml"))
+    >>> summary.failed
+    0
+    """
+    return run_trials(
+        spec,
+        store=store,
+        progress=progress,
+        keep_going=keep_going,
+        allow_changed_code=allow_changed_code,
+        take_look=take_planned_look,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +170,6 @@ class RunState:
     """Since the start of the last session."""
     done_now: int = 0
     """Trials that the last session finished or that failed in it."""
-    seconds_left: float | None = None
-    """Predicted from the times of the trials so far; None if it is unknown."""
-    workers: int | None = None
-    """Workers of the executor; None if it has no such option."""
-    machines: Mapping[str, int] = field(default_factory=dict)
-    """Trials of the last session by machine."""
     first_failure: TrialFailure | None = None
 
     @property
@@ -67,6 +181,12 @@ class RunState:
     def trials_per_hour(self) -> float | None:
         """Trials per hour of the last session while it is going on; None before its first trial."""
         return 3600 * self.done_now / self.seconds if self.is_running and self.done_now and self.seconds else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds that the missing trials take at this pace; None if it is not known yet."""
+        pace = self.trials_per_hour if self.done_now >= MIN_TRIALS else None
+        return 3600 * (self.planned - self.done) / pace if pace else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,38 +218,22 @@ def read_state(path: Path) -> RunState:
     with Store.open(path, verified=False) as store:
         raw, folder, stopped_at = store.spec(), store.folder(), store.stopped_at()
         groups, failure = store.progress(), store.first_failure()
-        sessions, hosts = store.sessions(), store.hosts()
+        sessions = store.sessions()
     spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True)
     number = None if stopped_at is None or is_running else spec.design.look_number(stopped_at)
     planned = Counter(_kind(trial) for trial in make_trials(spec if number is None else spec.at_look(number)))
     done: Counter[tuple[str, int, int]] = Counter()
-    failed_before = failed_now = done_now = 0
     for group in groups:
-        if not group.is_failed:
-            done[group.kind] += group.trials
-        elif group.is_last_session:
-            failed_now += group.trials
-        else:
-            failed_before += group.trials
-        done_now += group.trials * group.is_last_session
+        done[group.kind] += 0 if group.is_failed else group.trials
     started = datetime.fromisoformat(sessions[-1]["started"]) if sessions else datetime.now(UTC)
-    seconds = max(0.0, (datetime.now(UTC) - started).total_seconds())
-    left = {kind: number - done[kind] for kind, number in planned.items() if number > done[kind]}
-    times = {group.kind: group.seconds / group.trials for group in groups if not group.is_failed and group.seconds}
-    busy = sum(group.trials * times.get(group.kind, 0.0) for group in groups if group.is_last_session)
-    is_known = is_running and done_now >= MIN_TRIALS and busy > 0 and all(kind in times for kind in left)
-    options = raw["executor"].get("options") or {}
     return RunState(
         name=spec.name,
         planned=sum(planned.values()),
         done=sum(min(number, planned[kind]) for kind, number in done.items()),
-        failed=failed_now if is_running else failed_now + failed_before,
+        failed=sum(each.trials for each in groups if each.is_failed and (each.is_last_session or not is_running)),
         is_running=is_running,
-        seconds=seconds,
-        done_now=done_now,
-        seconds_left=seconds * sum(left[kind] * times[kind] for kind in left) / busy if is_known else None,
-        workers=options.get("workers"),
-        machines={host["name"]: host["trials"] for host in hosts if host["session"] == len(sessions) - 1},
+        seconds=max(0.0, (datetime.now(UTC) - started).total_seconds()),
+        done_now=sum(each.trials for each in groups if each.is_last_session),
         first_failure=failure,
     )
 

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,9 +21,8 @@ from peekbench.cli import watch
 from peekbench.data.preflight import describe_tasks
 from peekbench.records.looks import Looks
 from peekbench.results.analyze import Seen, drop_incomplete, run_analysis
-from peekbench.results.interim import MIN_SUBSAMPLES, estimate, read_state
+from peekbench.results.planned_looks import MIN_SUBSAMPLES, estimate, read_state, run
 from peekbench.results.read import load_results
-from peekbench.results.sequential import run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
@@ -125,17 +123,3 @@ def test_the_view_refreshes_and_ends_with_the_run(larger: ExperimentSpec, monkey
     assert "not running" in shown
     assert "24 of 48 trials" in shown
     assert "From the first 6 of 12 subsamples" in shown
-
-
-def test_the_wait_between_views_is_as_long_as_asked_and_ends_with_the_run(
-    larger: ExperimentSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = [0.0]
-    fake = SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda seconds: clock.append(clock.pop() + seconds))
-    monkeypatch.setattr(watch, "time", fake)
-    view = watch._View(STORE)
-    with going_on(larger):
-        view.wait(300.0)
-    assert clock == [300.0]
-    view.wait(300.0)
-    assert clock == [300.0], "the run has ended"
