@@ -19,7 +19,7 @@ from peekbench.execution.observers import Progress
 from peekbench.formatting import pluralize, visible
 from peekbench.progress.console import PrintableConsole
 from peekbench.progress.tally import Tally, duration
-from peekbench.records.hosts import Capacity
+from peekbench.records.runs import Capacity
 from peekbench.records.trials import Trial, TrialFailure
 
 if TYPE_CHECKING:
