@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, Folders
-from peekbench_hub.client import FULL_SHA, NotFoundError, download, list_files, resolve
+from peekbench_hub.downloads import FULL_SHA, NotFoundError, download, list_files, resolve
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model
 from peekbench_lm.options import ModelFolder
 

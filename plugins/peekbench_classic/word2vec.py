@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from peekbench import Context, Folders, Inputs, Labeled, Options, Predictor, Task
 from peekbench.records import FloatArray, TokenCounts
 from peekbench_classic import Word2Vec
-from peekbench_classic.words import too_few_words_error
+from peekbench_classic.tfidf import too_few_words_error
 
 WORDS = "two to fifteen letters"
 

@@ -7,13 +7,31 @@ from __future__ import annotations
 
 from functools import partial
 
-from peekbench import DataSourceEntry, hookimpl
+from pydantic import Field, model_validator
+
+from peekbench import DataSourceEntry, Options, hookimpl
 from peekbench.plugins import Reference, TaskGroupEntry
-from peekbench_docstrings.options import DocstringOptions
 from peekbench_docstrings.recipes import RECIPES
 
 LOAD = Reference("peekbench_docstrings.source:load")
 FACTS = Reference("peekbench_docstrings.source:task_facts")
+
+
+class DocstringOptions(Options):
+    """How long texts are."""
+
+    min_characters: int = Field(default=40, ge=1)
+    """Texts with fewer characters are dropped."""
+    max_characters: int = Field(default=400, ge=1)
+    """Texts with more characters are cut at the end of a word."""
+
+    @model_validator(mode="after")
+    def _check_range(self) -> DocstringOptions:
+        if self.min_characters > self.max_characters:
+            raise ValueError(
+                f"min_characters {self.min_characters} is greater than max_characters {self.max_characters}; lower it"
+            )
+        return self
 
 
 @hookimpl

@@ -3,9 +3,100 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from inspect import cleandoc
+from itertools import groupby, zip_longest
 
-from peekbench_docstrings.layout import find_paragraphs
+UNDERLINE = re.compile(r"([-=~^*#.\"'`_])\1{2,}\s*")
+SECTIONS = frozenset(
+    {
+        "arguments", "args", "attributes", "example", "examples", "keyword arguments", "methods", "note", "notes",
+        "other parameters", "parameters", "raises", "receives", "references", "return", "return value", "returns",
+        "see also", "usage", "warning", "warnings", "warns", "yields",
+    }
+)  # fmt: skip
+SECTION = re.compile(
+    r"(?:args|raises|returns?|yields|examples?|usage|notes?|see also|references?|"
+    r"(?:\w+ )?(?:arguments|parameters|attributes|options|methods|variables|functions|classes|exceptions))\s*:{1,2}",
+    re.IGNORECASE,
+)
+FIELD = re.compile(r":[\w *]+:(?:\s|$)|@(?:param|type|keyword|raises?|return|rtype)\b")
+LEGAL = re.compile(r"copyright|\(c\) \d{4}|permission to|licen[sc]e", re.IGNORECASE)
+CODE = re.compile(
+    r">>> |\.\.\. |\$ |% |In \[\d|#!|import \w+$|from \w\S* import |\(?[\w.]+(?:\[.*\]|, ?[\w\[\]]+)*,?\)? [-+*]?= ?\S"
+)
+BULLET = re.compile(r"(?:[-*+o\u2022]|\(?\d+[.)]|\(?[a-z]\)) +\S")
+DEFINITION = re.compile(r"[\w.*'\"()]+(?:, [\w.*'\"()]+)* *(?:--?|:|=|  ) *\S|[\w.]+\([^()]*\)")
+TABLE = re.compile(r"[=+-]{2,}[ =+|-]*|\|.*\||\+-.*")
+SIGNATURE = re.compile(
+    r"(?:\w+ ?= ?)?[\w.]+ ?\((?:[^()]|\([^()]*\))*\)(?: *[-=]> *[\w\[\](),. ]+?)?(?: *$| +--? +| *: +)\n?"
+    r"|\w[\w()]* (?:\[|\| ).*\n",  # of a debugger command: longlist | ll
+    re.MULTILINE,
+)
+
+
+def find_paragraphs(docstring: str) -> Iterator[str]:
+    """Yield the paragraphs of running text before the first section, including their markup.
+
+    Parameters
+    ----------
+    docstring
+        A docstring with its indentation.
+    """
+    has_text = False
+    blocks = _blocks(cleandoc(docstring))
+    for block, following in zip_longest(blocks, blocks[1:], fillvalue=[""]):
+        lines, is_last = _before_section(block, has_text)
+        if lines and not lines[0].startswith(" "):
+            lines = _before_list(lines if has_text else _after_signatures(lines))
+            if lines:
+                has_text = True
+                yield "\n".join(lines) + ":" * following[0].lstrip().startswith(".. math")
+        if is_last:
+            return
+
+
+def _blocks(text: str) -> list[list[str]]:
+    """Split a text into blocks of lines at empty lines."""
+    groups = groupby(text.expandtabs().splitlines(), key=lambda line: bool(line.strip()))
+    return [list(lines) for is_block, lines in groups if is_block]
+
+
+def _before_section(block: list[str], has_text: bool) -> tuple[list[str], bool]:
+    """Return the lines of a block before a section heading, and whether there is such a heading.
+
+    A title at the start of the docstring, where `has_text` is false, is dropped and does not count as a heading.
+    """
+    lines: list[str] = []
+    for line in block:
+        if UNDERLINE.fullmatch(line):
+            title = lines.pop() if lines else ""
+            if has_text or lines or title.strip().lower() in SECTIONS:
+                return lines, True
+        elif SECTION.fullmatch(line.strip()) or FIELD.match(line.strip()) or LEGAL.search(line):
+            return lines, True
+        else:
+            lines.append(line)
+    return lines, False
+
+
+def _after_signatures(lines: list[str]) -> list[str]:
+    """Drop the signatures at the start of a block; a signature may have several lines."""
+    text = "\n".join(lines)
+    while signature := SIGNATURE.match(text):
+        text = text[signature.end() :]
+    return text.splitlines()
+
+
+def _before_list(lines: list[str]) -> list[str]:
+    """Return the lines of a block before a list, code, a table or a directive."""
+    if sum(bool(DEFINITION.match(line)) for line in lines) > max(1, len(lines) // 2):
+        return []
+    for position, line in enumerate(lines):
+        if any(pattern.match(line.strip()) for pattern in (CODE, BULLET, TABLE)) or line.startswith((".. ", "   ")):
+            return lines[:position]
+    return lines
+
 
 UNREADABLE = "\0"  # replaces formulas, URLs and the like; a sentence that contains it is dropped
 

@@ -19,7 +19,7 @@ from peekbench.cache import read_cached, write_cached
 from peekbench.data import hash_rows
 from peekbench.plugins import Reference
 from peekbench.records import TaskFacts
-from peekbench_docstrings.options import DocstringOptions
+from peekbench_docstrings import DocstringOptions
 from peekbench_docstrings.recipes import Recipe
 
 extract = Reference("peekbench_docstrings.extract:extract")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from peekbench import DataError
 from peekbench.data import read_parquet, size_limit
-from peekbench_files.row import Row, column_position
+from peekbench_files.reading import Row, column_position
 
 MAX_ROWS = 10_000_000
 MAX_MESSAGE = 500  # characters of a message of the library

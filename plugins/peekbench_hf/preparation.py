@@ -1,4 +1,4 @@
-"""Prepare a task: read its files, build its rows, and store them as an Arrow file."""
+"""Prepare a task: convert its columns to rows, and store them as an Arrow file."""
 
 from __future__ import annotations
 
@@ -7,18 +7,229 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from peekbench import DataError
 from peekbench.cache import atomic_write, describe_file, write_cached
+from peekbench.data import group_duplicates, keep_first
+from peekbench.formatting import pluralize
 from peekbench_hf.definition import HubTask
 from peekbench_hf.options import HubOptions
 from peekbench_hf.prepared import PreparedTask, find_prepared, metadata_path
-from peekbench_hf.reading import read_splits
-from peekbench_hf.rows import Rows, make_rows, measure
+from peekbench_hf.reading import Columns, read_splits
+
+PERCENTILES = (5, 25, 50, 75, 95)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a task."""
+
+    table: pa.Table
+    """Columns `text`, large strings, and `label`, int64 starting at 0; in as many chunks as were read."""
+    class_names: tuple[str, ...]
+    details: Mapping[str, Any]
+    """Number of rows that were read, and of rows that were dropped by reason."""
+    num_test: int = 0
+    """Number of rows of the official test split, which are the last ones; 0 if rows of all splits are pooled."""
+
+
+def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str) -> Rows:
+    """Convert columns to rows according to the task's definition.
+
+    Parameters
+    ----------
+    columns
+        Text and label columns.
+    task
+        Definition of the task.
+    label
+        Name of the label column in these files.
+    drop_duplicates
+        `none`, `exact` or `near`.
+
+    Raises
+    ------
+    DataError
+        If a text or a label is missing, has the wrong type, or does not match the definition.
+    """
+    num_read = columns.table.num_rows
+    texts = _join([_as_texts(columns.table.column(name), name) for name in task.text])
+    is_test = np.arange(num_read) >= num_read - columns.num_test
+    table = pa.table({"text": texts, "label": columns.table.column(label), "is_test": is_test})
+    dropped = {"missing": 0, "long": 0, "duplicate": 0}
+    is_blank = pc.or_(pc.equal(table["text"], ""), pc.utf8_is_space(table["text"]))
+    is_missing = pc.fill_null(pc.or_(is_blank, table["label"].is_null()), True)
+    if pc.any(is_missing).as_py():
+        if not task.drop_missing:
+            raise _missing_error(is_missing, task, label)
+        table = table.filter(pc.invert(is_missing))
+        dropped["missing"] = num_read - table.num_rows
+    if task.max_characters is not None:
+        num_before = table.num_rows
+        table = table.filter(pc.less_equal(pc.utf8_length(table["text"]), task.max_characters))
+        dropped["long"] = num_before - table.num_rows
+    codes, names = _assign_classes(table["label"], columns.class_names, task, label)
+    table = pa.table({"text": table["text"], "label": codes, "is_test": table["is_test"]})
+    if drop_duplicates != "none":
+        is_kept = keep_first(_group_texts(table["text"], drop_duplicates), table["label"].to_numpy())
+        dropped["duplicate"] = table.num_rows - int(is_kept.sum())
+        table = table.filter(pa.array(is_kept))
+    _check_classes(table["label"].to_numpy(), names, task)
+    num_test = pc.sum(table["is_test"]).as_py() if columns.num_test else 0
+    if columns.num_test and not 0 < num_test < table.num_rows:
+        raise DataError(
+            f"no rows of the {'train' if num_test else 'test'} split are left; check max_characters, or set "
+            "`drop_duplicates` to none"
+        )
+    details = {"rows_read": num_read, "dropped": dropped, "drop_duplicates": drop_duplicates}
+    return Rows(table.drop_columns("is_test"), names, details, num_test)
+
+
+def measure(texts: pa.ChunkedArray) -> dict[str, Any]:
+    """Count duplicate texts and compute percentiles of the texts' lengths.
+
+    Returns
+    -------
+    dict
+        `exact_duplicates`, the number of texts that repeat an earlier one, and `characters`, a mapping from
+        percentiles to lengths.
+    """
+    lengths = pc.quantile(pc.utf8_length(texts), q=[percentile / 100 for percentile in PERCENTILES]).to_pylist()
+    return {
+        "exact_duplicates": len(texts) - pc.count_distinct(_as_small_strings(texts)).as_py(),
+        "characters": {str(percentile): round(length) for percentile, length in zip(PERCENTILES, lengths, strict=True)},
+    }
+
+
+def _as_small_strings(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the texts with 32-bit offsets, which halves the time to count them; unchanged if a chunk is too large."""
+    try:
+        return texts.cast(pa.string())
+    except pa.ArrowInvalid:
+        return texts
+
+
+def _as_texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(value_type) or pa.types.is_large_string(value_type) or pa.types.is_null(value_type)):
+        raise DataError(f"column {name!r} contains {column.type}, not text; name another column")
+    return column.cast(pa.large_string())
+
+
+def _join(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
+    if len(columns) == 1:
+        return columns[0]
+    return pc.binary_join_element_wise(*columns, pa.scalar("\n", pa.large_string()))
+
+
+def _missing_error(is_missing: pa.ChunkedArray, task: HubTask, label: str) -> DataError:
+    first = pc.index(is_missing, True).as_py()
+    columns = " or ".join(map(repr, (*task.text, label)))
+    return DataError(
+        f"row {first + 1}: no value in column {columns}; {pluralize(pc.sum(is_missing).as_py(), 'row')} in total. Drop "
+        "such rows with `drop_missing: true` in hf.dataset, or fix the data"
+    )
+
+
+def _assign_classes(
+    column: pa.ChunkedArray, feature_names: tuple[str, ...] | None, task: HubTask, label: str
+) -> tuple[pa.ChunkedArray, tuple[str, ...]]:
+    """Return the class of each row, starting at 0, and the class names.
+
+    Parameters
+    ----------
+    column
+        The label column.
+    feature_names
+        Names of the labels, if the column is a ClassLabel.
+    task
+        Definition of the task.
+    label
+        Name of the label column.
+    """
+    keys = None if task.classes is None else tuple(task.classes)
+    if feature_names is not None and keys is not None and keys != feature_names:
+        raise DataError(
+            f"column {label!r} is a ClassLabel with the labels {', '.join(feature_names)}, but class_names has "
+            f"{', '.join(keys)}; name the same labels in the same order"
+        )
+    labels = _label_texts(column, label)
+    is_coded = keys is not None and pa.types.is_integer(column.type) and not _are_numbers(keys)
+    if feature_names is not None or is_coded:
+        keys = feature_names or keys or ()
+        values = tuple(map(str, range(len(keys))))
+    else:
+        keys = keys or _sort_labels(pc.unique(labels).to_pylist())
+        values = keys
+    codes = pc.index_in(labels, value_set=pa.array(values, pa.large_string()))
+    if codes.null_count:
+        unknown = pc.filter(labels, codes.is_null())[0].as_py()
+        raise DataError(
+            f"column {label!r} has labels without a class in {pluralize(codes.null_count, 'row')}; the first is "
+            f"{unknown!r}, known labels are {', '.join(map(repr, values))}. Add every label to class_names"
+        )
+    names = keys if task.classes is None else tuple(task.classes[key] for key in keys)
+    unique = tuple(dict.fromkeys(names))  # several labels may share a class
+    positions = pa.array([unique.index(name) for name in names], pa.int64())
+    return pc.take(positions, codes), unique
+
+
+def _label_texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Return labels as strings, the same for 1, 1.0 and '1', and `true` and `false` for booleans."""
+    value_type = column.type
+    if pa.types.is_floating(value_type):
+        try:
+            column = column.cast(pa.int64())
+        except pa.ArrowInvalid as error:
+            raise DataError(
+                f"column {name!r} contains fractions, which cannot be labels: {error}; name another column"
+            ) from error
+    elif not (pa.types.is_integer(value_type) or pa.types.is_boolean(value_type)):
+        return _as_texts(column, name)
+    texts = column.cast(pa.large_string())
+    return pc.utf8_lower(texts) if pa.types.is_boolean(value_type) else texts
+
+
+def _are_numbers(keys: tuple[str, ...]) -> bool:
+    return all(key.lstrip("-").isdigit() for key in keys)
+
+
+def _sort_labels(labels: list[str]) -> tuple[str, ...]:
+    is_numeric = _are_numbers(tuple(labels))
+    return tuple(sorted(labels, key=lambda label: (int(label) if is_numeric else 0, label)))
+
+
+def _group_texts(texts: pa.ChunkedArray, likeness: str) -> NDArray[np.int64]:
+    """Return for each row the position of the first row with the same text, or nearly the same text."""
+    if likeness == "near":
+        return group_duplicates(texts.to_pylist(), "near")
+    encoded = texts.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    first = pa.table({"code": codes, "row": range(len(codes))}).group_by("code").aggregate([("row", "min")])
+    first_row_of = first.sort_by("code")["row_min"].to_numpy()
+    groups: NDArray[np.int64] = first_row_of[codes]
+    return groups
+
+
+def _check_classes(labels: NDArray[np.int64], names: tuple[str, ...], task: HubTask) -> None:
+    if not len(labels):
+        raise DataError("no rows are left; check max_characters and the names of the columns")
+    counts = np.bincount(labels, minlength=len(names))
+    empty = [name for name, count in zip(names, counts, strict=True) if count == 0]
+    if empty:
+        raise DataError(f"no row has the class {empty[0]!r}, one of {len(names)}; remove it from class_names")
+    if len(names) < 2:
+        raise DataError(
+            f"column {task.label!r} has a single class, {names[0]!r}, but classification needs two; name another column"
+        )
 
 
 def prepare_files(

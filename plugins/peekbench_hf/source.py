@@ -15,10 +15,10 @@ from peekbench.errors import UnavailableError
 from peekbench.records import Split
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.facts import record_facts
-from peekbench_hf.hub import LocatedFiles, locate, locate_in_mirror
+from peekbench_hf.locating import LocatedFiles, locate, locate_in_mirror
 from peekbench_hf.options import HubDatasetOptions, HubOptions
 from peekbench_hf.prepared import PreparedTask, find_prepared
-from peekbench_hub.client import NotFoundError
+from peekbench_hub.downloads import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
 CACHE_VERSION = 3  # increase it if the same definition and files would give other rows
@@ -197,8 +197,8 @@ def _cache_path(task: HubTask, located: Sequence[LocatedFiles], options: HubOpti
 
 def _prepare(task: HubTask, located: Sequence[LocatedFiles], options: HubOptions, path: Path) -> PreparedTask:
     """Download the task's files if necessary, and store its rows in the cache."""
-    from peekbench_hf.limits import check_unpacked_sizes  # noqa: PLC0415 - as below
     from peekbench_hf.preparation import prepare_files  # noqa: PLC0415 - slow to import, and unused if rows are cached
+    from peekbench_hf.reading import check_unpacked_sizes  # noqa: PLC0415 - as below
 
     location = located[0].location
     details = {

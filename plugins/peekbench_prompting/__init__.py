@@ -121,13 +121,13 @@ def peekbench_audits() -> list[AuditEntry]:
         entry(
             name="min_k",
             options=MinK,
-            audit="peekbench_prompting.min_k:min_k",
+            audit="peekbench_prompting.membership:min_k",
             summary="test whether a language model finds the texts more predictable than unseen texts, by Min-K%",
         ),
         entry(
             name="codec",
             options=Codec,
-            audit="peekbench_prompting.codec:codec",
+            audit="peekbench_prompting.membership:codec",
             summary="test whether examples make a model less certain of texts than of unseen ones; may miss exposure",
         ),
     ]

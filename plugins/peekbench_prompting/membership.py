@@ -1,8 +1,13 @@
-"""The parts that the audits `min_k` and `codec` share: models, and the comparison of texts with unseen texts.
+"""The audits `min_k` and `codec`: whether a model has learned the texts of a task.
 
 A score of membership says nothing by itself, because it depends on how easy a text is. Both audits therefore compare
 the texts of a task with texts that the model cannot have seen, and test whether the two groups are comparable at all:
 where they are not, even a method that knows no model tells them apart (Das, Zhang and Tramer 2024, arXiv 2406.16201).
+
+Min-K% Prob is the score of Shi et al. (2023), https://arxiv.org/abs/2310.16789, and Min-K%++ that of Zhang et al.
+(2024), https://arxiv.org/abs/2404.02936: a model finds the least likely words of texts that it has learned less
+unlikely. CoDeC is that of Zawalski et al. (2025), https://arxiv.org/abs/2510.27055: a model that has not seen a data
+set becomes more certain of a text after examples of it, and one that has learned the texts does not.
 """
 
 from __future__ import annotations
@@ -24,9 +29,10 @@ from peekbench_exposure.texts import ComparedTexts, choose_texts
 from peekbench_lm.devices import choose_device, deterministic
 from peekbench_lm.fit import acquire
 from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.likelihood import score_pairs, score_tokens
 from peekbench_lm.model_files import find_model
 from peekbench_lm.provision import check_kind
-from peekbench_prompting.audit_options import Membership
+from peekbench_prompting.audit_options import Codec, Membership, MinK
 
 MIN_TEXTS = 10  # of each group
 
@@ -275,3 +281,177 @@ def _warnings(results: Mapping[str, Result], options: Membership) -> tuple[str, 
 
 def _long_tasks(results: Mapping[str, Result]) -> Sequence[str]:
     return [name for name, result in results.items() if (result.scores.num_tokens > result.scores.limit).mean() > 0.5]
+
+
+def min_k(tasks: Mapping[str, Dataset], *, options: MinK, context: Context) -> Analysis:
+    """Compare the Min-K% scores of each task's texts with those of unseen texts.
+
+    Parameters
+    ----------
+    tasks
+        Datasets by task name.
+    options
+        Models, score and unseen texts.
+    context
+        Seed and folders.
+
+    Raises
+    ------
+    DataError
+        If a task has no texts or too few, or a model is unavailable.
+    SpecError
+        If the device does not exist, a model is not causal, or there is no task as named in `unseen`.
+    """
+
+    def score(model: LanguageModel, encoded: Encoded, limit: int) -> FloatArray:
+        return score_min_k(model, encoded, limit, options)
+
+    name = "Min-K%++" if options.score == "min_k_plus_plus" else "Min-K%"
+    unit = "" if options.score == "min_k_plus_plus" else ", nats"
+    wording = Wording(
+        name="min_k",
+        title=f"Are the least likely words of the texts more likely under {options.model} than those of unseen texts?",
+        score=f"{name}{unit}",
+        note=(
+            f"{name}: mean over texts of the score of a text, the mean log probability of the {options.k:.0%} of its "
+            "tokens that are least likely"
+            + (", each standardized by its distribution under the model. " if unit == "" else ". ")
+            + "Higher values mean that the model finds the texts more predictable. "
+        ),
+    )
+    return report(audit_membership(tasks, options, context, score), options, wording)
+
+
+def score_min_k(model: LanguageModel, encoded: Encoded, limit: int, options: MinK) -> FloatArray:
+    """Return the mean score of the least likely tokens of each text, NaN if none is scored; shape `(n,)`.
+
+    A text has no scored token if it is empty, or is a single token and the model has no token for the beginning.
+
+    Parameters
+    ----------
+    model
+        A causal model.
+    encoded
+        Token ids of each text, without special tokens.
+    limit
+        Number of tokens that the model reads at once; longer texts are cut.
+    options
+        Share of the tokens and kind of score.
+    """
+    first = model.tokenizer.bos_token_id
+    prefix = [] if first is None else [first]
+    ids = [[*prefix, *text][:limit] for text in encoded]
+    scored = [text for text in ids if len(text) > 1]
+    batch_size = max(1, options.batch_tokens // limit)
+    standardized = options.score == "min_k_plus_plus"
+    tokens = iter(score_tokens(model, scored, batch_size, model.precision, standardized=standardized))
+    return np.array([lowest_mean(next(tokens), options.k) if len(text) > 1 else np.nan for text in ids])
+
+
+def lowest_mean(values: FloatArray, share: float) -> float:
+    """Return the mean of the lowest values, at least one.
+
+    Parameters
+    ----------
+    values
+        Scores of tokens; shape `(num_tokens,)`.
+    share
+        Fraction of the values that count.
+
+    Examples
+    --------
+    >>> lowest_mean(np.array([-1.0, -5.0, -2.0, -3.0]), 0.5)
+    -4.0
+    """
+    number = max(1, int(len(values) * share))
+    return float(np.partition(values, number - 1)[:number].mean())
+
+
+SEPARATOR = "\n\n"  # between texts of a context
+
+
+def codec(tasks: Mapping[str, Dataset], *, options: Codec, context: Context) -> Analysis:
+    """Compare the share of each task's texts whose confidence falls with that of unseen texts.
+
+    Parameters
+    ----------
+    tasks
+        Datasets by task name.
+    options
+        Models, number of examples and unseen texts.
+    context
+        Seed and folders.
+
+    Raises
+    ------
+    DataError
+        If a task has no texts or too few for the examples, or a model is unavailable.
+    SpecError
+        If the device does not exist, a model is not causal, or there is no task as named in `unseen`.
+    """
+
+    def score(model: LanguageModel, encoded: Encoded, limit: int) -> FloatArray:
+        gains = confidence_gains(model, encoded, limit, options, context.seed)
+        return np.where(np.isnan(gains), np.nan, gains < 0)
+
+    wording = Wording(
+        name="codec",
+        title=f"Do other texts as context make {options.model} less certain of a text?",
+        score="confidence falls",
+        unit="fraction",
+        note=(
+            "Confidence falls: share of texts whose mean log probability per token is lower after "
+            f"{options.examples} random example{'s' if options.examples > 1 else ''} of the texts compared here. "
+        ),
+    )
+    return report(audit_membership(tasks, options, context, score), options, wording)
+
+
+def confidence_gains(model: LanguageModel, encoded: Encoded, limit: int, options: Codec, seed: int) -> FloatArray:
+    """Return how much examples raise the mean log probability of the tokens of each text; shape `(n,)`.
+
+    It is NaN for a text without tokens.
+
+    The examples of a text are random other texts, whether audited or unseen. If audited and unseen texts are
+    exchangeable, then so are their gains. Each text serves equally often as an example.
+
+    Parameters
+    ----------
+    model
+        A causal model.
+    encoded
+        Token ids of each text, without special tokens.
+    limit
+        Number of tokens that the model reads at once. A text may fill half of it; examples are cut at their start.
+    options
+        Number of examples, and computation.
+    seed
+        Seed of the choice of examples.
+
+    Raises
+    ------
+    DataError
+        If there are not more texts than examples, so that a text would be its own example.
+    """
+    if options.examples >= len(encoded):
+        raise DataError(
+            f"examples: {options.examples}, but a task has only {len(encoded)} texts and unseen texts together; set "
+            f"`examples` to at most {len(encoded) - 1}"
+        )
+    first = model.tokenizer.bos_token_id
+    prefix = [model.tokenizer.eos_token_id or 0] if first is None else [first]
+    separator = model.tokenizer(SEPARATOR, add_special_tokens=False)["input_ids"]
+    order = np.random.default_rng([seed, len(encoded)]).permutation(len(encoded))
+    place = np.argsort(order)
+    alone, after_examples = [], []
+    for row, ids in enumerate(encoded):
+        text = list(ids[: limit // 2]) or [prefix[0]]
+        neighbors = (order[(place[row] + step) % len(order)] for step in range(1, options.examples + 1))
+        examples = [token for neighbor in neighbors for token in (*encoded[neighbor], *separator)]
+        alone.append((prefix, text))
+        after_examples.append(([*prefix, *examples[-(limit - len(text) - len(prefix)) :]], text))
+    batch_size = max(1, options.batch_tokens // limit)
+    totals = [score_pairs(model, pairs, batch_size, model.precision) for pairs in (alone, after_examples)]
+    gains: FloatArray = (totals[1] - totals[0]) / [len(text) for _, text in alone]
+    gains[[not ids for ids in encoded]] = np.nan
+    return gains

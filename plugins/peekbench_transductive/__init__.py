@@ -100,9 +100,9 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry,
         preparation=Preparation(
             pin="peekbench_transductive.provision:pin",
-            check="peekbench_transductive.checks:check",
+            check="peekbench_transductive.provision:check",
             prefetch="peekbench_transductive.provision:prefetch",
-            count_tokens="peekbench_transductive.provision:count_tokens",
+            count_tokens="peekbench_transductive.features:count_tokens",
             resources="peekbench_transductive.provision:resources",
         ),
     )
@@ -110,14 +110,14 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="label_spreading",
             options=LabelSpreading,
-            method="peekbench_transductive.label_spreading:label_spreading",
+            method="peekbench_transductive.neighbors:label_spreading",
             summary="labels spread over a graph of the train and unlabeled inputs",
             metrics={"label_entropy": "mean entropy of the labels that the unlabeled inputs get, in nats"},
         ),
         entry(
             name="entropy_minimization",
             options=EntropyMinimization,
-            method="peekbench_transductive.entropy_minimization:entropy_minimization",
+            method="peekbench_transductive.linear:entropy_minimization",
             summary="linear classifier, made more certain of the unlabeled inputs (Tent)",
             base="linear",
             unlabeled_options=frozenset({"update", "steps", "learning_rate"}),
@@ -129,7 +129,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="class_priors",
             options=ClassPriors,
-            method="peekbench_transductive.class_priors:class_priors",
+            method="peekbench_transductive.linear:class_priors",
             summary="linear classifier, corrected by the class shares that EM estimates among the unlabeled inputs",
             base="linear",
             unlabeled_options=frozenset({"max_iterations", "tolerance"}),
@@ -143,7 +143,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="centroids",
             options=Centroids,
-            method="peekbench_transductive.centroids:centroids",
+            method="peekbench_transductive.neighbors:centroids",
             summary="nearest class centroid; unlabeled inputs move the centroids (soft k-means or optimal transport)",
             unlabeled_options=frozenset({"assignment", "rounds"}),
             metrics={
@@ -155,7 +155,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="batch_statistics",
             options=BatchStatistics,
-            method="peekbench_transductive.batch_statistics:batch_statistics",
+            method="peekbench_transductive.linear:batch_statistics",
             summary="linear classifier on features standardized by the unlabeled inputs",
             unlabeled_options=frozenset({"prior_strength"}),
             metrics={
@@ -167,9 +167,9 @@ def peekbench_methods() -> list[MethodEntry]:
         MethodEntry(
             name="bm25",
             options=Bm25,
-            method="peekbench_transductive.bm25:bm25",
+            method="peekbench_transductive.neighbors:bm25",
             summary="BM25 weights from all texts, vote of the nearest train texts",
-            preparation=Preparation(count_tokens="peekbench_transductive.provision:count_words"),
+            preparation=Preparation(count_tokens="peekbench_transductive.features:count_words"),
             metrics={
                 "mean_idf": "mean inverse document frequency of the words in train",
                 "mean_words": "mean number of words of a text, by which BM25 normalizes lengths",

@@ -1,18 +1,19 @@
-"""The linear classifier of these methods, as weights that a method can change; and entropies of predictions."""
+"""Methods that adapt a linear classifier: its normalization, its predictions, or its features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import entr, softmax
 from sklearn.linear_model import LogisticRegression
 
-from peekbench import Context, Inputs, Labeled
+from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray, IntArray
-from peekbench_transductive import Linear
-from peekbench_transductive.features import Features, Matrix, fit_features
+from peekbench_transductive import BatchStatistics, ClassPriors, EntropyMinimization, Linear
+from peekbench_transductive.features import Features, Matrix, column_moments, fit_features
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +119,265 @@ def _fit(rows: Matrix, labels: IntArray | FloatArray, regularization: float) -> 
 def mean_entropy(probabilities: FloatArray) -> float:
     """Return the mean entropy of rows of probabilities, in nats."""
     return float(entr(probabilities).sum(axis=1).mean())
+
+
+def class_priors(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: ClassPriors, context: Context
+) -> Predictor:
+    """Fit a linear classifier on train, and adapt its probabilities to the class shares of the unlabeled inputs.
+
+    Source: Saerens et al. (2002), https://doi.org/10.1162/089976602753284446, equations 2.4 and 2.9. The adapted
+    probabilities are applied to every input.
+
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled inputs; None in the base arm.
+    train
+        Labeled inputs; their class shares are the priors of the classifier.
+    task
+        The task; it gives the number of classes.
+    options
+        Encoder, end of the EM iterations and regularization.
+    context
+        Folders of the fit.
+
+    Returns
+    -------
+    Predictor
+        The classifier, with metrics of the estimated class shares except in the base arm.
+
+    Raises
+    ------
+    DataError
+        If the inputs are texts, and those of train have no words or the encoder is unavailable; or if they are arrays,
+        and there is an encoder.
+    SpecError
+        If this machine has no such device.
+    """
+    classifier = fit_classifier(train, options, context)
+    if unlabeled is None:
+        return Predictor(classifier.predict)
+    shares = np.bincount(train.labels, minlength=task.num_classes) / len(train.labels)
+    posteriors = classifier.predict(unlabeled)
+    priors, iterations = estimate_priors(posteriors, shares, options)
+    return Predictor(
+        lambda inputs: adapt(classifier.predict(inputs), priors / shares),
+        {
+            "smallest_prior": float(priors.min()),
+            "largest_prior": float(priors.max()),
+            "prior_change": float(np.abs(priors - shares).sum() / 2),
+            "iterations": float(iterations),
+        },
+    )
+
+
+def estimate_priors(posteriors: FloatArray, shares: FloatArray, options: ClassPriors) -> tuple[FloatArray, int]:
+    """Estimate class shares by EM.
+
+    Parameters
+    ----------
+    posteriors
+        Probabilities of the unlabeled inputs: (n_unlabeled, n_classes).
+    shares
+        Class shares of train: (n_classes,).
+    options
+        End of the iterations.
+
+    Returns
+    -------
+    priors
+        Estimated class shares: (n_classes,).
+    iterations
+        Number of iterations.
+    """
+    priors, iterations, change = shares, 0, np.inf
+    while iterations < options.max_iterations and change > options.tolerance:
+        previous, ratios = priors, priors / shares
+        # The mean of `adapt(posteriors, ratios)`, without the matrix of all adapted probabilities.
+        priors = ratios * (1 / (posteriors @ ratios) @ posteriors) / len(posteriors)
+        change = np.abs(priors - previous).max()
+        iterations += 1
+    return priors, iterations
+
+
+def adapt(posteriors: FloatArray, ratios: FloatArray) -> FloatArray:
+    """Multiply probabilities (n, n_classes) by the ratios of new to old priors (n_classes,), and normalize rows."""
+    weighted = posteriors * ratios
+    adapted: FloatArray = weighted / weighted.sum(axis=1, keepdims=True)
+    return adapted
+
+
+DECAYS, EPSILON = (0.9, 0.999), 1e-8  # of Adam, as in its paper and in torch
+
+
+def entropy_minimization(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: EntropyMinimization, context: Context
+) -> Predictor:
+    """Fit a linear classifier on train, then minimize the mean entropy of its predictions of the unlabeled inputs.
+
+    Source: Tent, Wang et al. (2021), https://doi.org/10.48550/arXiv.2006.10726, which adapts the scale and shift of
+    normalization layers. Here each feature has a scale, at first 1, and a shift, at first 0. Tent adapts while it
+    predicts; this method adapts to all unlabeled inputs first, so that a prediction depends on one input only.
+
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled inputs; None in the base arm.
+    train
+        Labeled inputs.
+    task
+        Not used.
+    options
+        Encoder, parameters to update, steps, learning rate and regularization.
+    context
+        Folders of the fit.
+
+    Returns
+    -------
+    Predictor
+        The classifier, with the metrics `entropy_before` and `entropy_after` except in the base arm.
+
+    Raises
+    ------
+    DataError
+        If the inputs are texts, and those of train have no words or the encoder is unavailable; or if they are arrays,
+        and there is an encoder.
+    SpecError
+        If this machine has no such device.
+    """
+    classifier = fit_classifier(train, options, context)
+    if unlabeled is None:
+        return Predictor(classifier.predict)
+    head, rows = classifier.head, classifier.features.transform(unlabeled)
+    adapted = minimize_entropy(rows, head, options)
+    return Predictor(
+        replace(classifier, head=adapted).predict,
+        {"entropy_before": mean_entropy(head.predict(rows)), "entropy_after": mean_entropy(adapted.predict(rows))},
+    )
+
+
+def minimize_entropy(rows: Matrix, head: Head, options: EntropyMinimization) -> Head:
+    """Take steps of Adam (Kingma and Ba 2015, https://doi.org/10.48550/arXiv.1412.6980) down the mean entropy.
+
+    Parameters
+    ----------
+    rows
+        Features of the unlabeled inputs: (n_unlabeled, n_features).
+    head
+        The classifier fitted on train.
+    options
+        Parameters to update, steps and learning rate.
+
+    Returns
+    -------
+    Head
+        The adapted classifier; scales and shifts of features are part of its weights and intercepts.
+    """
+    updates_head = options.update == "head"
+    if updates_head:
+        parameters = [head.weights.copy(), head.intercepts.copy()]
+    else:
+        parameters = [np.ones(len(head.weights)), np.zeros(len(head.weights))]
+    moments = [(np.zeros_like(parameter), np.zeros_like(parameter)) for parameter in parameters]
+    for step in range(1, options.steps + 1):
+        adapted = Head(*parameters) if updates_head else _normalized(head, parameters)
+        to_logits = _entropy_gradient(adapted.predict(rows))
+        to_weights, to_intercepts = rows.T @ to_logits, to_logits.sum(axis=0)
+        if updates_head:
+            gradients = [to_weights, to_intercepts]
+        else:
+            gradients = [(to_weights * head.weights).sum(axis=1), head.weights @ to_intercepts]
+        for parameter, gradient, (mean, square) in zip(parameters, gradients, moments, strict=True):
+            mean += (1 - DECAYS[0]) * (gradient - mean)
+            square += (1 - DECAYS[1]) * (gradient**2 - square)
+            root = np.sqrt(square / (1 - DECAYS[1] ** step)) + EPSILON
+            parameter -= options.learning_rate * mean / (1 - DECAYS[0] ** step) / root
+    return Head(*parameters) if updates_head else _normalized(head, parameters)
+
+
+def _normalized(head: Head, parameters: Sequence[FloatArray]) -> Head:
+    """Return the classifier of features that are first multiplied by a scale and increased by a shift."""
+    scale, shift = parameters
+    return Head(scale[:, None] * head.weights, head.intercepts + shift @ head.weights)
+
+
+def _entropy_gradient(probabilities: FloatArray) -> FloatArray:
+    """Return the gradient of the mean entropy with respect to the logits: (n, n_classes)."""
+    logs = np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+    entropies = -(probabilities * logs).sum(axis=1, keepdims=True)
+    gradient: FloatArray = -probabilities * (logs + entropies) / len(probabilities)
+    return gradient
+
+
+def batch_statistics(
+    unlabeled: Inputs | None, train: Labeled, task: Task, *, options: BatchStatistics, context: Context
+) -> Predictor:
+    """Fit a linear classifier on features standardized by train, and apply it to features standardized by `unlabeled`.
+
+    Sources: Nado et al. (2020), https://doi.org/10.48550/arXiv.2006.10963, and Schneider et al. (2020),
+    https://doi.org/10.48550/arXiv.2006.16971, equation 1: means and variances are averages of those of train, with the
+    weight `prior_strength`, and of the unlabeled inputs, with their number as weight.
+
+    Parameters
+    ----------
+    unlabeled
+        Unlabeled inputs; None in the base arm.
+    train
+        Labeled inputs.
+    task
+        Not used.
+    options
+        Encoder, weight of train's statistics and regularization.
+    context
+        Folders of the fit.
+
+    Returns
+    -------
+    Predictor
+        The classifier, with the metrics `mean_shift` and `scale_change` except in the base arm.
+
+    Raises
+    ------
+    DataError
+        If the inputs are texts, and those of train have no words or the encoder is unavailable; or if they are arrays,
+        and there is an encoder.
+    SpecError
+        If this machine has no such device.
+    """
+    features, train_rows = fit_features(train.inputs, options.encoder, context.folders)
+    means, variances = column_moments(train_rows)
+    # Standardization becomes part of the weights, so that sparse rows stay sparse. Centering would not change the fit,
+    # because the intercepts compensate for it.
+    factors = _factors(variances)
+    head = fit_head(_multiply(train_rows, factors), train.labels, options.regularization)
+    if unlabeled is None:
+        return Predictor(LinearClassifier(features, Head(factors[:, None] * head.weights, head.intercepts)).predict)
+
+    share = len(unlabeled) / (len(unlabeled) + options.prior_strength)
+    new_means, new_variances = column_moments(features.transform(unlabeled))
+    new_means = (1 - share) * means + share * new_means
+    new_variances = (1 - share) * variances + share * new_variances
+    # A column without variance among the unlabeled inputs has no scale there, and keeps that of train.
+    new_variances = np.where((new_variances > 0) & (variances > 0), new_variances, variances)
+    new_factors = _factors(new_variances)
+    shift = (means * factors - new_means * new_factors) @ head.weights
+    used = np.where(variances > 0, variances, np.inf)  # constant columns count as unchanged
+    metrics = {
+        "mean_shift": float(np.sqrt(np.mean((new_means - means) ** 2 / used))),
+        "scale_change": float(np.abs(np.log(np.where(variances > 0, new_variances / used, 1))).mean() / 2),
+    }
+    adapted = Head(new_factors[:, None] * head.weights, head.intercepts + shift)
+    return Predictor(LinearClassifier(features, adapted).predict, metrics)
+
+
+def _factors(variances: FloatArray) -> FloatArray:
+    """Return what standardization multiplies columns by: 0 for constant ones, which say nothing about the classes.
+
+    Division by the square root of the number of columns gives rows a mean squared length of 1.
+    """
+    return np.where(variances > 0, 1 / np.sqrt(np.where(variances > 0, variances, 1) * len(variances)), 0)
+
+
+def _multiply(rows: Matrix, factors: FloatArray) -> Matrix:
+    return rows * factors if isinstance(rows, np.ndarray) else rows.multiply(factors).tocsr()

@@ -1,17 +1,15 @@
-"""Callables that the entries register, whose options may have an encoder: pin, prefetch, count tokens or words.
+"""What runs before a fit if the options may have an encoder: check, pin, prefetch and resources.
 
-Their parameters are those of `Pin`, `Prefetch`, `ResourcesOf` and `CountTokens` in `peekbench.plugins.protocols`.
+The parameters are those of `Check`, `Pin`, `Prefetch` and `ResourcesOf` in `peekbench.plugins.protocols`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from sklearn.feature_extraction.text import CountVectorizer
-
-from peekbench import Folders, Options
-from peekbench.records import Resources, TokenCounts
+from peekbench import Folders
+from peekbench.records import Resources
 from peekbench_encoders import provision
 from peekbench_lm import provision as model_provision
 from peekbench_transductive import OnFeatures
@@ -42,17 +40,10 @@ def resources(*, options: OnFeatures) -> Resources:
     return Resources() if options.encoder is None else model_provision.resources(options=options.encoder)
 
 
-def count_tokens(texts: Sequence[str], *, options: OnFeatures, folders: Folders) -> TokenCounts:
-    """Return the number of tokens that the encoder has for each text, or the number of words without an encoder.
+def check(*, options: OnFeatures, folders: Folders) -> None:
+    """Check, without a download, that the encoder exists, if there is one.
 
-    The errors are those of `peekbench_encoders.provision.count_tokens`.
+    The errors are those of `peekbench_encoders.provision.check`.
     """
-    if options.encoder is None:
-        return count_words(texts, options=options, folders=folders)
-    return provision.count_tokens(texts, options=options.encoder, folders=folders)
-
-
-def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
-    """Count the words of each text as tf-idf and BM25 do; no text is truncated."""
-    analyze = CountVectorizer().build_analyzer()
-    return TokenCounts([len(analyze(text)) for text in texts])
+    if options.encoder is not None:
+        provision.check(options=options.encoder, folders=folders)

@@ -101,9 +101,9 @@ def test_web_files_are_bounded(tmp_path: Path) -> None:
     (web / "train.json").write_bytes(b"x" * 2**17)
     code = (
         "import sys; from pathlib import Path\n"
-        "from peekbench import DataError; from peekbench_hub import client, guard\n"
-        "guard.MAX_WEB_FILE_BYTES = 2**16\n"
-        "try: client.download_web_file(sys.argv[1], Path(sys.argv[2]))\n"
+        "from peekbench import DataError; from peekbench_hub import downloads, server_limits\n"
+        "server_limits.MAX_WEB_FILE_BYTES = 2**16\n"
+        "try: downloads.download_web_file(sys.argv[1], Path(sys.argv[2]))\n"
         "except DataError as error: print(error)"
     )
     with LoopbackHub(tmp_path / "hub") as hub:

@@ -20,10 +20,9 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
 from peekbench.records.data import Dataset, Folders
 from peekbench.spec.design import Design
-from peekbench_docstrings import source
+from peekbench_docstrings import DocstringOptions, source
 from peekbench_docstrings.extract import Extract, extract
 from peekbench_docstrings.names import find_telling_names, remove_names
-from peekbench_docstrings.options import DocstringOptions
 from peekbench_docstrings.prose import extract_sentences
 from peekbench_docstrings.recipes import NUMPY, RECIPES, Recipe
 from peekbench_docstrings.source import load, task_facts

@@ -22,9 +22,15 @@ from peekbench_lm.likelihood import score_tokens
 from peekbench_lm.options import Recipe
 from peekbench_lm.pretraining import pretrain
 from peekbench_prompting.audit_options import Codec, MinK
-from peekbench_prompting.codec import SEPARATOR, codec, confidence_gains
-from peekbench_prompting.membership import NOTHING_TO_COMPARE
-from peekbench_prompting.min_k import lowest_mean, min_k, score_min_k
+from peekbench_prompting.membership import (
+    NOTHING_TO_COMPARE,
+    SEPARATOR,
+    codec,
+    confidence_gains,
+    lowest_mean,
+    min_k,
+    score_min_k,
+)
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)

@@ -20,9 +20,8 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
-from huggingface_hub import constants, set_client_factory
+from huggingface_hub import constants, get_session, set_client_factory
 from huggingface_hub.errors import HfHubHTTPError
-from huggingface_hub.utils import _http as client_library_http
 
 from peekbench_hub.names import COMMIT, ETAG, is_valid, printable
 
@@ -145,23 +144,25 @@ def _check_time(transfer: Transfer, started: float) -> None:
 
 
 def _install() -> None:
-    """Add the hooks to the clients that the client library creates from now on."""
+    """Replace the client of the client library by one with the same hooks and those of this module.
+
+    The hooks are not added to the existing client, because the client library makes a new one after an error of TLS.
+    """
     global _is_installed
     with _install_lock:
         if _is_installed:
             return
-        create = client_library_http._GLOBAL_CLIENT_FACTORY  # may be the user's own, with certificates or a proxy
-
-        def create_guarded() -> httpx2.Client:
-            client = create()
-            hooks = client.event_hooks
-            client.event_hooks = {
-                "request": [*hooks.get("request", []), _check_request],
-                "response": [_check_response, *hooks.get("response", [])],
-            }
-            return client
-
-        set_client_factory(create_guarded)
+        hooks = get_session().event_hooks  # they include the check of HF_HUB_OFFLINE
+        set_client_factory(
+            lambda: httpx2.Client(
+                event_hooks={
+                    "request": [*hooks["request"], _check_request],
+                    "response": [_check_response, *hooks["response"]],
+                },
+                follow_redirects=True,
+                timeout=None,
+            )
+        )
         _is_installed = True
 
 

@@ -80,7 +80,7 @@ def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, des
         return str(cached["sha"])
     from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
 
-    from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+    from peekbench_hub.server_limits import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
 
     def ask() -> Any:
         return HfApi().repo_info(repository, repo_type=kind, revision=branch, timeout=TIMEOUT).sha
@@ -129,7 +129,7 @@ def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, des
     from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
     from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - not needed if the answer is cached
 
-    from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+    from peekbench_hub.server_limits import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
 
     def ask() -> dict[Any, Any]:
         api = HfApi()
@@ -187,7 +187,7 @@ def download(
     """
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow to import, and few commands download
 
-    from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+    from peekbench_hub.server_limits import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
 
     paths = []
     cache_file = _cache_file(cache, kind, repository, "verified", sha)
@@ -244,7 +244,7 @@ def download_web_file(url: str, path: Path) -> None:
     """
     from huggingface_hub import get_session, is_offline_mode  # noqa: PLC0415 - slow to import, and rarely used
 
-    from peekbench_hub.guard import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+    from peekbench_hub.server_limits import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
 
     if is_offline_mode():
         raise not_cached(url)
@@ -288,7 +288,7 @@ def translated_errors(kind: RepositoryKind, repository: str, description: str) -
     import httpx2  # noqa: PLC0415 - slow to import, and only requests need it
     from huggingface_hub import errors, is_offline_mode  # noqa: PLC0415 - as above
 
-    from peekbench_hub.guard import RateLimitError, RefusedAnswerError  # noqa: PLC0415 - as above
+    from peekbench_hub.server_limits import RateLimitError, RefusedAnswerError  # noqa: PLC0415 - as above
 
     try:
         yield

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from peekbench import DataError
 from peekbench_hf.definition import CONVERSION, HubFiles, Location, WebFile
-from peekbench_hub.client import (
+from peekbench_hub.downloads import (
     FULL_SHA,
     NotFoundError,
     download,
