@@ -17,12 +17,11 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.cli.cluster import _describe_missing, list_ranges
 from peekbench.execution.observers import Progress
-from peekbench.execution.shards import MergeSummary, run_shard, shard_items
+from peekbench.execution.shards import run_shard, shard_items
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.store.merging import MergeCounts, Shard
+from peekbench.store.merging import Shard
 from peekbench.store.schema import add_triggers, hash_bytes
 from peekbench.store.writer import Store
 
@@ -357,10 +356,7 @@ def test_failed_trials_are_counted_and_tried_again(make_raw: Callable[..., dict[
     assert "its other 14 trials were not tried" in done.stderr
     merged = run_command("merge", str(SPEC), str(OUT))
     assert merged.returncode == 3
-    assert (
-        "24 of 48 trials are missing (10 of them failed; the store has all tracebacks), in shard 1 of 1"
-        in merged.stderr
-    )
+    assert "24 of 48 trials missing (10 of them failed; the store has all tracebacks), in 1 shard of 1" in merged.stderr
     with Store.open("runs/small.sqlite") as store:
         assert {failure.error.partition(" (")[0] for failure in store.failures()} == {"RuntimeError: down"}
     again = run_command("worker", str(SPEC), "--shard", "1/1", "--out", str(OUT), "--keep-going")
@@ -378,13 +374,3 @@ def test_shards_are_balanced(make_spec: Callable[..., ExperimentSpec]) -> None:
     assert counts.min() >= 5
     numbers = [number for number, _ in shard_items(spec, 7)]
     assert all(len(set(numbers[start : start + 7])) == 7 for start in range(0, 196, 7))
-
-
-def test_one_missing_trial_is_in_singular() -> None:
-    message = _describe_missing(MergeSummary(OUT, 1, 0, MergeCounts(), 80, {Shard(1, 2): 1}), SPEC, OUT, None)
-    assert message.startswith("1 of 80 trials is missing, in shard 1 of 2\n")
-
-
-def test_numbers_of_shards_are_listed_as_ranges() -> None:
-    assert list_ranges([1]) == "1"
-    assert list_ranges([1, 2, 3, 7, 9, 10]) == "1-3,7,9-10"
