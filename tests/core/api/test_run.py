@@ -111,7 +111,7 @@ def test_a_run_without_a_finished_trial_is_empty(make_spec: Callable[..., Any]) 
         pb.run(spec, progress=False)
     run = pb.load_run(spec)
     assert run.failed and run.arms.groupby("method")["bias"].mean().empty
-    with pytest.raises(pb.PeekbenchError, match="no trial is finished"):
+    with pytest.raises(pb.PeekbenchError, match="no finished trial has predictions"):
         run.predictions.to_pandas()
 
 

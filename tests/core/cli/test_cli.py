@@ -210,7 +210,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "none.yaml"], "cannot read the spec none.yaml: No such file"),
+        (["run", "none.yaml"], "none.yaml: no such file or folder"),
         (["validate", "bad.yaml"], "methods[0].use: no method 'toy.voet'; did you mean toy.vote?"),
         (["validate", "few.yaml"], "task a: 400 rows, but num_train 12 + 2 x num_test 300 = 612 are needed"),
         (
@@ -220,13 +220,13 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
         (["plan", "bad.yaml"], "no method 'toy.voet'"),
         (
             ["report", "none"],
-            "no run of this name, as runs/none.sqlite does not exist; `peekbench run SPEC` creates one",
+            "no run of this name, as runs/none.sqlite does not exist; the runs are: none",
         ),
         (["analyze", "none.csv"], "no such file or folder"),
         (["show", "toy.voet"], "plugin 'toy' offers no 'voet'"),
         (["check", "toy.voet"], "no entry 'toy.voet'; did you mean toy.vote?"),
         (["check", "toy.vote", "--options", "[1]"], "is not a mapping"),
-        (["show", "metods"], "cannot show 'metods'"),
+        (["show", "metods"], "metods"),
     ],
 )
 def test_errors_have_status_2_and_no_traceback(arguments: list[str], message: str, make_raw: Any) -> None:
