@@ -26,12 +26,11 @@ import numpy as np
 from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench.results import decide
-from peekbench_bayes.arrays import PairedArms, split_results
+from peekbench_bayes.arrays import PairedArms, region_of, split_results
 from peekbench_bayes.calibrated import WARM_UP, fit_differences
 from peekbench_bayes.gaussian import State, sample, sample_population, summarize_cells
 from peekbench_bayes.options import Hierarchical
-from peekbench_bayes.scores import region_of
-from peekbench_bayes.summaries import interval_ends
+from peekbench_bayes.posterior import interval_ends
 
 BATCH_SIZE = 50  # repeats fitted together; their arrays fit into the cache of a processor
 BIASES = (0.0, 0.005, 0.01, 0.02)

@@ -26,8 +26,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from peekbench.records import FloatArray, IntArray
-from peekbench_constat.answers import Scores
-from peekbench_constat.excess import predict_scores
+from peekbench_constat.excess import Scores, predict_scores
 from peekbench_constat.findings import MIN_FAMILIES
 from peekbench_stats import selection_level
 

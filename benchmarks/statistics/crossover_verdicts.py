@@ -34,7 +34,7 @@ from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, follow_onc
 from peekbench.records import FloatArray, Looks
 from peekbench_power.detection import Criterion, minimum_detectable
 from peekbench_stats import level_at, welch_satterthwaite
-from peekbench_summary.evidence import Bias, Conclusion
+from peekbench_summary.decisions import Bias, Conclusion
 
 CELLS = ((2, 5), (2, 10), (2, 20), (4, 10))
 """Sets of a trial, and subsamples of each task."""

@@ -20,10 +20,9 @@ import numpy as np
 from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench.results import Configuration, configurations
-from peekbench_summary.evidence import Bias, Evidence, Levels, conclude
-from peekbench_summary.region import Region
-from peekbench_summary.significance_tests import count_biased_tasks
-from peekbench_summary.ties import find_differences
+from peekbench_summary.decisions import Bias, Evidence, Levels, Region, conclude
+from peekbench_summary.leaderboard import find_differences
+from peekbench_summary.verdicts import count_biased_tasks
 
 ALPHA = 0.05
 REGION = Region(0.005)

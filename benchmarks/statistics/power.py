@@ -18,10 +18,8 @@ from scipy.stats import norm, t
 
 from peekbench import load_results
 from peekbench.records import FloatArray, IntArray
-from peekbench_power.designs import plan_subsamples
-from peekbench_power.detection import Criterion, compute_power, pilot_inflation
-from peekbench_power.measure import ALL_MODELS, measure_noise, pair_trials
-from peekbench_power.noise import Noise
+from peekbench_power.detection import Criterion, compute_power, pilot_inflation, plan_subsamples
+from peekbench_power.noise import ALL_MODELS, Noise, measure_noise, pair_trials
 from peekbench_stats import welch_satterthwaite
 
 BIASES = (0.0, 0.005, 0.01, 0.02)

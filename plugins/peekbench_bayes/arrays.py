@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,8 @@ import pandas as pd
 from peekbench import Column
 from peekbench.errors import SpecError
 from peekbench.records import Cell, FloatArray
-from peekbench.results import label_configuration, plain_cell
-from peekbench_bayes.options import Effect
+from peekbench.results import check_region, default_region, label_configuration, plain_cell, resolve_score
+from peekbench_bayes.options import Effect, Hierarchical, Meta, OfScore, PriorCheck, Recovery
 
 ARMS = {"bias": ("extra", "test"), "boost": ("base", "extra")}
 """Control and treatment arm of each effect."""
@@ -125,3 +126,42 @@ def _to_array(
     )
     array[model, task, position[arm_rows.index]] = arm_rows["score"]
     return array
+
+
+OptionsOfScore = TypeVar("OptionsOfScore", bound=OfScore)
+
+LOG_ODDS_REGION = 0.04  # the study's
+
+
+def resolve_options(results: pd.DataFrame, options: OptionsOfScore) -> OptionsOfScore:
+    """Return the options with the name of the score that `score: score` stands for in these results."""
+    return options.model_copy(update={"score": resolve_score(results, options.score)})
+
+
+def region_of(
+    options: Hierarchical | Meta | PriorCheck | Recovery, analysis: str, splits: Sequence[PairedArms]
+) -> float:
+    """Return the half-width of the region of practical equivalence: the option, or its default.
+
+    Parameters
+    ----------
+    options
+        Options with the name of the score.
+    analysis
+        Name of the analysis, for errors.
+    splits
+        Paired arms, which tell whether scores are accuracies.
+
+    Raises
+    ------
+    SpecError
+        If the region of accuracies exceeds 20 points.
+    """
+    is_log_odds = isinstance(options, Meta) and options.preset != "calibrated"
+    is_accuracy = not is_log_odds and all(arms.is_accuracy for arms in splits)
+    check_region(options.region, analysis, is_accuracy=is_accuracy)
+    if options.region is not None:
+        return options.region
+    if is_log_odds:
+        return LOG_ODDS_REGION
+    return default_region(options.score)

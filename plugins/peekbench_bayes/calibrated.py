@@ -9,10 +9,9 @@ import numpy as np
 
 from peekbench.records import FloatArray
 from peekbench_bayes.arrays import PairedArms
-from peekbench_bayes.diagnostics import check_chains, check_dispersion
 from peekbench_bayes.gaussian import Cells, Population, State, sample, sample_population, summarize_cells
 from peekbench_bayes.options import Hierarchical
-from peekbench_bayes.posterior import Check, Posterior
+from peekbench_bayes.posterior import Check, Posterior, check_chains, check_dispersion
 
 ENGINE = "Gibbs"
 WARM_UP = 100

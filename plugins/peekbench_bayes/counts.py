@@ -17,11 +17,9 @@ import numpy as np
 from peekbench import DataError
 from peekbench.records import FloatArray
 from peekbench_bayes.arrays import PairedArms
-from peekbench_bayes.diagnostics import check_dispersion, check_weights
-from peekbench_bayes.laplace import CountRows, approximate
-from peekbench_bayes.laplace_draws import Draws, draw, grid_weights, log_importance_weights
+from peekbench_bayes.laplace import CountRows, Draws, approximate, draw, grid_weights, log_importance_weights
 from peekbench_bayes.options import CountPriors, Hierarchical, Preset
-from peekbench_bayes.posterior import Check, Posterior
+from peekbench_bayes.posterior import Check, Posterior, check_dispersion, check_weights
 
 ENGINE = "nested Laplace"
 SPREADS = {"paper": ("tasks", "subsamples"), "random_slopes": ("tasks", "arms within a task", "subsamples")}

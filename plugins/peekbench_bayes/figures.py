@@ -9,8 +9,7 @@ import numpy as np
 from peekbench.figures import Axis, Curve, Curves, Densities, Forest, Interval, Sample, downsample
 from peekbench.records import FloatArray, Unit
 from peekbench_bayes.arrays import PairedArms
-from peekbench_bayes.posterior import Posterior
-from peekbench_bayes.summaries import summarize
+from peekbench_bayes.posterior import Posterior, summarize
 
 AVERAGE = "average of these tasks"
 ALL_MODELS = "all models"

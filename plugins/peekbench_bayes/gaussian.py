@@ -19,6 +19,9 @@ tau, the same residual variances). It therefore makes no assumption on how tasks
 averages of shrunk effects are too wide if the tasks do not differ (docs/statistics.md has the figures). The mean over
 other tasks follows from one normal distribution for all tasks (`population`), given the same residual variances.
 
+The standard deviations tau, the means, and which tasks have effects of their own are drawn with the effects u and w
+integrated out. The draws are therefore nearly independent, and a few hundred suffice.
+
 All arrays have a leading axis for chains; replicated data sets can be chains as well.
 """
 
@@ -28,17 +31,235 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logit
 
 from peekbench.records import BoolArray, FloatArray
 from peekbench_bayes.options import DifferencePriors
-from peekbench_bayes.task_effects import (
-    CellMeans,
-    draw_on_grid,
-    draw_own,
-    draw_scales,
-    draw_theta,
-    start_scales,
-)
+
+GRID = np.geomspace(1e-3, 4.0, 40)
+"""Values of tau in units of the prior's scale; neighbors differ by a quarter, and a draw is spread over its cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellMeans:
+    """Mean differences and their precisions, given the variances of single differences."""
+
+    mean: FloatArray
+    """(n_chains, n_models, n_tasks)."""
+    precision: FloatArray
+    """The same shape; 0 for cells without subsamples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """Parameters of the distribution of the effects."""
+
+    mu: FloatArray
+    """Mean effect of each model: (n_chains, n_models)."""
+    tau_task: FloatArray
+    """Standard deviation between tasks: (n_chains,)."""
+    tau_cell: FloatArray
+    """Standard deviation between models within a task: (n_chains,); 0 with one model."""
+
+    def variances(self, is_own: BoolArray, priors: DifferencePriors) -> tuple[FloatArray, FloatArray]:
+        """Return the variances of u and of w, which are larger for tasks with effects of their own.
+
+        Parameters
+        ----------
+        is_own
+            Whether a task has an effect of its own: (n_chains, n_tasks).
+        priors
+            Priors of the model.
+
+        Returns
+        -------
+        task, cell
+            Arrays of shape (n_chains, n_tasks).
+        """
+        excess = is_own * priors.own_sd**2
+        has_several_models = self.mu.shape[1] > 1
+        return self.tau_task[:, None] ** 2 + excess, self.tau_cell[:, None] ** 2 + has_several_models * excess
+
+
+def start_scales(chains: int, models: int, priors: DifferencePriors) -> Scales:
+    """Return the values with which chains start."""
+    tau_cell = np.full(chains, priors.cell_sd / 10 if models > 1 else 0.0)
+    return Scales(np.zeros((chains, models)), np.full(chains, priors.task_sd / 10), tau_cell)
+
+
+def draw_scales(
+    means: CellMeans, scales: Scales, is_own: BoolArray, priors: DifferencePriors, rng: np.random.Generator
+) -> Scales:
+    """Draw the parameters of the distribution of the effects, given which tasks have effects of their own.
+
+    Parameters
+    ----------
+    means
+        Mean differences.
+    scales
+        The previous draw.
+    is_own
+        Whether a task has an effect of its own: (n_chains, n_tasks).
+    priors
+        Priors of the model.
+    rng
+        Random generator.
+
+    Returns
+    -------
+    Scales
+        One draw of every chain.
+    """
+    models = means.mean.shape[1]
+    residual = means.mean - scales.mu[..., None]
+    excess = (is_own * priors.own_sd**2)[:, None, :]
+    cell_variance = scales.variances(is_own, priors)[1]
+    tau_task = _draw_tau_task(residual, _marginal_precision(means, cell_variance), excess, priors.task_sd, rng)
+    scales = Scales(scales.mu, tau_task, scales.tau_cell)
+    if models > 1:
+        task_variance = scales.variances(is_own, priors)[0][:, None, :]
+        on_grid = (priors.cell_sd * GRID)[:, None] ** 2 + excess
+        log_likelihood = _log_likelihood(residual, means.precision, task_variance, on_grid).sum(axis=2)
+        scales = Scales(scales.mu, tau_task, _draw_tau(log_likelihood, priors.cell_sd, rng))
+    task_variance, cell_variance = scales.variances(is_own, priors)
+    mu = _draw_mu(means, _marginal_precision(means, cell_variance), task_variance, priors, rng)
+    return Scales(mu, tau_task, scales.tau_cell)
+
+
+def draw_own(means: CellMeans, scales: Scales, priors: DifferencePriors, rng: np.random.Generator) -> BoolArray:
+    """Draw which tasks have effects of their own: (n_chains, n_tasks)."""
+    nobody = np.zeros((len(means.mean), means.mean.shape[2]), bool)
+    variances = (scales.variances(is_own, priors) for is_own in (nobody, ~nobody))
+    task, cell = (np.stack(both, axis=1) for both in zip(*variances, strict=True))
+    by_kind = _log_likelihood(means.mean - scales.mu[..., None], means.precision, task, cell)
+    log_odds = by_kind[:, 1] - by_kind[:, 0] - logit(priors.exchangeable_share)
+    drawn: BoolArray = rng.logistic(size=log_odds.shape) < log_odds
+    return drawn
+
+
+def draw_theta(
+    means: CellMeans, scales: Scales, is_own: BoolArray, priors: DifferencePriors, rng: np.random.Generator
+) -> FloatArray:
+    """Draw the shrunk effects: (n_chains, n_models, n_tasks)."""
+    task_variance, cell_variance = scales.variances(is_own, priors)
+    weight = _marginal_precision(means, cell_variance)
+    # Draw u given mu, with w integrated out; then w given both.
+    task_precision = weight.sum(axis=1) + 1 / task_variance
+    pull = (weight * (means.mean - scales.mu[..., None])).sum(axis=1)
+    u = pull / task_precision + rng.standard_normal(pull.shape) / np.sqrt(task_precision)
+    theta: FloatArray = scales.mu[..., None] + u[:, None, :]
+    if scales.mu.shape[1] > 1:
+        cell_precision = means.precision + 1 / cell_variance[:, None, :]
+        w = means.precision * (means.mean - theta) / cell_precision
+        theta = theta + w + rng.standard_normal(theta.shape) / np.sqrt(cell_precision)
+    return theta
+
+
+def _marginal_precision(means: CellMeans, cell_variance: FloatArray) -> FloatArray:
+    """Return the precision of cell means around mu + u: 1 / (variance of the mean + cell_variance); 0 for empty cells.
+
+    `cell_variance` has the shape (n_chains, n_tasks).
+    """
+    return means.precision / (1 + means.precision * cell_variance[:, None, :])
+
+
+def draw_on_grid(log_density: FloatArray, grid: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Draw positive numbers from densities that are known on a geometric grid.
+
+    Parameters
+    ----------
+    log_density
+        Logarithms of densities at the values of the grid, except for constants: (..., n_grid).
+    grid
+        The values: (n_grid,). A draw is spread over the cell of its value.
+    rng
+        Random generator.
+
+    Returns
+    -------
+    array
+        Draws of shape (...).
+    """
+    log_mass = log_density + np.log(grid)  # cells are wider to the right
+    cumulative = np.exp(log_mass - log_mass.max(axis=-1, keepdims=True)).cumsum(axis=-1)
+    total = cumulative[..., -1:]
+    position = (rng.random(total.shape) * total > cumulative).sum(axis=-1)
+    drawn: FloatArray = grid[position] * (grid[1] / grid[0]) ** (rng.random(position.shape) - 0.5)
+    return drawn
+
+
+def _draw_tau(log_likelihood: FloatArray, scale: float, rng: np.random.Generator) -> FloatArray:
+    """Draw one tau per chain, given its log likelihood at each value of `scale * GRID`: (n_chains, n_grid)."""
+    return draw_on_grid(log_likelihood - GRID**2 / 2, scale * GRID, rng)
+
+
+def _draw_tau_task(
+    residual: FloatArray, weight: FloatArray, excess: FloatArray, scale: float, rng: np.random.Generator
+) -> FloatArray:
+    """Draw tau_task given mu and tau_cell, with u and w integrated out."""
+    total, pull = weight.sum(axis=1)[:, None, :], (weight * residual).sum(axis=1)[:, None, :]
+    variance = (scale * GRID)[:, None] ** 2 + excess
+    inflation = 1 + variance * total  # (n_chains, n_grid, n_tasks)
+    log_likelihood = 0.5 * (variance * pull**2 / inflation - np.log(inflation)).sum(axis=2)
+    return _draw_tau(log_likelihood, scale, rng)
+
+
+def _log_likelihood(
+    residual: FloatArray, precision: FloatArray, task_variance: FloatArray, cell_variance: FloatArray
+) -> FloatArray:
+    """Return the log likelihood of each task with u and w integrated out, except for a constant.
+
+    Parameters
+    ----------
+    residual, precision
+        Mean differences minus mu, and their precisions: (n_chains, n_models, n_tasks).
+    task_variance, cell_variance
+        Variances of u and w, arrays that broadcast to the shape (n_chains, n_values, n_tasks).
+
+    Returns
+    -------
+    array
+        Shape (n_chains, n_values, n_tasks).
+    """
+    shape = np.broadcast_shapes(task_variance.shape, cell_variance.shape)
+    total, pull, squares, logs = (np.zeros(shape) for _ in range(4))
+    for model in range(precision.shape[1]):  # numpy is slow at sums over an axis as short as that of models
+        model_precision, model_residual = precision[:, model, None], residual[:, model, None]
+        inflation = 1 + model_precision * cell_variance
+        weight = model_precision / inflation
+        total += weight
+        weight *= model_residual
+        pull += weight
+        weight *= model_residual
+        squares += weight
+        logs += np.log(inflation)
+    inflation = 1 + task_variance * total
+    squares -= task_variance * pull**2 / inflation
+    log_likelihood: FloatArray = -0.5 * (logs + np.log(inflation) + squares)
+    return log_likelihood
+
+
+def _draw_mu(
+    means: CellMeans,
+    weight: FloatArray,
+    task_variance: FloatArray,
+    priors: DifferencePriors,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Draw mu given the variances, with u and w integrated out."""
+    mean = means.mean
+    models = mean.shape[1]
+    between = np.full((models, models), priors.mean_sd**2) + np.eye(models) * (priors.model_sd**2 if models > 1 else 0)
+    shared = task_variance / (1 + task_variance * weight.sum(axis=1))  # (n_chains, n_tasks)
+    precision = np.linalg.inv(between) + np.eye(models) * weight.sum(axis=2)[:, :, None]
+    precision = precision - np.einsum("cij,chj,cj->cih", weight, weight, shared)
+    pull = (weight * (mean - (shared * (weight * mean).sum(axis=1))[:, None, :])).sum(axis=2)
+    root = np.linalg.cholesky(precision)
+    center = np.linalg.solve(precision, pull[..., None])
+    noise = np.linalg.solve(np.swapaxes(root, 1, 2), rng.standard_normal((*pull.shape, 1)))
+    drawn: FloatArray = (center + noise)[..., 0]
+    return drawn
+
 
 VARIANCE_GRID = np.geomspace(1e-6, 100.0, 50)
 """Values of the variances' scale in units of its prior's mean."""

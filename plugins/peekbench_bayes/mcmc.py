@@ -20,11 +20,9 @@ import pymc as pm
 from peekbench.records import FloatArray
 from peekbench_bayes.arrays import PairedArms
 from peekbench_bayes.counts import SPREADS, EffectDraws, make_count_rows, predict_posterior
-from peekbench_bayes.diagnostics import check_chains
-from peekbench_bayes.laplace import CountRows
-from peekbench_bayes.laplace_draws import Draws
+from peekbench_bayes.laplace import CountRows, Draws
 from peekbench_bayes.options import CountPriors, Hierarchical, Preset
-from peekbench_bayes.posterior import Check, Posterior
+from peekbench_bayes.posterior import Check, Posterior, check_chains
 
 CHAINS = 4
 TUNE = 500

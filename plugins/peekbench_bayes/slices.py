@@ -1,4 +1,4 @@
-"""Refits on many random slices of the results, each with one subsample per task and model.
+"""`bayes.meta`: how conclusions vary between studies with one subsample per task and model (section 10 of the study).
 
 The binomial models are fitted to many slices together, by the nested Laplace approximation of `laplace`, on fewer grid
 points than a single fit: the bias depends little on how the standard deviations are integrated out.
@@ -11,16 +11,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtr
 
-from peekbench.records import FloatArray
-from peekbench_bayes.arrays import PairedArms
+from peekbench import Analysis, Column, Table
+from peekbench.formatting import difference_unit, pluralize, spread_unit
+from peekbench.records import Cell, FloatArray
+from peekbench.results import select_score
+from peekbench_bayes import figures
+from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
 from peekbench_bayes.calibrated import WARM_UP
 from peekbench_bayes.counts import make_count_rows
 from peekbench_bayes.gaussian import Cells, sample, summarize_cells
 from peekbench_bayes.laplace import CountRows, Mode, difference_offsets, differentiate, find_mode
-from peekbench_bayes.options import CountPriors, DifferencePriors, Preset
-from peekbench_bayes.summaries import interval_ends
+from peekbench_bayes.options import CountPriors, DifferencePriors, Meta, Preset
+from peekbench_bayes.posterior import decision_columns, decision_shares, format_region, interval_ends
 
 BATCH = 10  # slices fitted together; their arrays fit into the processor's cache
 CHAIN_BATCH = 50  # slices that are chains of one Gibbs sampler
@@ -147,7 +152,9 @@ def fit_count_slices(slices: Sequence[PairedArms], preset: Preset, priors: Count
     rows = [make_count_rows(arms, preset, priors) for arms in slices]
     start = np.log([[0.5 * min(scale, 1.0) for scale in rows[0].scales]])
     start = _find_peaks(_stack(rows[:1]), start, FIRST_ROUNDS).log_sd  # the peaks of other slices are close to this one
-    return _join([_fit(_stack(rows[first : first + BATCH]), start, level) for first in range(0, len(rows), BATCH)])
+    return _join(
+        [_fit_together(_stack(rows[first : first + BATCH]), start, level) for first in range(0, len(rows), BATCH)]
+    )
 
 
 def _join(parts: Sequence[SliceEffects]) -> SliceEffects:
@@ -193,7 +200,7 @@ def _find_peaks(rows: CountRows, log_sd: FloatArray, rounds: int) -> _Peaks:
     return _Peaks(log_sd, vectors / np.sqrt(values)[:, None], mode)
 
 
-def _fit(rows: CountRows, start: FloatArray, level: float) -> SliceEffects:
+def _fit_together(rows: CountRows, start: FloatArray, level: float) -> SliceEffects:
     """Fit data sets along the first axis of the counts."""
     num_data_sets, size = len(rows.right), start.shape[1]
     peaks = _find_peaks(rows, np.repeat(start, num_data_sets, axis=0), ROUNDS)
@@ -236,3 +243,88 @@ def mixture_quantile(weights: FloatArray, means: FloatArray, sds: FloatArray, q:
         low[is_below], high[~is_below] = middle[is_below], middle[~is_below]
     quantile: FloatArray = (low + high) / 2
     return quantile
+
+
+def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
+    """Refit each method at each design point on random slices of its results.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    options
+        Number of slices, preset, priors and level.
+
+    Returns
+    -------
+    Analysis
+        The distribution of posterior means and of conclusions over slices, and a figure of the means.
+
+    Raises
+    ------
+    DataError
+        If the preset is binomial and the scores are not accuracies of a known number of texts.
+    SpecError
+        If the region of accuracies exceeds 20 points.
+    """
+    options = resolve_options(results, options)
+    keys, splits = split_results(select_score(results, options.score, "bayes.meta"), options.effects)
+    region = region_of(options, "bayes.meta", splits)
+    means: list[tuple[Cell, ...]] = []
+    conclusions: list[tuple[Cell, ...]] = []
+    distributions: list[tuple[PairedArms, FloatArray, float]] = []
+    for arms in splits:
+        effects = _fit(arms, options)
+        low, high = np.quantile(effects.mean, interval_ends(options.level)).tolist()
+        beyond = float((np.abs(effects.mean) > region).mean())
+        excludes = float(((effects.low > 0) | (effects.high < 0)).mean())
+        distributions.append((arms, effects.mean, beyond))
+        key = (*arms.cells, arms.effect)
+        means.append((*key, float(effects.mean.mean()), low, high, float(effects.mean.std()), beyond, excludes))
+        intervals = zip(effects.low.tolist(), effects.high.tolist(), strict=True)
+        conclusions.append((*key, *decision_shares(intervals, region)))
+    is_accuracy = all(arms.is_accuracy for arms in splits)
+    is_in_points = options.preset == "calibrated" and is_accuracy
+    unit = difference_unit(is_in_points)
+    subject = f"of {pluralize(options.num_slices, 'slice')}, preset {options.preset}"
+    scale = "" if options.preset == "calibrated" else ", log-odds"
+    size = format_region(region, unit)
+    columns = (*keys, Column("effect"))
+    return Analysis(
+        "meta",
+        tables=(
+            Table(
+                f"Posterior means {subject}{scale}",
+                (
+                    *columns, Column("mean", unit), Column("middle, low", unit), Column("middle, high", unit),
+                    Column("sd", spread_unit(is_in_points)),
+                    Column(f"beyond {size}", "fraction"), Column("interval excludes 0", "fraction"),
+                ),
+                tuple(means),
+                "A slice keeps one random subsample of each task and model, like a study without replication. Middle: "
+                f"the range of the central {options.level:.0%} of the posterior means. Interval: the "
+                f"{options.level:.0%} interval of a slice. Slices of the same results are not independent.",
+            ),
+            Table(
+                f"Conclusions {subject}, region {size}{scale}",
+                (*columns, *decision_columns()),
+                tuple(conclusions),
+                f"Share of slices whose {options.level:.0%} interval leads to each conclusion.",
+            ),
+        ),
+        figures=(figures.slice_means(distributions, options.preset, options.level, region, unit),),
+        warnings=tuple(
+            f"{arms.label}, {arms.effect}: no task has more than one subsample, so all slices are identical; run more "
+            "subsamples before you interpret the spread of the slices"
+            for arms in splits
+            if arms.difference.shape[2] == 1
+        ),
+    )  # fmt: skip
+
+
+def _fit(arms: PairedArms, options: Meta) -> SliceEffects:
+    rng = np.random.default_rng(options.seed)
+    slices = list(draw_slices(arms, options.num_slices, rng))
+    if options.preset == "calibrated":
+        return fit_difference_slices(slices, options.difference_priors, options.draws, options.level, rng)
+    return fit_count_slices(slices, options.preset, options.count_priors, options.level)

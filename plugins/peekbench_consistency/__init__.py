@@ -1,4 +1,4 @@
-"""Checks of a results table: dependent base arms, duplicated or shifted rows, and unexpected counts."""
+"""Checks of a results table: dependent base arms, duplicated rows, and unexpected counts."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Consistency,
             analyze="peekbench_consistency.analysis:check_consistency",
             sees_controls=True,
-            summary="errors in the table: base arms that depend on num_test, duplicated or shifted rows, odd counts",
+            summary="errors in the table: base arms that depend on num_test, duplicated rows, odd counts",
         ),
         AnalyzerEntry(
             name="quick",
             analyze="peekbench_consistency.analysis:check_quickly",
             sees_controls=True,
             role="check",
-            summary="the quick checks of `consistency`, which every report runs",
+            summary="the checks of `consistency` as warnings, which every report runs",
         ),
     ]

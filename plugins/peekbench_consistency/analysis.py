@@ -6,23 +6,22 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Options, Table
 from peekbench_consistency import Consistency
-from peekbench_consistency.base_arm import compare_sizes
-from peekbench_consistency.base_methods import compare_methods
-from peekbench_consistency.controls import find_unexpected_controls
-from peekbench_consistency.findings import Finding, WideTable, make_wide, summarize
-from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws, find_shifted_rows
+from peekbench_consistency.base_arms import compare_methods, compare_sizes
+from peekbench_consistency.findings import Finding, make_wide, summarize
+from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws
 from peekbench_consistency.scores import (
     find_equal_arms,
     find_majority_guessing,
     find_unequal_sizes,
+    find_unexpected_controls,
     find_unexpected_counts,
 )
 
-FAMILIES = 6  # statistical tests: controls, base by size, base by method, shifted rows, common divisors, equal arms
+FAMILIES = 4  # statistical tests: controls, base by size, base by method, equal arms
 CHECKS = (
     "controls without their known bias",
     "base arms that depend on num_test or on the method",
-    "duplicated, copied and shifted rows",
+    "duplicated and copied rows",
     "rows of different draws",
     "equal arms",
     "accuracies that are not multiples of 1/num_test",
@@ -49,22 +48,14 @@ def check_consistency(results: pd.DataFrame, *, options: Consistency) -> Analysi
     Returns
     -------
     Analysis
-        A table of findings, errors first; a table of base arms by size if they have several sizes; a warning for each
-        kind of error or warning.
+        A table of findings, errors first; a warning for each kind of error or warning.
     """
-    table = make_wide(results)
-    level = options.level / FAMILIES
-    findings, size_tables = _run_quick_checks(table, options)
-    findings = _sort([*findings, *find_shifted_rows(table, level)])
-    return Analysis(
-        "consistency",
-        tables=(_finding_table(findings, options.level), *size_tables),
-        warnings=summarize(findings),
-    )
+    findings = _run_checks(results, options)
+    return Analysis("consistency", tables=(_finding_table(findings, options.level),), warnings=summarize(findings))
 
 
 def check_quickly(results: pd.DataFrame, *, options: Options) -> Analysis:
-    """Do the checks whose time is linear in the number of rows: all except the search for shifted rows.
+    """Check a results table, for the warnings of every report.
 
     Parameters
     ----------
@@ -78,29 +69,24 @@ def check_quickly(results: pd.DataFrame, *, options: Options) -> Analysis:
     Analysis
         A warning for each kind of error or warning.
     """
-    findings, _ = _run_quick_checks(make_wide(results), Consistency())
-    return Analysis("consistency.quick", warnings=summarize(_sort(findings)))
+    return Analysis("consistency.quick", warnings=summarize(_run_checks(results, Consistency())))
 
 
-def _run_quick_checks(table: WideTable, options: Consistency) -> tuple[list[Finding], list[Table]]:
+def _run_checks(results: pd.DataFrame, options: Consistency) -> list[Finding]:
+    """Return all findings, errors first."""
+    table = make_wide(results)
     level = options.level / FAMILIES
-    findings: list[Finding] = find_unexpected_controls(table, level)
-    size_tables: list[Table] = []
+    findings = find_unexpected_controls(table, level)
     if "base" in table.arms:
-        by_size, size_tables = compare_sizes(table, level)
-        findings += [*by_size, *compare_methods(table, options.shared_base, level)]
+        findings += [*compare_sizes(table, level), *compare_methods(table, options.shared_base, level)]
     findings += [
         *find_copied_blocks(table),
         *find_mismatched_draws(table),
         *find_equal_arms(table, level),
-        *find_unexpected_counts(table, level),
+        *find_unexpected_counts(table),
         *find_unequal_sizes(table),
         *find_majority_guessing(table, options.majority),
     ]
-    return findings, size_tables
-
-
-def _sort(findings: list[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 

@@ -1,4 +1,4 @@
-"""Checks of rows: duplicated, copied or shifted rows, and rows of one subsample number that are different draws."""
+"""Checks of rows: duplicated or copied rows, and rows of one subsample number that are different draws."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import poisson
 
 from peekbench.formatting import pluralize
 from peekbench_consistency.findings import (
@@ -14,13 +13,11 @@ from peekbench_consistency.findings import (
     Finding,
     WideTable,
     as_mapping,
-    format_p,
     join_locations,
     join_names,
 )
 
 MIN_ROWS = 5  # distinct rows, or coinciding rows, required for a conclusion
-MAX_COMMON = 60  # scores that occur in more rows of one size coincide by chance
 TOLERANCE = 1e-8  # of shares of the majority class
 DIGITS = 9  # to which scores are compared
 MISPLACED = "rows of one block appear in another"
@@ -81,74 +78,6 @@ def _select_similar_blocks(table: WideTable) -> pd.DataFrame:
     number = table.rows.groupby(list(BLOCK), sort=False).ngroup()
     totals = hashes.groupby(number.to_numpy()).agg(["size", "sum"])
     return table.rows[totals.duplicated(keep=False).reindex(number).to_numpy()]
-
-
-def find_shifted_rows(table: WideTable, level: float) -> list[Finding]:
-    """Find rows that recur at a fixed distance, in the same block or in another one of the same size.
-
-    If two blocks have M pairs of equal rows by chance, all K cyclic distances are equally likely, so the number of
-    pairs at one distance is approximately Poisson with mean M / K, given M. Bonferroni adjustment over distances and
-    pairs of blocks. Methods on one task share their test texts, so their rows may coincide at distance 0.
-
-    Parameters
-    ----------
-    table
-        The results.
-    level
-        Level of the adjusted tests.
-
-    Returns
-    -------
-    list of Finding
-        One error per pair of blocks and distance.
-    """
-    wide = table.rows
-    coded = wide[list(BLOCK)].assign(
-        block=wide.groupby(list(BLOCK), sort=False).ngroup(),
-        position=wide.groupby(list(BLOCK), sort=False).cumcount(),
-        scores=wide[list(table.arms)].round(DIGITS).groupby(list(table.arms), dropna=False).ngroup(),
-    )
-    coded["size"] = coded.groupby("block")["block"].transform("size")
-    blocks = coded.drop_duplicates("block").set_index("block")
-    comparable = blocks.groupby(["num_test", "size"]).size()
-    num_pairs = float((comparable * (comparable + 1) / 2).sum())
-    rare = coded[coded.groupby(["num_test", "scores"])["block"].transform("size") <= MAX_COMMON]
-    compared = rare[["num_test", "size", "scores", "block", "position", "task"]]
-    matches = compared.merge(compared, on=["num_test", "size", "scores"], suffixes=("", "_other"))
-    is_same_block = matches["block"] == matches["block_other"]
-    is_later = matches["position"] < matches["position_other"]
-    matches = matches[(matches["block"] < matches["block_other"]) | (is_same_block & is_later)].copy()
-    is_same_block = matches["block"] == matches["block_other"]
-    forward = (matches["position_other"] - matches["position"]) % matches["size"]
-    matches["shift"] = forward.where(~is_same_block, np.minimum(forward, matches["size"] - forward))
-    matches = matches[(matches["shift"] > 0) | (matches["task"] != matches["task_other"])]
-    counts = matches.groupby(["block", "block_other", "size", "shift"]).size().rename("matches").reset_index()
-    counts["all"] = counts.groupby(["block", "block_other"])["matches"].transform("sum")
-    distances = counts["size"].where(counts["block"] != counts["block_other"], (counts["size"] - 1) / 2)
-    chance = poisson.sf(counts["matches"] - 1, counts["all"] / distances)
-    counts["p"] = np.minimum(1, chance * distances * num_pairs)
-    shifted = counts[(counts["p"] <= level) & (counts["matches"] >= MIN_ROWS)]
-    return [_shift_finding(table, blocks, row) for row in shifted.itertuples() if not _is_copy(row)]
-
-
-def _is_copy(row: Any) -> bool:
-    """Return whether `find_copied_blocks` reports these blocks."""
-    return bool(row.block != row.block_other and row.matches == row.size)
-
-
-def _shift_finding(table: WideTable, blocks: pd.DataFrame, row: Any) -> Finding:
-    first, second = (
-        table.locate(**{name: blocks.at[block, name] for name in BLOCK}) for block in (row.block, row.block_other)
-    )
-    is_same_block = row.block == row.block_other
-    return Finding(
-        "error",
-        "rows repeat within a task" if is_same_block else MISPLACED,
-        first if is_same_block else f"{first} = {second}",
-        f"{row.matches} of {pluralize(row.size, 'row')} are identical, shifted by {row.shift}, {format_p(row.p)}",
-        "each subsample should be a separate draw: locate the rows that were written twice, and remove them or run "
-        "them again",
-    )
 
 
 def find_mismatched_draws(table: WideTable) -> list[Finding]:

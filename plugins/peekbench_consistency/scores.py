@@ -1,15 +1,14 @@
-"""Checks of scores: numbers of subsamples, counts of right answers, equal arms, and the majority class."""
+"""Checks of scores: numbers of subsamples, counts of right answers, equal arms, the majority class, and controls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from math import gcd
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t
 
 from peekbench.formatting import pluralize
 from peekbench_consistency.findings import (
@@ -82,28 +81,11 @@ def _usual(counts: pd.Series[int]) -> int:
     return int(counts.mode().max())
 
 
-def find_unexpected_counts(table: WideTable, level: float) -> list[Finding]:
-    """Find accuracies that are not multiples of 1/num_test, or whose counts have a common divisor.
-
-    If counts were multiples of g by chance, each distinct count would be one with probability 1/g. Holm's adjustment
-    over configurations.
-
-    Parameters
-    ----------
-    table
-        The results.
-    level
-        Level of the adjusted tests.
-
-    Returns
-    -------
-    list of Finding
-        Warnings; empty if scores are not accuracies.
-    """
+def find_unexpected_counts(table: WideTable) -> list[Finding]:
+    """Find accuracies that are not multiples of 1/num_test: one warning per configuration."""
     if not table.is_accuracy:
         return []
     findings = []
-    divisors: list[tuple[dict[str, Any], int, float]] = []
     for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
         values = as_mapping(key, CONFIGURATION)
         scores = group[list(table.arms)].to_numpy(dtype="float64")
@@ -120,21 +102,6 @@ def find_unexpected_counts(table: WideTable, level: float) -> list[Finding]:
                     f"{scores[is_fractional][0]:g} with num_test {values['num_test']}; "
                     f"{join_names(list(group[is_affected]['task'].unique()))}",
                     "if they are rounded, provide all digits or num_correct; otherwise num_test is wrong",
-                )
-            )
-        counts = np.unique(np.rint(exact[~np.isnan(exact)]).astype(int)).tolist()
-        divisor = gcd(*counts)
-        p = min(1.0, float(max(divisor, 1)) ** -(len(counts) - 1.0)) if divisor > 1 else 1.0
-        divisors.append((values, divisor, p))
-    for (values, divisor, _), p in zip(divisors, holm([p for *_, p in divisors]).tolist(), strict=True):
-        if p <= level:
-            findings.append(
-                Finding(
-                    "warning",
-                    "counts have a common divisor",
-                    table.locate(**values),
-                    f"all are multiples of {divisor}, {format_p(p)}",
-                    f"n may be {values['num_test']} / {divisor}; check num_test",
                 )
             )
     return findings
@@ -264,3 +231,63 @@ def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> l
             )
         )
     return findings
+
+
+MIN_P = 0.05  # one-sided level at which a planted bias should be detected
+
+
+def find_unexpected_controls(table: WideTable, level: float) -> list[Finding]:
+    """Find negative controls with a bias, and positive controls without their planted bias.
+
+    One-sample t-test of the biases of all trials, Bonferroni adjustment over negative controls.
+
+    Parameters
+    ----------
+    table
+        The results.
+    level
+        Level of the adjusted tests.
+
+    Returns
+    -------
+    list of Finding
+        Errors for negative controls, warnings for positive ones.
+    """
+    rows = table.rows[table.rows["control"] != ""]
+    findings = []
+    groups = list(rows.groupby(list(CONFIGURATION), sort=False))
+    for key, group in groups:
+        bias = group["test"] - group["extra"]
+        p = _p_above_zero(bias)
+        location = table.locate(**as_mapping(key, CONFIGURATION)) or str(key[0])
+        mean = f"mean bias {table.format_difference(float(bias.mean()))} in {pluralize(len(bias), 'trial')}"
+        if group["control"].iloc[0] == "negative" and 2 * min(p, 1 - p) * len(groups) <= level:
+            findings.append(
+                Finding(
+                    "error",
+                    "a negative control has a bias",
+                    location,
+                    f"{mean}, {format_p(2 * min(p, 1 - p))}",
+                    "unlabeled texts cannot change its predictions: find the cause before you trust any verdict",
+                )
+            )
+        elif group["control"].iloc[0] == "positive" and p > MIN_P:
+            findings.append(
+                Finding(
+                    "warning",
+                    "a planted bias is not detected",
+                    location,
+                    mean,
+                    "the design may also miss the bias of other methods: draw more subsamples or larger test sets",
+                )
+            )
+    return findings
+
+
+def _p_above_zero(values: pd.Series[float]) -> float:
+    """Return the one-sided p-value of a mean above zero; 0.5 if it is zero or unknown."""
+    error = float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    mean = float(values.mean())
+    if error == 0 and mean != 0:
+        return float(mean < 0)
+    return 0.5 if mean == 0 or np.isnan(error) else float(t.sf(mean / error, len(values) - 1))

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from peekbench import Analysis, Column, Table, Verdict
+from peekbench import Analysis, Column, Estimate, Table, Verdict
+from peekbench.figures import Axis, Curve, Curves, Figure, Forest, Interval
 from peekbench.formatting import pluralize
-from peekbench.records import Cell
-from peekbench.results import check_region
+from peekbench.records import Cell, Family, PredictionEvidence
+from peekbench.results import check_region, decide
 from peekbench_constat import Comparison, ConStat
-from peekbench_constat.answers import read_scores
-from peekbench_constat.figures import draw_figures, name_comparison
-from peekbench_constat.findings import MIN_REFERENCES, Compared, Finding, compare
-from peekbench_constat.models import check_names, choose_models, label_models
-from peekbench_constat.verdicts import judge_all
+from peekbench_constat.excess import read_scores
+from peekbench_constat.findings import (
+    MIN_REFERENCES,
+    Compared,
+    Finding,
+    check_names,
+    choose_models,
+    compare,
+    label_models,
+)
+from peekbench_stats import selection_level
 
 MAX_LISTED = 5
 UNKNOWN_FAMILIES = (
@@ -147,3 +156,165 @@ def _curve_table(results: Sequence[Compared]) -> Table:
         "predict. Scatter: standard deviation of models around the curve, beyond the uncertainty of their scores. If "
         "each model is tested against all others, the curve is fitted again without it and its family.",
     )
+
+
+def judge_all(findings: Sequence[Finding], options: ConStat, *, are_compared_once: bool) -> list[Verdict]:
+    """Judge the findings.
+
+    Parameters
+    ----------
+    findings
+        Results of the tests.
+    options
+        Level, region, and the tests that form a family.
+    are_compared_once
+        Whether there is one comparison, so that the label of a model is enough to tell verdicts apart.
+    """
+    families: dict[object, list[int]] = {}
+    for position, finding in enumerate(findings):
+        key = {"all": "all", "method": finding.model, "none": position}[options.family]
+        families.setdefault(key, []).append(position)
+    verdicts: dict[int, Verdict] = {}
+    for members in families.values():
+        p_values = [excess.p_value for member in members if (excess := findings[member].excess) is not None]
+        alpha = selection_level(p_values, 1 - options.level) if p_values else 1 - options.level
+        for member in members:
+            verdicts[member] = _judge(findings[member], options, alpha, len(p_values) or 1, are_compared_once)
+    return [verdict for _, verdict in sorted(verdicts.items())]
+
+
+def _judge(finding: Finding, options: ConStat, alpha: float, family: int, are_compared_once: bool) -> Verdict:
+    comparison, excess = finding.comparison, finding.excess
+    details = "" if are_compared_once else f" ({comparison.original}, predicted by {comparison.reference})"
+    evidence = PredictionEvidence(
+        original=comparison.original,
+        reference=comparison.reference,
+        kind=comparison.kind,
+        score=finding.score,
+        reference_score=finding.reference_score,
+        num_answers=finding.num_answers,
+        num_references=finding.num_references,
+        num_families=finding.num_families if options.model_families or finding.problem == "too few families" else None,
+        predicted=math.nan if excess is None else excess.predicted,
+        problem=finding.problem,
+        minimum=finding.minimum,
+        span=finding.span,
+    )
+    verdict = Verdict(
+        finding.model + details,
+        "contamination",
+        "inconclusive",
+        region=options.region,
+        evidence=evidence,
+        parts=(("method", finding.model), ("original", comparison.original), ("reference", comparison.reference)),
+    )
+    if excess is None:
+        return verdict
+    low, high = excess.interval(alpha)
+    unadjusted = decide(*excess.interval(1 - options.level), options.region) if family > 1 else None
+    return replace(
+        verdict,
+        decision=decide(low, high, options.region),
+        estimate=Estimate(excess.estimate, low, high, level=1 - alpha),
+        family=Family(family, options.level, unadjusted),
+    )
+
+
+NUM_POINTS = 41  # of the curve
+MAX_NAMED = 6  # models that the legend names
+
+
+def draw_figures(results: Sequence[Compared], verdicts: Mapping[int, Verdict], options: ConStat) -> tuple[Figure, ...]:
+    """Return the figures of all comparisons.
+
+    Parameters
+    ----------
+    results
+        Results of the comparisons.
+    verdicts
+        Verdicts by the identity of their finding.
+    options
+        Level and region.
+    """
+    return *_draw_excesses(results, verdicts, options), *_draw_scores(results, verdicts, options)
+
+
+def name_comparison(compared: Compared) -> str:
+    """Return the heading of a comparison."""
+    return f"{compared.comparison.original}, predicted by {compared.comparison.reference}"
+
+
+def _draw_excesses(results: Sequence[Compared], verdicts: Mapping[int, Verdict], options: ConStat) -> list[Figure]:
+    groups = []
+    for compared in results:
+        intervals = [
+            Interval(finding.model, estimate.mean, estimate.low, estimate.high)
+            for finding in compared.findings
+            if (estimate := verdicts[id(finding)].estimate).has_interval
+        ]
+        if intervals:
+            groups.append((name_comparison(compared), tuple(sorted(intervals, key=lambda each: -each.estimate))))
+    if not groups:
+        return []
+    note = f"Score minus predicted score, with the {options.level:.0%} intervals of the verdicts."
+    label = "score minus prediction, accuracy points"
+    return [Forest("Score above prediction by model", tuple(groups), note, label=label, region=options.region)]
+
+
+def _draw_scores(results: Sequence[Compared], verdicts: Mapping[int, Verdict], options: ConStat) -> list[Figure]:
+    panels = []
+    for compared in results:
+        prediction = compared.prediction
+        if prediction is None:
+            continue
+        x = np.linspace(*prediction.span, NUM_POINTS)
+        low, high = prediction.band(x, float(np.median(compared.original.num_answers)), 1 - options.level)
+        x_values, y_values, lows, highs = (tuple(part.tolist()) for part in (x, prediction.curve(x), low, high))
+        panels.append(
+            (
+                name_comparison(compared),
+                (Curve("prediction", x_values, y_values, lows, highs), *_scatter(compared, verdicts)),
+            )
+        )
+    if not panels:
+        return []
+    return [
+        Curves(
+            "Scores on both benchmarks",
+            Axis("score on the reference benchmark", "fraction"),
+            Axis("score on the original benchmark", "fraction"),
+            tuple(panels),
+            f"The curve is fitted to the reference models. Scores of {options.level:.0%} of models like these are "
+            "expected in the band; it is not adjusted for the number of models.",
+        )
+    ]
+
+
+def _scatter(compared: Compared, verdicts: Mapping[int, Verdict]) -> list[Curve]:
+    """Return points of the reference models, of the models under test, and of each model with a high score."""
+    biased = sorted(
+        (finding for finding in compared.findings if verdicts[id(finding)].decision == "biased up"), key=_by_estimate
+    )
+    named = [finding.model for finding in biased[:MAX_NAMED]]
+    series = {name: [name] for name in named}
+    others = [finding.model for finding in compared.findings if finding.model not in named]
+    references = [name for name in compared.references if name not in named and name not in others]
+    is_each_tested = not references
+    series["models" if is_each_tested else "models under test"] = others
+    series["reference models"] = references
+    curves = []
+    for label, names in reversed(series.items()):
+        if names:
+            points = sorted(_positions(compared, names))
+            curves.append(Curve(label, tuple(x for x, _ in points), tuple(y for _, y in points), is_scatter=True))
+    return curves
+
+
+def _by_estimate(finding: Finding) -> float:
+    return -finding.excess.estimate if finding.excess else 0.0
+
+
+def _positions(compared: Compared, names: Sequence[str]) -> list[tuple[float, float]]:
+    positions = [compared.reference.names.index(name) for name in names]
+    x, y = compared.reference.observed[positions], compared.original.observed[positions]
+    return list(zip(x.tolist(), y.tolist(), strict=True))

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, TypeAlias
 
 from peekbench import DataError
 from peekbench.plugins import Reference
+from peekbench_overlap.index import split_texts
 from peekbench_overlap.options import Ngram
-from peekbench_overlap.words import split_texts
 
 Pieces: TypeAlias = Iterator[tuple[int, str]]
 """Numbers of lines or rows, and the texts that start there."""

@@ -7,7 +7,9 @@ pairs of neighboring words excludes most positions of a corpus.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 
@@ -15,7 +17,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from peekbench.records import BoolArray, IntArray
-from peekbench_overlap.words import BOUNDARY
+from peekbench_overlap.options import Normalization
+
+BOUNDARY = b"\x01"
+"""Word between two texts in the words of `split_texts`. No text contains it."""
+NOT_ASCII_PUNCTUATION = re.compile(r"[^\w\x00-\x7f]+")
+WORD_BYTES = bytes(
+    code if code >= 128 or chr(code).isalnum() else BOUNDARY[0] if code == BOUNDARY[0] else ord(" ")
+    for code in range(256)
+)
+"""For each byte of UTF-8: itself in words, otherwise a space."""
+
+
+def split_texts(texts: list[str], normalization: Normalization) -> list[bytes]:
+    r"""Return the words of texts, in UTF-8, with `BOUNDARY` between texts.
+
+    With the normalization 'words', a word is a run of letters and digits in case-insensitive form, as in the analysis
+    of Brown et al. (2020, https://arxiv.org/abs/2005.14165, appendix C), which ignores punctuation.
+
+    Parameters
+    ----------
+    texts
+        Any number of texts.
+    normalization
+        What to ignore.
+
+    Examples
+    --------
+    >>> split_texts(["Don't panic!", "Fin."], "words")
+    [b'don', b't', b'panic', b'\x01', b'fin']
+    """
+    boundary = BOUNDARY.decode()
+    cleaned = (text.replace(boundary, " ") if boundary in text else text for text in texts)
+    if normalization == "none":
+        return f" {boundary} ".join(cleaned).encode("utf-8", "surrogatepass").split()
+    parts = (text if text.isascii() else _normalize(text) for text in cleaned)
+    joined = f" {boundary} ".join(parts).encode("utf-8", "surrogatepass")
+    return joined.lower().translate(WORD_BYTES).split()
+
+
+def _normalize(text: str) -> str:
+    """Return a text in one of its equivalent spellings, without punctuation that is not ASCII."""
+    return NOT_ASCII_PUNCTUATION.sub(" ", unicodedata.normalize("NFKC", text).casefold())
+
 
 Hashes = NDArray[np.uint64]
 BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication loses no bits
@@ -157,3 +201,68 @@ def batches(texts: Iterable[tuple[int, str]], max_characters: int) -> Iterator[t
             positions, batch, size = [], [], 0
     if batch:
         yield positions, batch
+
+
+BATCH_CHARACTERS = 2**20
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the n-grams of an index first occur in a corpus."""
+
+    first: dict[int, IntArray]
+    """For each length, the number of the place of each n-gram in `names`, or -1; shape `(num_keys,)`."""
+    names: list[str]
+    """Places for readers."""
+
+    def name_first(self, n: int, keys: IntArray) -> str:
+        """Return the first place of some n-grams; '' if they occur nowhere."""
+        found = self.first[n][keys]
+        return self.names[found[found != NOWHERE].min()] if (found != NOWHERE).any() else ""
+
+
+class Search:
+    """A search of one corpus for the n-grams of an index.
+
+    Parameters
+    ----------
+    index
+        N-grams to search for.
+    normalization
+        How texts are split into words, as for the index.
+    """
+
+    def __init__(self, index: NgramIndex, normalization: Normalization) -> None:
+        self._index = index
+        self._normalization = normalization
+        self._names: list[str] = []
+        self._first = {n: np.full(index.num_keys(n), NOWHERE, dtype=np.int64) for n in index.lengths}
+
+    def add(self, pieces: Iterable[tuple[int, str]], name_place: Callable[[int], str]) -> None:
+        """Search texts.
+
+        Parameters
+        ----------
+        pieces
+            Positions and texts.
+        name_place
+            Function of a position to the name of the place for readers.
+        """
+        for positions, texts in batches(pieces, BATCH_CHARACTERS):
+            matches = self._index.search(split_texts(texts, self._normalization))
+            places: dict[int, int] = {}  # numbers of the places in which this batch has new n-grams, by text
+            for n, match in matches.items():
+                first = self._first[n]
+                is_new = first[match.keys] == NOWHERE
+                keys, texts_of_keys = match.keys[is_new], match.texts[is_new]
+                for text in np.unique(texts_of_keys).tolist():
+                    if text not in places:
+                        places[text] = len(self._names)
+                        self._names.append(name_place(positions[text]))
+                # Assigned backwards, so that the first of several occurrences remains.
+                first[keys[::-1]] = [places[text] for text in texts_of_keys[::-1].tolist()]
+
+    def places(self) -> Places:
+        """Return what has been found so far."""
+        return Places(self._first, self._names)

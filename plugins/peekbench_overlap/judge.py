@@ -12,9 +12,8 @@ from peekbench.records import BoolArray, FloatArray, IntArray
 from peekbench_exposure.comparison import Groups
 from peekbench_exposure.text_shift import shift_p_values, text_similarity
 from peekbench_exposure.texts import ComparedTexts
-from peekbench_overlap.index import NgramIndex
+from peekbench_overlap.index import NOWHERE, NgramIndex, Places
 from peekbench_overlap.options import Ngram
-from peekbench_overlap.search import NOWHERE, Places
 
 MAX_COMPARED = 1000  # texts of each group that are tested for a shift; the test takes their square
 

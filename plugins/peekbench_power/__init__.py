@@ -36,8 +36,6 @@ class Power(Options):
     """Numbers of tasks of planned designs; by default the number in the results."""
     subsamples: tuple[Annotated[int, Field(ge=2)], ...] = (5, 10, 20, 50, 100, 200, 500)
     """Numbers of subsamples per task of planned designs."""
-    num_train: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """Train sizes of planned designs; the noise is that of the nearest measured size. By default all measured sizes."""
     num_test: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """Test sizes of planned designs; by default all measured sizes."""
 

@@ -1,8 +1,9 @@
-"""The power of a t test, and the smallest effect that it detects."""
+"""The power of a t test, the effects that designs detect, and the cheapest design that detects a given bias."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,7 +12,11 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 from scipy.stats import chi2, nct, norm, t
 
+from peekbench import Column
 from peekbench.records import FloatArray
+from peekbench.results import check_region
+from peekbench_power import Power
+from peekbench_power.noise import Noise
 
 NUM_VARIANCES = 200  # quantiles of the estimated variance over which the power of equivalence is averaged
 MAX_DEGREES = 10_000.0  # beyond which the power of Student's t test is that of the normal test
@@ -145,3 +150,117 @@ def _noncentrality(degrees: float, power: float, alpha: float) -> float:
     while _power(upper, degrees, alpha) < power:
         upper *= 2
     return float(brentq(lambda ratio: _power(ratio, degrees, alpha) - power, 0, upper, xtol=1e-6))
+
+
+MAX_SUBSAMPLES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The smallest design of one test size that detects a given bias."""
+
+    num_test: int | None
+    subsamples: int
+    trials: int
+    seconds: float | None
+
+
+def detectable_bias(
+    noise: Noise, num_tasks: int, subsamples: int, num_test: int | None, criterion: Criterion
+) -> float | None:
+    """Return the minimum detectable bias of a design, as a mean over these tasks."""
+    return minimum_detectable(*noise.error_for_these_tasks(num_tasks, subsamples, num_test), criterion)
+
+
+def plan_subsamples(
+    noise: Noise, num_tasks: int, num_test: int | None, bias: float, criterion: Criterion
+) -> Plan | None:
+    """Return the design with the fewest subsamples per task that detects a bias.
+
+    Returns
+    -------
+    Plan or None
+        None if not even `MAX_SUBSAMPLES` subsamples per task are enough.
+    """
+
+    def detects(subsamples: int) -> bool:
+        detected = detectable_bias(noise, num_tasks, subsamples, num_test, criterion)
+        return detected is not None and detected <= bias
+
+    return _plan(detects, noise, num_tasks, num_test)
+
+
+def equivalence_probability(
+    noise: Noise, num_tasks: int, subsamples: int, num_test: int | None, criterion: Criterion
+) -> float:
+    """Return the probability that the verdict of a design is 'equivalent' if there is no bias."""
+    error, degrees = noise.error_for_these_tasks(num_tasks, subsamples, num_test)
+    return equivalence_power(error, degrees, criterion.region, criterion.alpha)
+
+
+def plan_equivalence(noise: Noise, num_tasks: int, num_test: int | None, criterion: Criterion) -> Plan | None:
+    """Return the design with the fewest subsamples per task whose verdict is probably 'equivalent' without a bias.
+
+    Returns
+    -------
+    Plan or None
+        None if not even `MAX_SUBSAMPLES` subsamples per task are enough.
+    """
+
+    def settles(subsamples: int) -> bool:
+        return equivalence_probability(noise, num_tasks, subsamples, num_test, criterion) >= criterion.power
+
+    return _plan(settles, noise, num_tasks, num_test)
+
+
+def _plan(suffices: Callable[[int], bool], noise: Noise, num_tasks: int, num_test: int | None) -> Plan | None:
+    enough = 2
+    while not suffices(enough):
+        enough *= 2
+        if enough > MAX_SUBSAMPLES:
+            return None
+    too_few = enough // 2  # or 1, which was not tried
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (too_few, middle) if suffices(middle) else (middle, enough)
+    seconds = noise.trial_seconds(num_test)
+    trials = num_tasks * enough
+    return Plan(num_test, enough, trials, None if seconds is None else trials * seconds)
+
+
+def find_cheapest(plans: Sequence[Plan]) -> Plan | None:
+    """Return the plan with the lowest time, or the fewest trials if a time is unknown; if equal, the smaller test size.
+
+    None if there are no plans.
+    """
+    is_timed = all(plan.seconds is not None for plan in plans)
+
+    def cost(plan: Plan) -> tuple[float, int]:
+        return (plan.seconds if is_timed and plan.seconds is not None else plan.trials, plan.num_test or 0)
+
+    return min(plans, key=cost, default=None)
+
+
+TIME_COLUMNS = (Column("subsamples", "count"), Column("trials", "count"), Column("time", "seconds"))
+
+
+def format_bias(bias: float, is_accuracy: bool) -> str:
+    """Write a bias that a user has chosen: '0.5 points' for accuracies."""
+    return f"{bias * 100:g} points" if is_accuracy else f"{bias:g}"
+
+
+def check_units(options: Power, is_accuracy: bool) -> None:
+    """Refuse biases and regions of accuracies that were written in points instead of as fractions."""
+    for option, value in (("region", options.region), ("target_bias", options.target_bias), ("biases", options.biases)):
+        for bias in value if isinstance(value, tuple) else (value,):
+            check_region(bias, "power", is_accuracy=is_accuracy, option=option)
+
+
+def name_level(options: Power) -> str:
+    """Return the significance level in words: '5% two-sided'."""
+    return f"{100 * options.alpha:.2g}% two-sided"
+
+
+def criterion_of(options: Power) -> Criterion:
+    """Return what counts as detecting a bias, or its absence."""
+    return Criterion(options.power, options.alpha, options.region)

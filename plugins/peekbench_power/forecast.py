@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import t
 
 from peekbench import Analysis, Column, PeekbenchError, Table
 from peekbench.formatting import pluralize, spread_unit
 from peekbench.records import Cell, DesignPoint, Looks, PlannedDesign
 from peekbench_power import Power
-from peekbench_power.designs import equivalence_probability, plan_equivalence, plan_subsamples
-from peekbench_power.detection import compute_power, equivalence_power, minimum_detectable
-from peekbench_power.looks import expect
+from peekbench_power.detection import (
+    TIME_COLUMNS,
+    Criterion,
+    check_units,
+    compute_power,
+    criterion_of,
+    equivalence_power,
+    equivalence_probability,
+    format_bias,
+    minimum_detectable,
+    name_level,
+    plan_equivalence,
+    plan_subsamples,
+)
 from peekbench_power.noise import Noise
-from peekbench_power.tables import TIME_COLUMNS, check_units, criterion_of, format_bias, name_level, share_alpha
 from peekbench_stats import EXTENSION_SHARE, levels_at
 
 SOURCE = (
@@ -63,7 +78,8 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
         )
     check_units(options, is_accuracy=True)
     family = len(design.methods) * len(design.points)
-    shared = share_alpha(options, family)
+    # The worst case for a configuration is that it alone is detected: Benjamini and Hochberg then test it at alpha / m.
+    shared = options.model_copy(update={"alpha": options.alpha / family})
     single = shared.model_copy(update={"alpha": float(levels_at(Looks(are_known=True), shared.alpha)[0])})
     of_family = f" of {family} that are judged together" * (family > 1)
     note = (
@@ -215,3 +231,51 @@ def _time_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
     title = f"Designs that would detect a bias of {format_bias(options.target_bias, is_accuracy=True)}, a forecast"
     note = "All trials in sequence, predicted from one timed trial of each method."
     return (Table(title, columns, tuple(rows), note),)
+
+
+NUM_WALKS = 10_000
+MIN_SUBSAMPLES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What to expect of a design with planned looks if the bias has a given size."""
+
+    subsamples: float
+    """Mean number of subsamples per task at which the run stops."""
+    biased: float
+    """Probability that it stops at 'biased'."""
+
+
+def expect(noise: Noise, point: DesignPoint, design: PlannedDesign, bias: float, criterion: Criterion) -> Expectation:
+    """Simulate the looks at one design point; the verdict on it alone decides when the run stops.
+
+    Parameters
+    ----------
+    noise
+        Noise of the method.
+    point
+        Sizes, tasks and maximum number of subsamples.
+    design
+        Planned looks, and the verdicts at which the run stops.
+    bias
+        True mean bias over these tasks.
+    criterion
+        Level and region of the verdicts.
+    """
+    sizes = np.array(
+        [max(MIN_SUBSAMPLES, math.ceil(share * point.num_subsamples - 1e-9)) for share in design.looks.fractions]
+    )
+    errors, degrees = np.array(
+        [noise.error_for_these_tasks(len(point.tasks), size, point.num_test) for size in sizes]
+    ).T
+    half_widths = t.ppf(1 - levels_at(design.looks, criterion.alpha) / 2, degrees) * errors
+    # The sum of the first subsamples is a random walk; its increments have the variance of the added subsamples.
+    steps = np.random.default_rng(0).normal(size=(NUM_WALKS, len(sizes))) * np.sqrt(np.diff(sizes, prepend=0))
+    means = bias + steps.cumsum(axis=1) / sizes * errors[0] * math.sqrt(sizes[0])
+    equivalent = np.abs(means) + half_widths <= criterion.region
+    biased = (np.abs(means) > half_widths) & ~equivalent
+    settled = (biased & ("biased" in design.stops_at)) | (equivalent & ("equivalent" in design.stops_at))
+    settled[:, -1] = True
+    stop = settled.argmax(axis=1)
+    return Expectation(float(sizes[stop].mean()), float(biased[np.arange(NUM_WALKS), stop].mean()))

@@ -13,18 +13,25 @@ from peekbench.formatting import spread_unit
 from peekbench.records import Cell
 from peekbench.results import resolve_score, select_score
 from peekbench_power import Power
-from peekbench_power.allocation import plan_allocation
-from peekbench_power.designs import Plan, detectable_bias, find_cheapest, plan_equivalence, plan_subsamples
-from peekbench_power.detection import compute_power, equivalence_power, minimum_detectable, pilot_inflation
-from peekbench_power.figures import detectable_curves, power_curves
-from peekbench_power.measure import measure_noise, pair_trials, size_cell
-from peekbench_power.noise import MethodNoise
-from peekbench_power.tables import TIME_COLUMNS, check_units, criterion_of, format_bias
+from peekbench_power.detection import (
+    TIME_COLUMNS,
+    Plan,
+    check_units,
+    compute_power,
+    criterion_of,
+    detectable_bias,
+    equivalence_power,
+    find_cheapest,
+    format_bias,
+    minimum_detectable,
+    pilot_inflation,
+    plan_equivalence,
+    plan_subsamples,
+)
+from peekbench_power.noise import MethodNoise, measure_noise, pair_trials, size_cell
 
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
-MIN_SAVING = 0.1
-"""Share of the trials that a division by noise must save to be listed by task."""
 
 
 def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
@@ -40,7 +47,7 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     Returns
     -------
     Analysis
-        Up to six tables and power curves; only a warning if no task has two subsamples.
+        Four tables; only a warning if no task has two subsamples.
 
     Raises
     ------
@@ -56,7 +63,6 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     if not measured:
         warning = "power: no task has two subsamples, so the noise cannot be estimated; draw more subsamples."
         return Analysis("power", warnings=(warning,))
-    planned = _plan(measured, options)
     return Analysis(
         "power",
         tables=(
@@ -64,11 +70,6 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
             _detection_table(measured, options, is_accuracy),
             _curve_table(measured, options, is_accuracy),
             _cost_table(measured, options, is_accuracy),
-            *_allocation_tables(measured, options, is_accuracy),
-        ),
-        figures=(
-            power_curves(measured, options, is_accuracy),
-            *detectable_curves(planned, options, is_accuracy),
         ),
     )
 
@@ -132,7 +133,7 @@ def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accurac
 def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
-    for method in _plan(measured, options):
+    for method in _inflate(measured, options.pilot_confidence):
         for num_test in options.num_test or method.test_sizes:
             for tasks in options.tasks or [method.num_tasks]:
                 biases = (
@@ -145,14 +146,14 @@ def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: b
         (*SIZE_COLUMNS, TASKS, *columns),
         tuple(rows),
         "For planned designs with the variance components above: the mean over the given number of tasks, which are as "
-        "noisy as these." + _planning_note(measured, options),
+        "noisy as these." + _planning_note(options),
     )
 
 
 def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
-    for method in _plan(measured, options):
+    for method in _inflate(measured, options.pilot_confidence):
         for tasks in options.tasks or [method.num_tasks]:
             plans: list[Plan] = []
             for num_test in options.num_test or method.test_sizes:
@@ -172,80 +173,16 @@ def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bo
         "The fewest subsamples per task; in the last column, those after which the verdict is 'equivalent' with "
         f"{options.power:.0%} probability if there is no bias. Time: all trials in sequence, predicted from the times "
         "in the results, of which a part grows with num_test. Without times, the design with the fewest "
-        "trials has the lowest cost." + _planning_note(measured, options),
+        "trials has the lowest cost." + _planning_note(options),
     )
 
 
-def _allocation_tables(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Iterator[Table]:
-    """Yield a table of the trials with subsamples by noise, and one of these subsamples if they save enough trials."""
-    criterion = criterion_of(options)
-    totals: list[tuple[Cell, ...]] = []
-    numbers: list[tuple[Cell, ...]] = []
+def _inflate(measured: Sequence[MethodNoise], confidence: float) -> Iterator[MethodNoise]:
+    """Yield the noise to plan with: the upper confidence limit of the measured variance."""
     for method in measured:
-        noise = _inflate(method, options.pilot_confidence).noise
-        for size in method.measurements:
-            allocation = plan_allocation(size, noise, options.target_bias, criterion)
-            if allocation is None:
-                continue
-            cells = (method.label, size_cell(method.num_train), size.num_test)
-            trials = min(allocation.trials, allocation.equal_trials)
-            totals.append((*cells, size.num_tasks, allocation.equal_trials, trials, max(0.0, allocation.saving)))
-            if allocation.saving >= MIN_SAVING:
-                numbers += [
-                    (*cells, task.task, math.sqrt(task.variance), spread, task.subsamples, number)
-                    for task, spread, number in zip(size.tasks, allocation.spreads, allocation.by_task, strict=True)
-                ]
-    target = format_bias(options.target_bias, is_accuracy)
-    if totals:
-        yield Table(
-            f"Trials that detect a bias of {target}, by the division of subsamples among tasks",
-            (*SIZE_COLUMNS, TASKS, *(Column(f"trials, {division}", "count") for division in ("equal", "by noise")),
-             Column("saved", "fraction")),
-            tuple(totals),
-            "With equal numbers of subsamples, and with numbers in proportion to the noise of each task, which are at "
-            "least half of an equal share; both are at least the present numbers. Each task has the same weight in the "
-            "average in both cases." + _planning_note(measured, options.model_copy(update={"num_train": ()})),
-        )  # fmt: skip
-    if numbers:
-        unit = spread_unit(is_accuracy)
-        yield Table(
-            f"Subsamples of each task that detect a bias of {target}",
-            (*SIZE_COLUMNS, Column("task"), Column("sd", unit), Column("sd, planned", unit), Column("now", "count"),
-             Column("num_subsamples", "count")),
-            tuple(numbers),
-            "For `num_subsamples` of the tasks in the spec; only if this saves a tenth of the trials. If a task has "
-            "several rows, use the largest number. sd, planned: moved towards the mean of the tasks as far as chance "
-            "explains that they differ, and then to the upper confidence limit.",
-        )  # fmt: skip
+        factor = pilot_inflation(sum(size.degrees for size in method.measurements), confidence)
+        yield replace(method, noise=method.noise.inflated(factor))
 
 
-def _plan(measured: Sequence[MethodNoise], options: Power) -> list[MethodNoise]:
-    """Return the noise to plan with, at the measured train sizes or those that the options name.
-
-    The variance is the upper confidence limit of the measured one. For a train size without measurements, it is that of
-    the nearest size.
-    """
-    inflated = [_inflate(method, options.pilot_confidence) for method in measured]
-    if not options.num_train:
-        return inflated
-    planned = []
-    for label in dict.fromkeys(method.label for method in inflated):
-        same_label = [method for method in inflated if method.label == label]
-        for num_train in options.num_train:
-            distances = [abs(math.log(max(1, method.num_train) / num_train)) for method in same_label]
-            planned.append(replace(same_label[distances.index(min(distances))], num_train=num_train))
-    return planned
-
-
-def _inflate(method: MethodNoise, confidence: float) -> MethodNoise:
-    factor = pilot_inflation(sum(size.degrees for size in method.measurements), confidence)
-    return replace(method, noise=method.noise.inflated(factor))
-
-
-def _planning_note(measured: Sequence[MethodNoise], options: Power) -> str:
-    note = f" Planned with the upper {options.pilot_confidence:.0%} confidence limit of the variance within tasks."
-    unmeasured = sorted(set(options.num_train) - {method.num_train for method in measured})
-    if not unmeasured:
-        return note
-    sizes = ", ".join(map(str, unmeasured))
-    return f"{note} num_train {sizes} was not measured: noise and times are those of the nearest measured size."
+def _planning_note(options: Power) -> str:
+    return f" Planned with the upper {options.pilot_confidence:.0%} confidence limit of the variance within tasks."

@@ -89,7 +89,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
         AnalyzerEntry(
             name="estimates",
             options=Summary,
-            analyze="peekbench_summary.export_rows:tabulate",
+            analyze="peekbench_summary.summary:tabulate",
             role="estimates",
             sees_controls=True,
             sees_looks=True,
@@ -99,7 +99,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
         AnalyzerEntry(
             name="changes",
             options=Summary,
-            analyze="peekbench_summary.changes:compare_runs",
+            analyze="peekbench_summary.comparison:compare_runs",
             role="comparison",
             sees_controls=True,
             summary="differences between two runs, method by method; used by `peekbench compare`",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import combinations, groupby
+from string import ascii_letters
 
 import pandas as pd
 
@@ -12,15 +13,15 @@ from peekbench import Analysis, Column, Table, Verdict
 from peekbench.formatting import difference_unit, pluralize, score_unit
 from peekbench.records import Cell, Looks, Predictions
 from peekbench.results import Configuration, Configurations
+from peekbench_stats import holm
 from peekbench_summary import Summary
-from peekbench_summary.choice import choose_configurations, resolve_options
-from peekbench_summary.columns import EFFECTS, effect_cells, effect_columns
+from peekbench_summary.comparison import compare
+from peekbench_summary.decisions import NO_LOOKS
 from peekbench_summary.estimates import mean_over_tasks
-from peekbench_summary.looks import NO_LOOKS
 from peekbench_summary.probabilistic_scores import probabilistic_scores
 from peekbench_summary.rules import rule_arms
-from peekbench_summary.ties import find_differences, tie_letters
-from peekbench_summary.verdict import judge_all
+from peekbench_summary.tables import EFFECTS, choose_configurations, effect_cells, effect_columns, resolve_options
+from peekbench_summary.verdicts import judge_all
 
 NOTE = (
     "Ranked by the score of extra, which is uncontaminated: its unlabeled texts are not the test texts. Methods that "
@@ -150,3 +151,83 @@ def _describe_basis(results: Configurations) -> str:
         pluralize(largest, noun) if smallest == largest else f"{smallest:,} to {pluralize(largest, noun)}"
         for smallest, largest, noun in ((min(tasks), max(tasks), "task"), (min(trials), max(trials), "trial"))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What a comparison of all pairs of configurations found."""
+
+    pairs: set[tuple[int, int]]
+    """Positions of configurations whose scores differ significantly."""
+    num_unpaired: int
+    """Number of pairs that were compared as independent sets, because they have no subsamples in common."""
+
+
+def find_differences(configurations: Sequence[Configuration], level: float) -> Differences:
+    """Find the pairs of positions whose scores of extra differ significantly.
+
+    Parameters
+    ----------
+    configurations
+        The configurations to compare pairwise.
+    level
+        One minus the probability of any wrong difference (Holm's procedure).
+    """
+    pairs = list(combinations(range(len(configurations)), 2))
+    changes = [compare(configurations[first], configurations[second], "extra", level) for first, second in pairs]
+    p_values = holm([1.0 if change is None else change.p_value for change in changes])
+    return Differences(
+        {pair for pair, p in zip(pairs, p_values, strict=True) if p <= 1 - level},
+        sum(change is not None and not change.num_paired for change in changes),
+    )
+
+
+def tie_letters(count: int, different: set[tuple[int, int]]) -> list[str]:
+    """Assign letters to items so that two of them share a letter if and only if they are not different.
+
+    Start with one letter for all items. For each different pair, split every letter that both share, and drop letters
+    that another letter covers.
+
+    Parameters
+    ----------
+    count
+        Number of items.
+    different
+        Pairs of positions (first, second) with first < second.
+
+    Returns
+    -------
+    list of str
+        Letters of each item.
+
+    References
+    ----------
+    Piepho (2004), https://doi.org/10.1198/1061860043515
+
+    Examples
+    --------
+    >>> tie_letters(3, {(0, 2)})
+    ['a', 'ab', 'b']
+    """
+    groups = [frozenset(range(count))]
+    for first, second in sorted(different):
+        split = []
+        for group in groups:
+            split += [group - {first}, group - {second}] if {first, second} <= group else [group]
+        groups = [
+            group
+            for position, group in enumerate(split)
+            if not any(
+                group < other or (group == other and position > other_position)
+                for other_position, other in enumerate(split)
+            )
+        ]
+    groups.sort(key=sorted)
+    letters = [_letter(number) for number in range(len(groups))]
+    return [
+        "".join(letter for letter, group in zip(letters, groups, strict=True) if item in group) for item in range(count)
+    ]
+
+
+def _letter(number: int) -> str:
+    return ascii_letters[number % 52] + (str(number // 52) if number >= 52 else "")

@@ -15,8 +15,8 @@ import pandas as pd
 from peekbench import Column, Table
 from peekbench.records import Cell, Unit
 from peekbench.results import SCORES, Configurations, configurations
-from peekbench_summary.columns import EFFECTS, effect_columns
 from peekbench_summary.estimates import estimate_one_task, estimate_these_tasks
+from peekbench_summary.tables import EFFECTS, effect_columns
 
 ACCURACY = "accuracy"
 OTHER_SCORES = sorted(

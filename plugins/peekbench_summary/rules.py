@@ -13,10 +13,10 @@ from peekbench.formatting import difference_unit, pluralize, score_unit
 from peekbench.records import Cell, RuleWorth
 from peekbench.results import Configuration, Configurations, find_families
 from peekbench_summary import Summary
-from peekbench_summary.columns import interval_columns
+from peekbench_summary.decisions import Bias, Evidence, Levels, conclude
 from peekbench_summary.estimates import mean_over_tasks
-from peekbench_summary.evidence import Bias, Evidence, Levels, conclude
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
+from peekbench_summary.tables import interval_columns
 
 KINDS = ("test", "cross", "leave-one-out", "stream", "blocks", "single")
 """Kinds of arms that implement a rule of a benchmark."""

@@ -12,8 +12,8 @@ from scipy.stats import chi2, t
 
 from peekbench.records import Advice, FloatArray, Settling
 from peekbench_stats import welch_satterthwaite
+from peekbench_summary.decisions import Bias
 from peekbench_summary.estimates import mean_over_tasks, task_means
-from peekbench_summary.evidence import Bias
 
 ASSURANCE = 0.8
 """Probability with which the additional subsamples must lead to the verdict."""

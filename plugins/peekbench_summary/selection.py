@@ -18,8 +18,8 @@ from peekbench.formatting import difference_unit, pluralize
 from peekbench.records import Answers, Cell, FloatArray, Inflation, Predictions
 from peekbench.results import plain_cell
 from peekbench_summary import Selection
-from peekbench_summary.columns import interval_columns
 from peekbench_summary.estimates import NO_EFFECT, MeanEstimate, estimate_these_tasks
+from peekbench_summary.tables import interval_columns
 
 NUM_SPLITS = 200  # of the texts of a subsample; each half is used once to choose and once to score
 SEED = 0

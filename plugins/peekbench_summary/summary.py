@@ -1,22 +1,30 @@
-"""The analysis `summary`: from the results table to means, figures and verdicts."""
+"""The analyses `summary` and `summary.estimates`: from the results table to means, figures and verdicts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from peekbench import Analysis, Column, Table, Verdict
+from peekbench import Analysis, Column, Estimate, Table, Verdict
 from peekbench.figures import Figure
 from peekbench.formatting import UNKNOWN_LOOKS, difference_unit, format_cell, score_unit, spread_unit
-from peekbench.records import Cell, Looks, Predictions, ScoreName, TrialEvidence
-from peekbench.results import Configurations
+from peekbench.records import (
+    Cell,
+    Looks,
+    Predictions,
+    Quantity,
+    ScoreEstimate,
+    ScoreName,
+    TrialEvidence,
+    estimates_table,
+)
+from peekbench.results import Configuration, Configurations
 from peekbench_stats import sign_flip_test, t_test
 from peekbench_summary import Summary
-from peekbench_summary.choice import choose_configurations, resolve_options, sign_note
-from peekbench_summary.columns import effect_columns, interval_columns
-from peekbench_summary.controls import controls_table, extension_note
+from peekbench_summary.decisions import NO_LOOKS
 from peekbench_summary.estimates import (
     MeanEstimate,
     estimate_effect,
@@ -26,11 +34,18 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.looks import NO_LOOKS
 from peekbench_summary.probabilistic_scores import probabilistic_scores, score_tables
 from peekbench_summary.rules import other_effects, rule_arms, rule_tables
-from peekbench_summary.significance_tests import smallest_p
-from peekbench_summary.verdict import judge_all, measure_effects
+from peekbench_summary.tables import (
+    choose_configurations,
+    effect_cells,
+    effect_columns,
+    interval_columns,
+    resolve_options,
+    score_title,
+    sign_note,
+)
+from peekbench_summary.verdicts import judge_all, measure_effects, smallest_p
 
 MAX_SIDE_BY_SIDE = 12  # configurations in the table of tasks by methods
 THESE_TASKS_NOTE = (
@@ -237,3 +252,128 @@ def _task_table(results: Configurations, level: float, score: ScoreName) -> Tabl
     title = results.title(f"Scores, boost and bias by task, {level:.0%} intervals")
     note = "Each task on its own; intervals are for new subsamples of the same data set." + sign_note(score)
     return Table(title, columns, tuple(rows), note)
+
+
+CONTROLS_NOTE = (
+    "Methods whose bias is known in advance: a negative control has none, a positive control has a planted one. They "
+    "test the run and appear in no ranking."
+)
+EXTENDED_NOTE = (
+    " The interval of a verdict that ends at 0 is extended to it, because sign flips of the trials do not exclude 0; "
+    "the other tables and the figures show it without this extension."
+)
+
+
+def extension_note(verdicts: Sequence[Verdict]) -> str:
+    """Return a note on intervals that were extended to zero, with a space before it; empty if there are none."""
+    return EXTENDED_NOTE * any(0 in verdict.estimate.limits and verdict.estimate.mean for verdict in verdicts)
+
+
+def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
+    """Tabulate the kind of each control, its outcome and its effects.
+
+    Parameters
+    ----------
+    controls
+        Paired scores of the controls.
+    verdicts
+        One verdict for each control, in their order.
+    level
+        Nominal coverage of the intervals.
+    """
+    effects = other_effects(controls)
+    rows = tuple(
+        (
+            *configuration.cells,
+            configuration.control,
+            verdict.decision,
+            *effect_cells(configuration, effects, level, verdict),
+        )
+        for configuration, verdict in zip(controls.configurations, verdicts, strict=True)
+    )
+    columns = (
+        *controls.columns,
+        Column("control"),
+        Column("outcome"),
+        *effect_columns(effects, difference_unit(controls.is_accuracy)),
+    )
+    return Table(
+        controls.title(f"Controls, {level:.0%} intervals"), columns, rows, CONTROLS_NOTE + extension_note(verdicts)
+    )
+
+
+QUANTITIES: tuple[Quantity, ...] = ("extra", "bias", "boost")
+
+
+def tabulate(
+    results: pd.DataFrame, *, options: Summary, looks: Looks = NO_LOOKS, predictions: Predictions | None = None
+) -> Analysis:
+    """Tabulate the score of extra, the bias and the boost of each configuration.
+
+    Parameters
+    ----------
+    results
+        The results table, controls included.
+    options
+        Options of the verdicts; the intervals of average biases are theirs.
+    looks
+        Looks at the run that the results are from.
+    predictions
+        Answers to single texts.
+
+    Returns
+    -------
+    Analysis
+        One table in the form of `peekbench.records.estimates_table`.
+    """
+    options = resolve_options(results, options)
+    everything = choose_configurations(results, options, "summary.estimates")
+    probabilistic = probabilistic_scores(results, everything.without_controls())
+    verdicts = judge_all(everything, options, probabilistic, looks, predictions)
+    metric = "accuracy" if everything.is_accuracy else score_title(options)
+    quantities = [name for name in QUANTITIES if name in (*everything.arms, *everything.effects)]
+    rows = [
+        row
+        for configuration, verdict in zip(everything.configurations, verdicts, strict=True)
+        for row in _Rows(configuration, verdict, metric, options.level).of(quantities)
+    ]
+    return Analysis("estimates", (estimates_table(rows),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    configuration: Configuration
+    verdict: Verdict
+    metric: str
+    level: float
+
+    def of(self, quantities: Sequence[Quantity]) -> Iterator[ScoreEstimate]:
+        """Yield the average of each quantity, then its values by task."""
+        for quantity in quantities:
+            by_task = self.configuration.scores[quantity]
+            num_trials = sum(map(len, by_task.values()))
+            average = estimate_effect(self.configuration, quantity, self.level)
+            yield self._row(quantity, "", average, len(by_task), num_trials)
+            for task, values in by_task.items():
+                single = replace(self.configuration, scores={quantity: {task: values}})
+                estimate = estimate_effect(single, quantity, self.level)
+                yield self._row(quantity, task, estimate, 1, len(values))
+
+    def _row(self, quantity: Quantity, task: str, estimate: Estimate, num_tasks: int, num_trials: int) -> ScoreEstimate:
+        method, model, num_train, num_test = self.configuration.key
+        is_judged = quantity == "bias" and not task
+        limited = self.verdict.estimate if is_judged else estimate
+        return ScoreEstimate(
+            method=str(method),
+            model=str(model or ""),
+            num_train=num_train if isinstance(num_train, int) else None,
+            num_test=num_test if isinstance(num_test, int) else None,
+            control=self.configuration.control,
+            task=task,
+            quantity=quantity,
+            metric=self.metric,
+            estimate=Estimate(estimate.mean, limited.low, limited.high, estimate.standard_error, self.level),
+            num_tasks=num_tasks,
+            num_trials=num_trials,
+            decision=self.verdict.decision if is_judged else "",
+        )

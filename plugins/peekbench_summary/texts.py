@@ -10,7 +10,7 @@ from peekbench.records import Cell, Predictions, Unit
 from peekbench.results import Configuration, check_region, configurations, decide
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
-from peekbench_summary.columns import interval_columns
+from peekbench_summary.tables import interval_columns
 
 ARMS = ("extra", "test")
 NEEDS_ANSWERS = (

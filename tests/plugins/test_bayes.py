@@ -18,10 +18,9 @@ from peekbench.results import tidy
 from peekbench.results.verdict import decide
 from peekbench.testing import check_entry
 from peekbench_bayes.calibrated import fit_differences
-from peekbench_bayes.diagnostics import check_chains, check_weights
 from peekbench_bayes.gaussian import sample, sample_population, summarize_cells
 from peekbench_bayes.options import DifferencePriors, Hierarchical
-from peekbench_bayes.summaries import summarize
+from peekbench_bayes.posterior import check_chains, check_weights, summarize
 
 if TYPE_CHECKING:
     from peekbench.records import FloatArray

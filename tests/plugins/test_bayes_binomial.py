@@ -20,10 +20,9 @@ from peekbench.report import state
 from peekbench.results import load_results, tidy
 from peekbench_bayes.arrays import split_results
 from peekbench_bayes.counts import fit_counts, make_count_rows
-from peekbench_bayes.laplace import approximate, find_mode, log_joint
-from peekbench_bayes.laplace_draws import grid_weights
+from peekbench_bayes.laplace import approximate, find_mode, grid_weights, log_joint
 from peekbench_bayes.options import CountPriors, Hierarchical
-from peekbench_bayes.summaries import summarize
+from peekbench_bayes.posterior import summarize
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]

@@ -14,10 +14,15 @@ from scipy.stats import halfnorm, norm
 
 from peekbench.errors import DataError, SpecError
 from peekbench.testing import check_entry
+from peekbench_bayes.model_checks import (
+    QUANTILES,
+    Components,
+    estimate_components,
+    simulate_differences,
+    simulate_known,
+    simulate_prior_differences,
+)
 from peekbench_bayes.options import DifferencePriors
-from peekbench_bayes.prior_check import QUANTILES
-from peekbench_bayes.recovery import Components, estimate_components, simulate_known
-from peekbench_bayes.simulation import simulate_differences, simulate_prior_differences
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]

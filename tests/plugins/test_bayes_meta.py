@@ -14,8 +14,8 @@ from peekbench import Table
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts
 from peekbench_bayes.options import CountPriors, DifferencePriors, Hierarchical
+from peekbench_bayes.posterior import summarize
 from peekbench_bayes.slices import draw_slices, fit_count_slices, fit_difference_slices, mixture_quantile
-from peekbench_bayes.summaries import summarize
 
 
 def test_slices_keep_one_subsample_of_each_task_and_model() -> None:

@@ -22,9 +22,8 @@ from peekbench.results.analyze import analyze
 from peekbench.results.tidying import tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_entry
-from peekbench_constat.answers import read_scores
-from peekbench_constat.curve import fit_curve, refit
-from peekbench_constat.models import label_models
+from peekbench_constat.excess import fit_curve, read_scores, refit
+from peekbench_constat.findings import label_models
 
 PAIR = {"original": "gsm", "reference": "gsm-new"}
 OPTIONS = {"comparisons": [PAIR], "num_resamples": 200}

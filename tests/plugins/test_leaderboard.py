@@ -17,7 +17,7 @@ from scipy.stats import ttest_ind
 from peekbench.errors import SpecError
 from peekbench.results import tidy
 from peekbench_summary.estimates import estimate_change
-from peekbench_summary.ties import tie_letters
+from peekbench_summary.leaderboard import tie_letters
 
 rank, summarize, compare_runs = (
     partial(run_analysis, name) for name in ("summary.leaderboard", "summary", "summary.changes")

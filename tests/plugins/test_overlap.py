@@ -22,11 +22,9 @@ from peekbench.testing import check_entry, check_module_light
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE
 from peekbench_overlap import index as index_module
 from peekbench_overlap.corpus import find_files, read_pieces
-from peekbench_overlap.findings import FEW_FOUND, TOO_FEW, TOO_FEW_UNSEEN
-from peekbench_overlap.index import NgramIndex
-from peekbench_overlap.ngram import ngram
+from peekbench_overlap.index import BOUNDARY, NgramIndex, split_texts
+from peekbench_overlap.ngram import FEW_FOUND, TOO_FEW, TOO_FEW_UNSEEN, ngram
 from peekbench_overlap.options import Ngram
-from peekbench_overlap.words import BOUNDARY, split_texts
 
 WORDS = [f"w{number}" for number in range(60)]
 

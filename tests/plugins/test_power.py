@@ -17,29 +17,25 @@ from scipy.stats import t
 from peekbench import PeekbenchError
 from peekbench.errors import SpecError
 from peekbench.execution.runner import run
-from peekbench.figures import Curves
 from peekbench.records import DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_entry
 from peekbench_power import Power
-from peekbench_power.designs import (
-    detectable_bias,
-    equivalence_probability,
-    find_cheapest,
-    plan_equivalence,
-    plan_subsamples,
-)
 from peekbench_power.detection import (
     Criterion,
     compute_power,
+    detectable_bias,
     equivalence_power,
+    equivalence_probability,
+    find_cheapest,
     minimum_detectable,
     pilot_inflation,
+    plan_equivalence,
+    plan_subsamples,
 )
 from peekbench_power.forecast import TYPICAL, forecast
-from peekbench_power.measure import measure_noise, pair_trials
-from peekbench_power.noise import MethodNoise, Noise, fit_noise
+from peekbench_power.noise import MethodNoise, Noise, fit_noise, measure_noise, pair_trials
 from peekbench_stats import welch_satterthwaite
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
@@ -163,7 +159,7 @@ def test_power_agrees_with_planted_biases(published: Path, model: str, num_test:
 
 def test_detectable_bias_falls_with_subsamples_and_agrees_with_this_design() -> None:
     results = simulate_noise({100: 20})
-    _, detection, curve, *_ = map(table_rows, analyze(results, subsamples=[10, 20, 80], pilot_confidence=0.5).tables)
+    _, detection, curve, _ = map(table_rows, analyze(results, subsamples=[10, 20, 80], pilot_confidence=0.5).tables)
     assert curve[0]["20"] == pytest.approx(detection[0]["these tasks"], rel=0.02)
     assert curve[0]["10"] > curve[0]["20"] > 1.9 * curve[0]["80"]
     planned = table_rows(analyze(results, tasks=[12, 48], num_test=[100, 1000], subsamples=[20]).tables[2])
@@ -204,14 +200,6 @@ def test_times_at_several_sizes_are_split_into_fixed_and_growing_parts() -> None
     assert {row["time"] for row in table_rows(analyze(untimed).tables[3])} == {None}
 
 
-def test_an_unmeasured_train_size_has_the_noise_of_the_nearest() -> None:
-    analysis = analyze(simulate_noise({100: 20}), num_train=[50, 100])
-    curve = table_rows(analysis.tables[2])
-    assert [row["num_train"] for row in curve] == [50, 100]
-    assert curve[0]["20"] == curve[1]["20"]
-    assert "num_train 100 was not measured" in analysis.tables[2].note
-
-
 def test_single_subsamples_give_a_warning() -> None:
     analysis = analyze(simulate_noise({100: 1}))
     assert analysis.tables == ()
@@ -222,7 +210,7 @@ def test_scores_other_than_accuracies() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 2)) / 9, columns=["extra", "test"])
     frame["task"] = np.repeat(["a", "b"], 30)
-    components, detection, _, cost, *_ = analyze(tidy(frame, "r2"), target_bias=0.05).tables
+    components, detection, _, cost = analyze(tidy(frame, "r2"), target_bias=0.05).tables
     assert table_rows(components)[0]["sd from test texts"] is None
     assert [column.name for column in detection.columns[-2:]] == ["power at 0.02", "equivalent, if 0"]
     assert table_rows(cost)[0]["subsamples"] > 2
@@ -306,22 +294,6 @@ def test_forecast_counts_the_tasks_of_each_size_and_requires_accuracies() -> Non
     assert detection[0]["these tasks"] < detection[2]["these tasks"]
     with pytest.raises(PeekbenchError, match=r"^power: .*no task of this spec is a classification"):
         spec.entry.forecast(PlannedDesign(("mine",), ()), options=spec.options)
-
-
-def test_curves_agree_with_the_tables() -> None:
-    results = simulate_noise({50: 10, 200: 10})
-    analysis = analyze(results, biases=(0.01,), subsamples=(5, 50))
-    of_design, by_subsamples = analysis.figures
-    assert isinstance(of_design, Curves) and isinstance(by_subsamples, Curves)
-    detection, curve_table = (table_rows(table) for table in analysis.tables[1:3])
-    lines = [line for _, panel in of_design.panels for line in panel]
-    assert len(lines) == len(detection)
-    for line, row in zip(lines, detection, strict=True):
-        assert np.interp(row["these tasks"], line.x, line.y) == pytest.approx(0.8, abs=0.02)
-        assert np.interp(0.01, line.x, line.y) == pytest.approx(row["power at 1 points"], abs=0.02)
-        assert line.y[0] == 0.05
-    planned = [line for _, panel in by_subsamples.panels for line in panel]
-    assert [line.y for line in planned] == [(row["5"], row["50"]) for row in curve_table]
 
 
 @pytest.mark.slow

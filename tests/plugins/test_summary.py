@@ -17,14 +17,13 @@ from peekbench import PeekbenchError, load_results
 from peekbench.report import state
 from peekbench.results import configurations, decide, tidy
 from peekbench.testing import check_entry
+from peekbench_summary.decisions import Bias, Region
 from peekbench_summary.estimates import (
     estimate_effect,
     estimate_one_task,
     estimate_other_tasks,
     estimate_these_tasks,
 )
-from peekbench_summary.evidence import Bias
-from peekbench_summary.region import Region
 from peekbench_summary.sample_size import settle
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]

@@ -21,10 +21,8 @@ from peekbench.report import report_of_ranking, report_of_run, state
 from peekbench.report.render.words import scope_in_words
 from peekbench.results import decide, paired_scores
 from peekbench.results.planned_looks import run
-from peekbench_summary.evidence import Bias, Evidence
-from peekbench_summary.region import Region
-from peekbench_summary.significance_tests import count_biased_tasks
-from peekbench_summary.verdict import judge_family
+from peekbench_summary.decisions import Bias, Evidence, Region
+from peekbench_summary.verdicts import count_biased_tasks, judge_family
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 

@@ -93,11 +93,11 @@ def test_a_missing_library_names_the_extra(tmp_path: Path, monkeypatch: pytest.M
         ("transformers", "peekbench_finetune.fit", "peekbench[lm]"),
         ("bitsandbytes", "peekbench_lm.loading", "peekbench[qlora]"),
         ("matplotlib", "peekbench_figures.draw", "peekbench[figures]"),
-        ("arviz_stats", "peekbench_bayes.analysis", "peekbench[bayes]"),
-        ("bambi", "peekbench_bayes.analysis", "peekbench[bambi]"),
+        ("arviz_stats", "peekbench_bayes.hierarchical", "peekbench[bayes]"),
+        ("bambi", "peekbench_bayes.hierarchical", "peekbench[bambi]"),
         ("pyarrow", "peekbench_hf.source", "peekbench[hf]"),
         ("pyarrow", "pyarrow.parquet", "peekbench[parquet]"),
-        ("no_such_library", "peekbench_bayes.analysis", ""),
+        ("no_such_library", "peekbench_bayes.hierarchical", ""),
     ],
 )
 def test_extras_of_peekbench(library: str, module: str, extra: str) -> None:

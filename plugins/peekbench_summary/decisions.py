@@ -1,21 +1,124 @@
-"""From the trials of a configuration to its p-values, and from those of a family to decisions and intervals."""
+"""From the trials of a configuration to its p-values, and from those of a family to decisions and intervals.
+
+The default rule for 'biased' and 'equivalent': the region of practical equivalence, the level of each look at a run,
+the tests that must reject, and the adjustment for a family.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from peekbench.records import Decision
-from peekbench.results import decide
+from peekbench.errors import SpecError
+from peekbench.records import Decision, Looks, LooksTaken
+from peekbench.results import Configuration, check_region, decide, default_region
 from peekbench_stats import (
+    NominalAlpha,
+    fixed_design,
+    level_after,
+    level_at,
     procedure_p_value,
     selection_level,
     stratified_sign_flip_test,
 )
+from peekbench_summary import Summary
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks, pool_skewness, skewness_corrected_p
-from peekbench_summary.looks import ONE_LOOK, LookLevels
-from peekbench_summary.region import Region
+
+DEFAULT_LOG_ODDS = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Biases from -half_width to half_width are negligible."""
+
+    half_width: float
+    """Half-width in the unit of the scores."""
+    log_odds: float | None = None
+    """Half-width in log-odds, if it was given so."""
+
+
+def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Summary, *, is_accuracy: bool) -> Region:
+    """Convert the half-width of a region to the unit of the scores.
+
+    A shift of w log-odds in every task changes the mean accuracy by about w times the mean of p (1 - p) over tasks, if
+    p is the task's mean accuracy of extra and test.
+
+    Parameters
+    ----------
+    scores
+        Arm to task to scores.
+    options
+        Half-width, its unit, and the score, which has a default half-width.
+    is_accuracy
+        Whether scores are accuracies.
+
+    Raises
+    ------
+    SpecError
+        If the unit is log-odds and scores are not accuracies, or the region of accuracies exceeds 20 points.
+    """
+    if options.region_unit == "score":
+        check_region(options.region, "summary", is_accuracy=is_accuracy)
+        return Region(default_region(options.score) if options.region is None else options.region)
+    if not is_accuracy:
+        raise SpecError(
+            "analysis summary, option region_unit: 'log_odds' requires accuracies with num_test, but these scores are "
+            "not accuracies; use 'score', and give the region in the unit of the scores"
+        )
+    half_width = DEFAULT_LOG_ODDS if options.region is None else options.region
+    slopes = []
+    for task, extra in scores["extra"].items():
+        both = [*extra, *scores["test"][task]]
+        mean = math.fsum(both) / len(both)
+        slopes.append(mean * (1 - mean))
+    return Region(half_width * math.fsum(slopes) / len(slopes), half_width)
+
+
+NO_LOOKS = Looks()
+
+
+@dataclass(frozen=True, slots=True)
+class LookLevels:
+    """The levels of the present look at a configuration, and of a later one."""
+
+    now: NominalAlpha
+    later: Callable[[float], NominalAlpha]
+    """Function of the number of trials at the later look, as a multiple of those now."""
+
+
+ONE_LOOK = LookLevels(fixed_design, lambda _: fixed_design)
+
+
+def levels_of(configuration: Configuration, looks: Looks) -> LookLevels:
+    """Return the levels of a configuration; see `peekbench_stats.level_at`."""
+    num_trials, earlier = _num_trials(configuration), _earlier(configuration, looks)
+    return LookLevels(
+        level_at(looks, num_trials, earlier), lambda ratio: level_after(looks, ratio, num_trials, earlier)
+    )
+
+
+def describe_looks(configuration: Configuration, looks: Looks) -> LooksTaken:
+    """Return the looks that the verdict on a configuration accounts for."""
+    if earlier := _earlier(configuration, looks):
+        return LooksTaken(are_known=True, earlier=earlier)
+    if looks.method:
+        return LooksTaken(are_known=True, number=len(looks.fractions), share=looks.fractions[-1], maximum=looks.maximum)
+    return LooksTaken(looks.are_known)
+
+
+def _num_trials(configuration: Configuration) -> int:
+    return sum(map(len, configuration.scores["bias"].values()))
+
+
+def _earlier(configuration: Configuration, looks: Looks) -> tuple[int, ...]:
+    """Return the trials of a configuration at earlier looks that no design planned."""
+    method, _, num_train, num_test = configuration.key
+    return looks.earlier_of(
+        str(method),
+        num_train if isinstance(num_train, int) else None,
+        num_test if isinstance(num_test, int) else None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,9 @@
-"""The comparison of two runs: scores, boost, bias and verdict of the same methods in both, and the differences."""
+"""Differences between configurations, and the comparison of two runs, method by method."""
 
 from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -8,12 +11,82 @@ from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell
-from peekbench.results import Configurations
+from peekbench.results import Configuration, Configurations
+from peekbench_stats import stratified_sign_flip_test
 from peekbench_summary import Summary
-from peekbench_summary.choice import choose_configurations, resolve_options
-from peekbench_summary.columns import interval_columns
-from peekbench_summary.pairing import Change, compare
-from peekbench_summary.verdict import judge_all
+from peekbench_summary.estimates import MeanEstimate, estimate_change, estimate_these_tasks, mean_over_tasks
+from peekbench_summary.tables import choose_configurations, interval_columns, resolve_options
+from peekbench_summary.verdicts import judge_all
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The mean over tasks of a score or an effect in two configurations, and their difference."""
+
+    before: float
+    after: float
+    difference: MeanEstimate
+    num_paired: int
+    """Number of subsamples that were compared pairwise; 0 if the configurations were compared as independent sets."""
+    p_value: float
+    """p-value of no difference: of Student's t test and of a permutation test, the larger one. For independent sets,
+    the permutation test is replaced by its smallest possible p-value, because only few subsamples make it matter.
+    Above 1 - level, it may be that of Student's t test alone."""
+
+
+def compare(before: Configuration, after: Configuration, name: str, level: float) -> Change | None:
+    """Compare an arm's score or an effect over the tasks that both configurations have.
+
+    If both have at least two subsamples of every such task in common, compare these pairwise and ignore others.
+    Otherwise compare the configurations as independent sets of subsamples.
+
+    Parameters
+    ----------
+    before, after
+        The configurations.
+    name
+        Name of an arm or an effect.
+    level
+        Nominal coverage of the interval of the difference. The interval contains zero unless the p-value is at most
+        1 - `level`.
+
+    Returns
+    -------
+    Change or None
+        None if they have no task in common.
+    """
+    tasks = [task for task in before.scores[name] if task in after.scores[name]]
+    if not tasks:
+        return None
+    sides = [[_by_subsample(side, name, task) for task in tasks] for side in (before, after)]
+    shared = [[number for number in old if number in new] for old, new in zip(*sides, strict=True)]
+    is_paired = all(len(numbers) > 1 for numbers in shared)
+    step = before.step if before.step == after.step else None
+    if is_paired:
+        old, new = (
+            [[values[number] for number in numbers] for values, numbers in zip(side, shared, strict=True)]
+            for side in sides
+        )
+        changes = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(old, new, strict=True)]
+        difference = estimate_these_tasks(changes, level, step)
+        # Sign flips cannot make a difference significant, so they are not needed if it is not.
+        is_candidate = difference.p_zero <= 1 - level
+        by_permutation = stratified_sign_flip_test(changes).two_sided if is_candidate else 0.0
+    else:
+        old, new = ([list(values.values()) for values in side] for side in sides)
+        difference = estimate_change(old, new, level, step)
+        log_patterns = sum(math.log(math.comb(len(a) + len(b), len(a))) for a, b in zip(old, new, strict=True))
+        by_permutation = 2.0 * math.exp(-log_patterns)
+    p_value = max(difference.p_zero, min(1.0, by_permutation))
+    if p_value > 1 - level:
+        difference = difference.with_zero()
+    num_paired = sum(map(len, shared)) if is_paired else 0
+    return Change(mean_over_tasks(old), mean_over_tasks(new), difference, num_paired, p_value)
+
+
+def _by_subsample(configuration: Configuration, name: str, task: str) -> dict[int, float]:
+    return dict(zip(configuration.subsamples[task], configuration.scores[name][task], strict=True))
+
 
 RUN = "run"
 QUANTITIES = ("extra", "boost", "bias")

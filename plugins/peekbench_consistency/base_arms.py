@@ -1,8 +1,8 @@
-"""Checks of the base arm by size: it sees no unlabeled texts, so their number cannot change its scores."""
+"""Checks of base arms, which see no unlabeled texts: neither their number nor the method can change their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -11,20 +11,19 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t
 
-from peekbench import Column, Table
 from peekbench.formatting import pluralize
-from peekbench.records import Cell, FloatArray, Unit
+from peekbench.records import FloatArray
 from peekbench_consistency.findings import (
     UNKNOWN,
     Finding,
     WideTable,
     as_mapping,
     format_p,
+    join_locations,
     join_names,
 )
 from peekbench_stats import holm, welch_satterthwaite
 
-SWAP_RATIO = 0.25  # swapped arms explain the means if they leave less than this share of the differences
 GROUP = ("method", "model", "num_train")
 
 
@@ -45,7 +44,7 @@ class Comparison:
     """Two-sided p-values in the same order."""
 
 
-def compare_sizes(table: WideTable, level: float) -> tuple[list[Finding], list[Table]]:
+def compare_sizes(table: WideTable, level: float) -> list[Finding]:
     """Compare base scores between values of `num_test`.
 
     Welch's t-test by task and on average over tasks, with Holm's adjustment over all tests. The test treats draws of
@@ -60,10 +59,8 @@ def compare_sizes(table: WideTable, level: float) -> tuple[list[Finding], list[T
 
     Returns
     -------
-    findings
+    list of Finding
         One error per size that differs.
-    tables
-        Mean base scores by size; empty if no method has several sizes.
     """
     comparisons = [
         comparison
@@ -73,7 +70,6 @@ def compare_sizes(table: WideTable, level: float) -> tuple[list[Finding], list[T
     ]
     adjusted = adjust(comparisons)
     findings = []
-    p_values: dict[tuple[Any, ...], float] = {}
     for key in dict.fromkeys(tuple(comparison.values.values()) for comparison in comparisons):
         pairs = [
             (comparison, p)
@@ -84,10 +80,8 @@ def compare_sizes(table: WideTable, level: float) -> tuple[list[Finding], list[T
         for comparison, p in pairs:
             if reference in (comparison.first, comparison.second) and p.min() <= level:
                 size = comparison.second if comparison.first == reference else comparison.first
-                p_values[(*key, size)] = float(p.min())
                 findings.append(_size_finding(table, comparison, p, size, level))
-    base_table = _base_table(table, p_values)
-    return findings, [base_table] if base_table.rows else []
+    return findings
 
 
 def _compare_sizes(table: WideTable, values: dict[str, Any], parts: Sequence[tuple[Any, pd.DataFrame]]) -> Comparison:
@@ -163,45 +157,8 @@ def _size_finding(table: WideTable, comparison: Comparison, p: FloatArray, size:
         table.locate(**comparison.values, num_test=size),
         f"mean base score {table.format_difference(sign * comparison.differences[-1])} compared with "
         f"num_test={reference}, {format_p(float(p.min()))}{tasks}",
-        "the base arm never sees the test texts: check these runs for other settings, data or code, and run them again"
-        + _swapped(table, comparison.values, (size, reference), [comparison.tasks[number] for number in differing]),
+        "the base arm never sees the test texts: check these runs for other settings, data or code, and run them again",
     )
-
-
-def _swapped(table: WideTable, values: dict[str, Any], sizes: tuple[int, int], tasks: Sequence[str]) -> str:
-    """Name tasks whose base and extra scores at one size each look like the other arm's at the reference size."""
-    means = _select(table, values).groupby(["task", "num_test"])[["base", "extra"]].mean()
-    swapped = []
-    for task in tasks:
-        (base, extra), (reference_base, reference_extra) = (means.loc[[(task, n)]].to_numpy()[0] for n in sizes)
-        straight = (base - reference_base, extra - reference_extra)
-        crossed = (base - reference_extra, extra - reference_base)
-        if max(map(abs, crossed)) < SWAP_RATIO * min(map(abs, straight)):
-            swapped.append(task)
-    return f"; base and extra look swapped in {join_names(swapped)}" if swapped else ""
-
-
-def _base_table(table: WideTable, p_values: dict[tuple[Any, ...], float]) -> Table:
-    """Return mean base scores by configuration, for methods with several sizes."""
-    body: list[tuple[Cell, ...]] = []
-    for key, group in table.rows.groupby(list(GROUP), sort=False):
-        sizes = group[group["num_test"] != UNKNOWN].groupby("num_test")
-        if len(sizes) < 2:
-            continue
-        for _, rows in sizes:
-            by_task = rows.groupby("task")["base"].mean()
-            location = table.locate(**as_mapping(key, GROUP))
-            num_test = int(rows["num_test"].iloc[0])
-            body.append((location, num_test, len(rows), float(by_task.mean()), p_values.get((*key, num_test))))
-    unit: Unit = "fraction" if table.is_accuracy else "number"
-    return Table(
-        "Base arm by number of unlabeled texts, which it does not see",
-        (Column("location"), Column("num_test", "count"), Column("trials", "count"), Column("base", unit),
-         Column("p", "p_value")),
-        tuple(body),
-        "p: test of a difference from the size that agrees with most others, after Holm; the smallest p-value of the "
-        "average over tasks and of single tasks.",
-    )  # fmt: skip
 
 
 def adjust(comparisons: Sequence[Comparison]) -> list[FloatArray]:
@@ -210,3 +167,102 @@ def adjust(comparisons: Sequence[Comparison]) -> list[FloatArray]:
         return []
     adjusted = holm(np.concatenate([comparison.p for comparison in comparisons]))
     return np.split(adjusted, np.cumsum([len(comparison.p) for comparison in comparisons])[:-1])
+
+
+MIN_EQUAL = 0.8  # share of equal base arms above which the arms that differ are the exception
+
+
+def compare_methods(table: WideTable, shared: bool | None, level: float) -> list[Finding]:
+    """Compare base scores of methods that should share their base arm.
+
+    Paired t-test with Holm's adjustment over all tests; if nearly all trials are equal, the others are errors.
+
+    Parameters
+    ----------
+    table
+        The results.
+    shared
+        Whether all methods share their base arm; None: methods of the same model do.
+    level
+        Level of the adjusted tests.
+
+    Returns
+    -------
+    list of Finding
+        Errors for single trials, and warnings for methods.
+    """
+    findings, comparisons = [], []
+    for values, (first, first_base), (second, second_base) in _method_pairs(table, shared):
+        difference = (second_base - first_base).dropna()
+        equal = float((difference == 0).mean()) if len(difference) else 1.0
+        if MIN_EQUAL <= equal < 1:
+            count = int((difference != 0).sum())
+            tasks = list(dict.fromkeys(difference[difference != 0].index.get_level_values("task")))
+            findings.append(
+                Finding(
+                    "error",
+                    "a shared base arm differs in a few trials",
+                    join_locations(f"{first} and {second}", table.locate(**values)),
+                    f"equal in all except {count} of {pluralize(len(difference), 'trial')}; {join_names(tasks)}",
+                    "these trials had other settings, or their rows are in the wrong place; run them again",
+                )
+            )
+        elif equal < MIN_EQUAL:
+            comparisons.append(_compare_pair(values, first, second, difference))
+    for comparison, p in zip(comparisons, adjust(comparisons), strict=True):
+        if p.min() <= level:
+            tasks = [task for task, value in zip(comparison.tasks, p, strict=False) if value <= level]
+            findings.append(
+                Finding(
+                    "warning",
+                    "the base arm depends on the method",
+                    join_locations(f"{comparison.first} and {comparison.second}", table.locate(**comparison.values)),
+                    f"mean base scores differ by {table.format_difference(comparison.differences[-1])}, "
+                    f"{format_p(float(p.min()))}" + (f"; individually {join_names(tasks)}" if tasks else ""),
+                    "without unlabeled texts they should be the same model: compare their settings; if they are meant "
+                    "to differ, set `shared_base: false`",
+                )
+            )
+    return findings
+
+
+def _method_pairs(
+    table: WideTable, shared: bool | None
+) -> Iterator[tuple[dict[str, Any], tuple[str, pd.Series[float]], tuple[str, pd.Series[float]]]]:
+    """Yield the common columns, and name and base scores of two methods that should share their base arm."""
+    if shared is False:
+        return
+    columns = ["num_train", "num_test"] if shared else ["model", "num_train", "num_test"]
+    for key, group in table.rows.groupby(columns, sort=False):
+        values = as_mapping(key, columns)
+        if shared is None and values["model"] == "":
+            continue
+        base_scores = {
+            str(method) if shared is None else f"{method} {model}".strip(): rows.set_index(["task", "subsample"])[
+                "base"
+            ]
+            for (method, model), rows in group.groupby(["method", "model"], sort=False)
+        }
+        for first, second in combinations(base_scores.items(), 2):
+            yield values, first, second
+
+
+def _compare_pair(values: dict[str, Any], first: str, second: str, difference: pd.Series[float]) -> Comparison:
+    """Compare by a paired t-test over subsamples, by task and on average.
+
+    A mean difference of d requires that at least a share d of the texts changes, which bounds the variance from below.
+    """
+    moments = difference.groupby(level="task", sort=False).agg(["mean", "var", "count"])
+    moments = moments[moments["count"] > 1]
+    mean, variance, count = (moments[name].to_numpy(dtype="float64") for name in ("mean", "var", "count"))
+    min_variance = np.abs(mean) * (1 - np.abs(mean)) / max(1, values["num_test"])
+    errors = np.maximum(variance, min_variance) / count
+    if not len(mean):
+        return Comparison(values, first, second, (), np.zeros(1), np.ones(1))
+    squared = np.append(errors, errors.sum() / len(mean) ** 2)
+    degrees = np.append(count - 1, welch_satterthwaite(errors, count - 1))
+    differences = np.append(mean, mean.mean())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * t.sf(np.abs(differences) / np.sqrt(squared), degrees)
+    tasks = tuple(map(str, moments.index))
+    return Comparison(values, first, second, tasks, differences, np.where(squared > 0, p, 1.0))

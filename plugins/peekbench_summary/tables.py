@@ -1,14 +1,17 @@
-"""The configurations in the score that the options choose."""
+"""What the tables of this plugin share: the configurations in the chosen score, and columns of intervals."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from peekbench.records import ScoreName
-from peekbench.results import SCORES, Configurations, configurations, resolve_score, select_score
+from peekbench import Column, Verdict
+from peekbench.records import Cell, ScoreName, Unit
+from peekbench.results import SCORES, Configuration, Configurations, configurations, resolve_score, select_score
 from peekbench_summary import Summary
+from peekbench_summary.estimates import estimate_effect
 
 
 def resolve_options(results: pd.DataFrame, options: Summary) -> Summary:
@@ -50,3 +53,31 @@ def sign_note(name: ScoreName) -> str:
     if score.is_higher_better:
         return ""
     return f" The {score.title} is the negative of {score.name}, so that higher is better."
+
+
+EFFECTS = ("bias", "boost")
+
+
+def interval_columns(name: str, unit: Unit) -> tuple[Column, Column, Column]:
+    """Return the columns of an estimate and of the limits of its interval."""
+    return Column(name, unit), Column(f"{name}, low", unit), Column(f"{name}, high", unit)
+
+
+def effect_columns(effects: Sequence[str], unit: Unit) -> list[Column]:
+    """Return the columns of `interval_columns` for each effect."""
+    return [column for effect in effects for column in interval_columns(effect, unit)]
+
+
+def effect_cells(configuration: Configuration, effects: Sequence[str], level: float, verdict: Verdict) -> list[Cell]:
+    """Return the cells for `effect_columns`: each effect on average over these tasks, with its interval.
+
+    The interval of the bias is that of the verdict; others are not adjusted for the number of configurations.
+    """
+    cells: list[Cell] = []
+    for effect in effects:
+        if effect == verdict.effect:
+            cells += [verdict.estimate.mean, *verdict.estimate.limits]
+            continue
+        estimate = estimate_effect(configuration, effect, level)
+        cells += [estimate.mean, *estimate.limits]
+    return cells

@@ -1,4 +1,4 @@
-"""Verdicts on the bias of each configuration, adjusted over the configurations that are judged together."""
+"""Verdicts on the bias of each configuration, with the facts behind them, adjusted over those judged together."""
 
 from __future__ import annotations
 
@@ -7,20 +7,201 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+import numpy as np
+
 from peekbench import Estimate, Verdict
 from peekbench.formatting import difference_unit
-from peekbench.records import Family, Looks, Predictions, ScoreName, TrialEvidence
-from peekbench.results import Configurations, control_outcome, decide, find_families
-from peekbench_stats import stratified_sign_flip_test
+from peekbench.records import Answers, Family, FloatArray, Looks, OtherTasks, Predictions, ScoreName, TrialEvidence
+from peekbench.results import Configuration, Configurations, control_outcome, decide, find_families
+from peekbench_stats import (
+    hierarchical_rejections,
+    procedure_p_value,
+    sign_flip_test,
+    stratified_sign_flip_test,
+    t_test,
+)
 from peekbench_summary import Summary
+from peekbench_summary.decisions import (
+    NO_LOOKS,
+    Bias,
+    Conclusion,
+    Evidence,
+    Levels,
+    conclude,
+    describe_looks,
+    levels_of,
+    make_region,
+)
 from peekbench_summary.estimates import estimate_other_tasks, estimate_these_tasks, task_means
-from peekbench_summary.evidence import Bias, Conclusion, Evidence, Levels, conclude
-from peekbench_summary.looks import NO_LOOKS, describe_looks, levels_of
 from peekbench_summary.probabilistic_scores import LOG_LIKELIHOOD
-from peekbench_summary.region import make_region
 from peekbench_summary.sample_size import settle
-from peekbench_summary.signal import has_signal, is_inert
-from peekbench_summary.significance_tests import count_biased_tasks, examine_other_tasks
+
+
+def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, int]]:
+    """Return the numbers of tasks whose own bias is significantly positive and significantly negative.
+
+    Each task has a sign-flip test, which few subsamples can support. The tasks of a configuration are examined only if
+    the family shows that it has any biased task; see `peekbench_stats.hierarchical_rejections`.
+
+    Parameters
+    ----------
+    family
+        Configurations that are judged together.
+    alpha
+        False discovery rate.
+
+    Returns
+    -------
+    list of (int, int)
+        One pair for each configuration.
+    """
+    p_values = [
+        [procedure_p_value(sign_flip_test(task).two_sided, bias.levels.now) for task in bias.tasks] for bias in family
+    ]
+    counts = []
+    for bias, rejections in zip(family, hierarchical_rejections(p_values, alpha), strict=True):
+        significant = [mean for mean, rejected in zip(task_means(bias.tasks), rejections, strict=True) if rejected]
+        num_up = sum(mean > 0 for mean in significant)
+        counts.append((num_up, len(significant) - num_up))
+    return counts
+
+
+def examine_other_tasks(means: Sequence[float], conclusion: Conclusion, alpha: float) -> OtherTasks:
+    """Return whether other tasks would also show a bias.
+
+    Parameters
+    ----------
+    means
+        Mean bias of each task.
+    conclusion
+        The conclusion about these tasks.
+    alpha
+        Level of the two tests over tasks: the paired t test, and sign flips of the means, which are left out if there
+        are too few tasks to reach this level.
+
+    Returns
+    -------
+    str
+        Empty for a single task.
+    """
+    if len(means) < 2:
+        return ""
+    by_t_test = t_test(means)
+    rejections = [by_t_test is not None and by_t_test <= alpha]
+    if smallest_p(len(means)) <= alpha:
+        rejections.append(sign_flip_test(means).two_sided <= alpha)
+    if any(rejection != rejections[0] for rejection in rejections):
+        return "the tests disagree"
+    excludes_zero = conclusion.estimate.excludes_zero
+    if any(rejections):
+        if not excludes_zero:
+            return "only across tasks"
+        return "yes" if len(rejections) > 1 else "yes, by the t test"
+    return "not established" if excludes_zero else "none found"
+
+
+def smallest_p(num_tasks: int) -> float:
+    """Return the smallest p-value that sign flips of task means can reach."""
+    return 2.0 ** (1 - num_tasks)
+
+
+ARMS = ("extra", "test")
+LEVEL = 0.9  # of the two-sided interval whose lower end must be above chance: a one-sided test at 5%
+
+
+def is_inert(
+    configuration: Configuration, effect: str, other_scores: Mapping[str, Configurations], *, is_run: bool
+) -> bool:
+    """Return whether the predictions of the two arms of an effect are known to be equal in all trials.
+
+    All scores of a run are computed from the same predictions. Scores of probabilities, R^2 and log-likelihoods of
+    texts can be equal in all trials only if the predictions are; accuracies can also be equal by chance.
+
+    Parameters
+    ----------
+    configuration
+        Paired scores of one method.
+    effect
+        Effect, such as 'bias', which is the difference of test and extra.
+    other_scores
+        Name of a score to the configurations in this score, for the scores of probabilities.
+    is_run
+        Whether the scores are those of a run. Scores of a table can be rounded.
+    """
+    same = [
+        each for results in other_scores.values() for each in results.configurations if each.key == configuration.key
+    ]
+    if not is_run or (configuration.step is not None and not same):
+        return False
+    return not any(any(map(any, each.scores[effect].values())) for each in (configuration, *same))
+
+
+def has_signal(configuration: Configuration, predictions: Predictions | None, *, is_r_squared: bool) -> bool:
+    """Return whether the predictions are significantly better than predictions that do not depend on the texts.
+
+    Without information on the labels, the mean recall over C classes (the balanced accuracy) has the expectation 1 / C,
+    whatever the shares of the classes, and R^2 is not positive. An accuracy above the share of the majority class
+    implies a balanced accuracy above 1 / C.
+
+    Parameters
+    ----------
+    configuration
+        Paired scores of one method.
+    predictions
+        Answers to single texts.
+    is_r_squared
+        Whether the scores are R^2.
+
+    Returns
+    -------
+    bool
+        True if it cannot be determined: without answers or labels, and for log-likelihoods of texts.
+    """
+    if is_r_squared:
+        return _is_positive([*configuration.scores["extra"].values()])
+    if predictions is None:
+        return True
+    method, model, num_train, num_test = configuration.key
+    tasks = []
+    for task, subsamples in configuration.subsamples.items():
+        answers = predictions.answers(
+            task,
+            str(method),
+            num_train if isinstance(num_train, int) else None,
+            num_test if isinstance(num_test, int) else None,
+            ARMS,
+            str(model or ""),
+        )
+        if answers is None or answers.labels is None:
+            return True
+        tasks.append(above_chance(answers)[np.isin(answers.subsamples, subsamples)].tolist())
+    return _is_positive(tasks)
+
+
+def above_chance(answers: Answers) -> FloatArray:
+    """Return the balanced accuracy minus that of chance, averaged over the arms, shape (n_subsamples,).
+
+    Examples
+    --------
+    >>> labels, correct = np.array([[0, 0, 0, 1]]), np.array([[1.0, 1.0, 1.0, 0.0]])  # always the majority class
+    >>> above_chance(Answers(np.array([0]), np.array([[0, 1, 2, 3]]), {"test": correct}, labels)).tolist()
+    [0.0]
+    """
+    assert answers.labels is not None
+    correct = np.mean([*answers.scores.values()], axis=0)
+    recalls, present = np.zeros(len(correct)), np.zeros(len(correct))
+    for label in np.unique(answers.labels):
+        counts = (answers.labels == label).sum(axis=1)
+        recalls += (correct * (answers.labels == label)).sum(axis=1) / np.maximum(counts, 1)
+        present += counts > 0
+    difference: FloatArray = (recalls - 1) / present
+    return difference
+
+
+def _is_positive(tasks: Sequence[Sequence[float]]) -> bool:
+    estimate = estimate_these_tasks(tasks, LEVEL)
+    return estimate.low > 0 if estimate.has_interval else estimate.mean > 0
+
 
 MIN_LOG_LOSS_CHANGE = 0.001  # nats per text; smaller changes of the log loss are not mentioned
 MIN_SUBSAMPLES = 5  # per task, from which a verdict says how many more are needed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -11,21 +12,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from peekbench import Analysis, Column, Table
+from peekbench import Analysis, Column, Estimate, Table, Verdict
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
-from peekbench.records import Cell, FloatArray, Unit
-from peekbench.results import select_score
-from peekbench_bayes.arrays import PairedArms, split_results
+from peekbench.records import Cell, Decision, FailedCheck, Family, FloatArray, PosteriorEvidence, ScoreName, Unit
+from peekbench.results import decide, select_score
+from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts
 from peekbench_bayes.figures import Fit, forest, posteriors
-from peekbench_bayes.netcdf import save_posterior
 from peekbench_bayes.options import Hierarchical
-from peekbench_bayes.posterior import Posterior
-from peekbench_bayes.scores import region_of, resolve_options
-from peekbench_bayes.summaries import summarize
-from peekbench_bayes.verdict import judge
+from peekbench_bayes.posterior import Posterior, Summary, summarize
 
 NOTES = {
     "calibrated": "boost = extra - base, bias = test - extra, averaged over these tasks and models, from a "
@@ -206,3 +203,79 @@ def _attachments(fits: Sequence[Fit], options: Hierarchical) -> Mapping[str, Cal
         name = "-".join(re.sub(r"[^\w.=]+", "-", part).strip("-") for part in parts) + ".nc"
         attachments[name] = partial(save_posterior, arms, posterior)
     return attachments
+
+
+def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float, score: ScoreName) -> Verdict:
+    """Judge the bias of one fit, averaged over its models and tasks.
+
+    Parameters
+    ----------
+    arms
+        Scores of the arms extra and test.
+    posterior
+        Posterior of the bias.
+    level
+        Probability of the interval.
+    region
+        Half-width of the region of practical equivalence, in units of the score.
+    score
+        Score that the effects are of.
+
+    Returns
+    -------
+    Verdict
+        "biased up" or "biased down" if the interval excludes zero and is not inside the region; "equivalent" if it is
+        inside the region; "inconclusive" otherwise, or if a check of the fit failed.
+    """
+    differences = arms.difference[np.isfinite(arms.difference)]
+    is_zero = not differences.any()
+    summary = Summary(0.0, 0.0, 0.0, 0.0) if is_zero else summarize(posterior.average, level)
+    decision: Decision = decide(summary.low, summary.high, region)
+    if posterior.failed and not is_zero:
+        decision = "inconclusive"
+    means = posterior.by_model.mean(axis=(0, 1)).tolist()
+    evidence = PosteriorEvidence(
+        num_tasks=len(arms.tasks),
+        num_trials=len(differences),
+        score=score,
+        is_zero=is_zero,
+        positive=summary.positive,
+        models=tuple(zip(arms.models, means, strict=True)) if len(arms.models) > 1 else (),
+        failed=tuple(FailedCheck(check.name, check.value, check.limit, check.remedy) for check in posterior.failed),
+    )
+    estimate = Estimate(summary.mean, summary.low, summary.high, summary.standard_error, level)
+    return Verdict(
+        arms.label, "bias", decision, estimate, region, difference_unit(arms.is_accuracy), evidence,
+        Family(level=level), parts=arms.parts,
+    )  # fmt: skip
+
+
+def save_posterior(arms: PairedArms, posterior: Posterior, path: Path) -> None:
+    """Write the draws of one fit as an ArviZ NetCDF file.
+
+    Parameters
+    ----------
+    arms
+        Scores that were fitted; they name the models and tasks.
+    posterior
+        The draws.
+    path
+        File to write.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # arviz announces future changes when it is imported
+        import arviz  # noqa: PLC0415 - part of an optional extra, and warns
+
+        draws = {"average": posterior.average, "by_model": posterior.by_model, "by_task": posterior.by_task}
+        if posterior.log_odds is not None:
+            draws["log_odds"] = posterior.log_odds
+        if posterior.other_tasks is not None:
+            draws["other_tasks"] = posterior.other_tasks
+        draws |= {re.sub(r"\W+", "_", f"sd {name}"): values for name, values in posterior.spreads.items()}
+        inference = arviz.from_dict(
+            posterior={**draws, **posterior.parameters},
+            coords={"model": list(arms.models), "task": list(arms.tasks)},
+            dims={"by_model": ["model"], "by_task": ["task"]},
+            attrs={"fit": arms.label, "effect": arms.effect, "engine": posterior.engine},
+        )
+        inference.to_netcdf(str(path))
