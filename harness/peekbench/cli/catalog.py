@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
@@ -118,6 +119,8 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
 
     Without options for the task, its data are loaded if no option is required and they are available.
     """
+    if not registry.is_known(split_name(use)[0]) and (near := get_close_matches(use, HEADINGS, n=1, cutoff=0.8)):
+        raise PluginError(f"cannot show {use!r}; did you mean {near[0]}?")
     registry.check_known(use)
     plugin_name, entry_name = split_name(use)
     plugin = registry.load(plugin_name)

@@ -52,6 +52,8 @@ class FileKind:
 def identify(path: Path) -> FileKind:
     """Return what an existing file or folder is. Pipes and devices, which can be read only once, are not read."""
     if path.is_dir():
+        if (path / "report.json").is_file():
+            return FileKind("folder", "the folder of a report", remedy="give the name or the store of its run")
         stores = sorted(file.name for file in path.glob("*.sqlite"))[:5]
         return FileKind("folder", "a folder", remedy=f"give one of its stores: {', '.join(stores)}" if stores else "")
     if not path.is_file():
@@ -61,8 +63,7 @@ def identify(path: Path) -> FileKind:
     if not path.stat().st_size:
         return FileKind("store" if path.suffix == STORE_SUFFIX else "other", "an empty file")
     if path.suffix.lower() in SCORES:
-        remedy = f"`peekbench analyze {quote(str(path))}` analyzes a table of scores"
-        return FileKind("scores", f"a {path.suffix[1:]} file", remedy=remedy)
+        return FileKind("scores", "a table of scores", remedy=f"`peekbench analyze {quote(str(path))}` analyzes it")
     if path.suffix not in (".yaml", ".yml"):
         return FileKind("other", "a file of another kind")
     try:  # reading a spec reports another encoding

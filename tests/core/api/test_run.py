@@ -62,7 +62,7 @@ def test_predictions_are_read_on_demand(run: pb.Run) -> None:
 
 @pytest.mark.parametrize(
     ("where", "message"),
-    [({"method": "toy.vot"}, "toy.vot.*did you mean toy.vote"), ({"metods": "a"}, "metods.*use one of method")],
+    [({"method": "toy.vot"}, "no finished trial has .*toy.vot"), ({"metods": "a"}, "metods.*use one of method")],
 )
 def test_unknown_predictions_are_refused(run: pb.Run, where: dict[str, str], message: str) -> None:
     with pytest.raises(pb.PeekbenchError, match=message):

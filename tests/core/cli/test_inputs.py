@@ -47,7 +47,7 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
 @pytest.mark.parametrize(
     ("find", "argument", "message"),
     [
-        (find_store, "scores.csv", "scores.csv is a csv file, not a run; `peekbench analyze scores.csv`"),
+        (find_store, "scores.csv", "scores.csv is a table of scores, not a run; `peekbench analyze scores.csv`"),
         (find_store, "analyses.yaml", "only analyzes existing scores, not a run; `peekbench analyze FILE --spec analy"),
         (find_store, "other.yaml", "is a YAML file, not a run; give the name"),
         (find_store, "runs", "runs is a folder, not a run; give one of its stores: small.sqlite"),
@@ -60,11 +60,11 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_scores, "analyses.yaml", "not scores; `peekbench analyze FILE --spec analyses.yaml`"),
         (find_scores, "runs", "give one of its stores: small.sqlite"),
         (find_spec, "small", "runs/small.sqlite is the store of a run, not a spec; give the spec"),
-        (find_spec, "scores.csv", "is a csv file, not the spec of an experiment; `peekbench analyze scores.csv`"),
+        (find_spec, "scores.csv", "is a table of scores, not the spec of an experiment; `peekbench analyze"),
         (find_spec, "analyses.yaml", "`peekbench analyze FILE --spec analyses.yaml`"),
         (find_spec, "small.yml", "small.yml: no such file or folder; did you mean small.yaml?"),
         (find_analysis_spec, "small.yaml", "is the spec of an experiment; give a spec with `name` and `analyses` only"),
-        (find_analysis_spec, "scores.csv", "is a csv file, not a spec of analyses"),
+        (find_analysis_spec, "scores.csv", "is a table of scores, not a spec of analyses"),
     ],
 )  # fmt: skip
 def test_other_files_are_named_with_the_right_command(
