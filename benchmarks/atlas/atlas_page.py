@@ -15,8 +15,8 @@ from typing import Any
 from atlas_numbers import BITS, OMITTED, POINTS, Atlas, Effect, Line, Method, Section, Series
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
 
-from peekbench.figures import Axis, Curve, Curves, Forest, Interval
 from peekbench.formatting import pluralize, with_sign
+from peekbench.records import Axis, Curve, Curves, Forest, Interval
 
 REGION = 0.005
 """Half an accuracy point, the region of practical equivalence of `summary`."""

@@ -40,8 +40,8 @@ from peekbench import (
     Task,
     hookimpl,
 )
-from peekbench.figures import Forest, Interval
 from peekbench.plugins import AuditEntry, Preparation
+from peekbench.records import Forest, Interval
 
 
 class NoTextError(Exception):

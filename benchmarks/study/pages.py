@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from peekbench import Analysis
-from peekbench.figures import Figure
 from peekbench.formatting import with_sign
+from peekbench.records import Figure
 from peekbench.report import alt_text
 from peekbench_figures import draw
 

@@ -12,14 +12,14 @@ from .plugins.entries import DataSourceEntry as DataSourceEntry
 from .plugins.entries import MethodEntry as MethodEntry
 from .plugins.hookspecs import hookimpl as hookimpl
 from .plugins.protocols import Options as Options
-from .records.analysis import Analysis as Analysis
-from .records.analysis import Column as Column
-from .records.analysis import Table as Table
 from .records.data import Dataset as Dataset
 from .records.data import Folders as Folders
 from .records.data import Inputs as Inputs
 from .records.data import Labeled as Labeled
 from .records.data import Task as Task
+from .records.report import Analysis as Analysis
+from .records.report import Column as Column
+from .records.report import Table as Table
 from .records.trials import Context as Context
 from .records.trials import Predictor as Predictor
 from .records.verdicts import Estimate as Estimate

@@ -6,10 +6,10 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from peekbench.records.units import Unit
+from peekbench.records.verdicts import Unit
 
 if TYPE_CHECKING:
-    from peekbench.records.analysis import Cell
+    from peekbench.records.report import Cell
 
 UNKNOWN = "-"
 

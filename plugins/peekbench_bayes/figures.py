@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from peekbench.figures import Axis, Curve, Curves, Densities, Forest, Interval, Sample, downsample
-from peekbench.records import FloatArray, Unit
+from peekbench.records import Axis, Curve, Curves, Densities, FloatArray, Forest, Interval, Sample, Unit, downsample
 from peekbench_bayes.arrays import PairedArms
 from peekbench_bayes.posterior import Posterior, summarize
 

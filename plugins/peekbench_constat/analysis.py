@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table, Verdict
-from peekbench.figures import Axis, Curve, Curves, Figure, Forest, Interval
 from peekbench.formatting import pluralize
-from peekbench.records import Cell, Family, PredictionEvidence
+from peekbench.records import Axis, Cell, Curve, Curves, Family, Figure, Forest, Interval, PredictionEvidence
 from peekbench.results import check_region, decide
 from peekbench_constat import Comparison, ConStat
 from peekbench_constat.excess import read_scores

@@ -11,56 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from peekbench.records import Report
-from peekbench_exports.content import read_run
 from peekbench_exports.paper_text import describe_run, fill_citations
-from peekbench_exports.tables import DESCRIPTIONS, FileColumn, list_columns, make_tables, write_tables
+from peekbench_exports.tables import DESCRIPTIONS, FileColumn, list_columns, make_tables, read_run, write_tables
 
 METADATA = "croissant.json"
+CONTEXT = Path(__file__).parent / "croissant_context.json"  # that the specification gives
 VERSION = "1.0.0"
 TYPES = {"text": "sc:Text", "integer": "sc:Integer", "number": "sc:Float"}
 CITATION = (
     "Kush Dubey. Evaluating the fairness of task-adaptive pretraining on unlabeled test data before few-shot text "
     "classification. GenBench 2024. https://arxiv.org/abs/2410.00179"
 )
-CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
-"""The context that the specification gives."""
 
 
 def write_croissant(report: Report, folder: Path) -> None:
@@ -69,7 +30,7 @@ def write_croissant(report: Report, folder: Path) -> None:
     write_tables(run, folder)
     columns = list(list_columns(make_tables(run)))
     content = {
-        "@context": CONTEXT,
+        "@context": json.loads(CONTEXT.read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": run.name,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from peekbench.records import Quantity, Report, ScoreEstimate
-from peekbench_exports.content import ExportedRun, read_run
+from peekbench_exports.tables import ExportedRun, read_run
 
 SCHEMA_VERSION = "0.3.0"
 COLLECTION = "peekbench"

@@ -1,4 +1,4 @@
-"""LaTeX: tables for the packages array and booktabs, and a paragraph for the methods section."""
+"""LaTeX: tables for the package booktabs, and a paragraph for the methods section."""
 
 from __future__ import annotations
 
@@ -7,23 +7,16 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from peekbench.formatting import visible
+from peekbench.formatting import pluralize, visible
 from peekbench.records import Report, ScoreEstimate
 from peekbench.results import label_configuration
-from peekbench_exports.content import ExportedRun, read_run
 from peekbench_exports.paper_text import ACCURACY, describe_run, fill_citations, vary, write_references
+from peekbench_exports.tables import ExportedRun, read_run
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", **{each: "\\" + each for each in "&%$#_{}"},
 }  # fmt: skip
-ALLOW_BREAK = r"\allowbreak{}"
-MINUS = re.compile(r"(?<![\w.-])-(?=\d)")
-IDENTIFIER = re.compile(r"\b[0-9a-f]{8}(?=[0-9a-f]{8})|(?<=[0-9a-f]{8})[0-9a-f]{8}(?=[0-9a-f]{8})")
-NAME_PART = re.compile(r"(?<=[A-Za-z0-9])(?:[./-]|\\_)(?=[A-Za-z0-9])")
-BREAK = re.compile(r"(?<=[A-Za-z0-9])(?:\.|\\_)(?=[A-Za-z])")
-MAX_NAME = 40  # characters of a method on one line; longer names are broken
-NAME_COLUMN = r">{\raggedright\arraybackslash}p{45mm}"
 HEADINGS = {"extra": "Score", "bias": "Bias", "boost": "Boost"}
 
 
@@ -56,7 +49,7 @@ def write_latex(report: Report, folder: Path) -> None:
 DOCUMENT = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
 \usepackage[margin=25mm]{geometry}
-\usepackage{array,booktabs,longtable,natbib}
+\usepackage{booktabs,longtable,natbib}
 \IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \begin{document}
 \input{methods}
@@ -71,15 +64,8 @@ DOCUMENT = r"""\documentclass{article}
 def _as_latex(paragraph: str) -> str:
     """Escape a paragraph between its citations."""
     parts = re.split(r"(<<\w+>>)", paragraph)
-    escaped = (part if part.startswith("<<") else _typeset(part) for part in parts)
+    escaped = (part if part.startswith("<<") else escape(part) for part in parts)
     return fill_citations("".join(escaped).replace(" <<", "~<<"), lambda key: rf"\citep{{{key}}}")
-
-
-def _typeset(text: str) -> str:
-    """Escape a text; long names can break at points and underscores, identifiers after eight digits."""
-    text = MINUS.sub("$-$", escape(text))
-    text = IDENTIFIER.sub(lambda match: match[0] + ALLOW_BREAK, text)
-    return BREAK.sub(lambda match: match[0] + ALLOW_BREAK, text)
 
 
 def average_table(run: ExportedRun) -> str:
@@ -90,12 +76,11 @@ def average_table(run: ExportedRun) -> str:
         for group in _groups(estimates)
     ]
     headings = ["Method", *_headings(estimates), "Verdict"]
-    caption = f"Averages over {_count_tasks(run)}. {_explain(estimates)}"
-    types = _column_types(estimates, len(headings) - 2)
+    caption = f"Averages over {pluralize(len(run.tasks), 'task')}. {_explain(estimates)}"
     lines = [
         r"\begin{table}", r"\centering\small", rf"\caption{{{caption}}}", rf"\label{{tab:peekbench-{_slug(run)}}}",
         r"\medskip",
-        rf"\begin{{tabular}}{{{types}l}}", r"\toprule", _row(headings), r"\midrule",
+        rf"\begin{{tabular}}{{l{'r' * (len(headings) - 2)}l}}", r"\toprule", _row(headings), r"\midrule",
         *map(_row, rows), r"\bottomrule", r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
@@ -114,9 +99,8 @@ def task_table(run: ExportedRun) -> str:
             cells = _cells(group, _quantities(estimates))
             lines.append(_row([rf"\quad {_label(group[0], estimates)}", *cells]))
     caption = f"Each task on its own. {_explain(estimates)}"
-    types = _column_types(estimates, len(headings) - 1)
     content = [
-        r"{\small\setlength{\LTcapwidth}{\linewidth}", rf"\begin{{longtable}}{{{types}}}",
+        r"{\small\setlength{\LTcapwidth}{\linewidth}", rf"\begin{{longtable}}{{l{'r' * (len(headings) - 1)}}}",
         rf"\caption{{{caption}}}\label{{tab:peekbench-{_slug(run)}-tasks}}\\[\medskipamount]", r"\toprule",
         _row(headings), r"\midrule", r"\endfirsthead", r"\toprule", _row(headings), r"\midrule", r"\endhead", *lines,
         r"\bottomrule", r"\end{longtable}", "}",
@@ -125,23 +109,10 @@ def task_table(run: ExportedRun) -> str:
 
 
 def _label(estimate: ScoreEstimate, estimates: Sequence[ScoreEstimate]) -> str:
-    """Return the configuration as LaTeX; a long name can be broken between its parts."""
-    label = _describe(estimate, estimates)
-    escaped = escape(label)
-    return NAME_PART.sub(lambda match: match[0] + ALLOW_BREAK, escaped) if len(label) > MAX_NAME else escaped
-
-
-def _describe(estimate: ScoreEstimate, estimates: Sequence[ScoreEstimate]) -> str:
     """Return the configuration, with the model and the sizes in which the estimates differ."""
     cells = {name: getattr(estimate, name) for name in ("model", "num_train", "num_test")}
     label = label_configuration({"method": estimate.method, **vary(cells, estimates)})
-    return label + (" (control)" if estimate.control else "")
-
-
-def _column_types(estimates: Sequence[ScoreEstimate], num_others: int) -> str:
-    """Return the types of the column of methods, which breaks long names, and of columns of numbers."""
-    is_long = any(len(_describe(estimate, estimates)) > MAX_NAME for estimate in estimates)
-    return (NAME_COLUMN if is_long else "l") + "r" * num_others
+    return escape(label + (" (control)" if estimate.control else ""))
 
 
 def _groups(estimates: Sequence[ScoreEstimate]) -> Iterator[list[ScoreEstimate]]:
@@ -194,10 +165,6 @@ def _explain(estimates: Sequence[ScoreEstimate]) -> str:
         rf"extra{boost}.{units} Brackets: {100 * estimates[0].estimate.level:g}\% intervals for new subsamples of the "
         "same data."
     )
-
-
-def _count_tasks(run: ExportedRun) -> str:
-    return f"{len(run.tasks)} task{'s' if len(run.tasks) > 1 else ''}"
 
 
 def _row(cells: Sequence[str]) -> str:

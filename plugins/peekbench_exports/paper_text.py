@@ -12,7 +12,7 @@ from typing import Any
 from peekbench.formatting import difference_unit, format_cell, format_signed, pluralize, score_unit
 from peekbench.records import Report, ScoreEstimate
 from peekbench.results import label_configuration
-from peekbench_exports.content import ExportedRun, read_run
+from peekbench_exports.tables import ExportedRun, read_run
 
 ACCURACY = "accuracy"  # `ScoreEstimate.metric` of accuracies
 PACKAGES = (
@@ -20,19 +20,6 @@ PACKAGES = (
 )  # fmt: skip
 CITATION = re.compile(r"<<(\w+)>>")
 MAX_NAMED = 12  # tasks or methods that are named, or configurations whose results are stated
-ARM_WORDS = {
-    "base": "without unlabeled text (base)",
-    "extra": "with the extra texts as unlabeled text (extra)",
-    "test": "with the test texts, but not their labels, as unlabeled text (test)",
-    "mix": "with a mixture in which the share of test texts is {} (mix)",
-    "cross": "to predict each of {} folds of the test set, with the other folds as unlabeled text (cross)",
-    "leave-one-out": "to predict each test text, with the other test texts as unlabeled text (leave-one-out)",
-    "stream": "to predict each of {} blocks of the test set, with it and earlier blocks as unlabeled text (stream)",
-    "blocks": "to predict each of {} blocks of the test set, with this block as unlabeled text (blocks)",
-    "single": "to predict each test text, with this text as unlabeled text (single)",
-    "swap-in": "to predict each test text, with extra texts and this text as unlabeled text (swap-in)",
-}
-"""What a method is fitted to in each arm, by the name or the kind of the arm."""
 REFERENCES_FILE = "references.bib"
 REFERENCES = """\
 @software{peekbench,
@@ -102,8 +89,11 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
         f"{'labeled ' if has_labels else ''}train texts{shares}, {_join_numbers(design['num_test'])} test texts and as "
         f"many extra texts from the same distribution, without overlap (seed {spec['seed']})."
     )
-    arms = [_describe_arm(arm) for arm in spec["arms"]]
-    yield f"On each subsample, each method was fitted to the same train texts {_join(arms)}."
+    arms = [arm if isinstance(arm, str) else "{} {:g}".format(*next(iter(arm.items()))) for arm in spec["arms"]]
+    yield (
+        f"On each subsample, each method was fitted to the same train texts in the arms {_join(arms)}: base has no "
+        "unlabeled text, extra has the extra texts, and test has the test texts without their labels."
+    )
     yield (
         "The score of extra is uncontaminated; the bias is the score of test minus that of extra"
         + (", and the boost is the score of extra minus that of base." if "base" in spec["arms"] else ".")
@@ -114,15 +104,6 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
         yield _describe_looks(run)
     analyses = [f"{analysis['use']} ({run.content.summaries[analysis['use']]})" for analysis in spec["analyses"]]
     yield f"The results were analyzed with {_join(analyses)}."
-
-
-def _describe_arm(arm: str | Mapping[str, float]) -> str:
-    if isinstance(arm, str):
-        return ARM_WORDS[arm]
-    ((kind, number),) = arm.items()
-    if kind == "swap-in":
-        return f"to predict each of {number} blocks of the test set, with extra texts and this block (swap-in)"
-    return ARM_WORDS[kind].format(f"{number:.4g}")
 
 
 def _describe_looks(run: ExportedRun) -> str:

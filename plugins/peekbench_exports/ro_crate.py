@@ -16,9 +16,8 @@ import yaml
 
 from peekbench.records import Report
 from peekbench.report import write_report
-from peekbench_exports.content import ExportedRun, read_run
 from peekbench_exports.paper_text import REFERENCES_FILE, describe_run, fill_citations, write_text
-from peekbench_exports.tables import DESCRIPTIONS, write_tables
+from peekbench_exports.tables import DESCRIPTIONS, ExportedRun, read_run, write_tables
 
 METADATA, STORE = "ro-crate-metadata.json", "run.sqlite"  # names by which `peekbench analyze` knows a crate
 PROFILE = "https://w3id.org/ro/wfrun/process/0.5"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from peekbench import PeekbenchError, hookimpl
-from peekbench.figures import Figure
 from peekbench.plugins import Form, RendererEntry
+from peekbench.records import Figure
 
 __all__ = ["draw", "plot"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from peekbench.figures import Curve, Curves
-from peekbench_figures.labels import Headings, write_axis_name
+from peekbench.records import Curve, Curves
 from peekbench_figures.page import MARGIN, WIDTH, Page, line_height, text_width, wrap, wrap_balanced
 from peekbench_figures.scale import (
+    Headings,
     axis_name,
     centered_limits,
     explain_shading,
@@ -24,6 +24,7 @@ from peekbench_figures.scale import (
     set_up_y,
     shared_limits,
     ticks,
+    write_axis_name,
 )
 from peekbench_figures.style import FAINT, INK, SMALL, TEXT, LineStyle, line_style
 

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, ScalarFormatter
 
-from peekbench.figures import Axis, Curves, Densities, Figure, Forest, Violins
+from peekbench.records import Axis, Curves, Densities, Figure, Forest, Violins
 from peekbench_figures.curves import LINE
 from peekbench_figures.marks import draw_density, draw_interval, draw_violin
 from peekbench_figures.scale import axis_name, factor

@@ -9,13 +9,20 @@ from typing import Generic, TypeVar
 
 from matplotlib.axes import Axes
 
-from peekbench.figures import Axis, Densities, Forest, Interval, Sample, Violins
 from peekbench.formatting import format_signed
-from peekbench_figures.density import density_extent
-from peekbench_figures.labels import Headings, write_axis_name
-from peekbench_figures.marks import draw_density, draw_interval, draw_violin
+from peekbench.records import Axis, Densities, Forest, Interval, Sample, Violins
+from peekbench_figures.marks import density_extent, draw_density, draw_interval, draw_violin
 from peekbench_figures.page import MARGIN, WIDTH, Page, line_height, text_width, wrap
-from peekbench_figures.scale import explain_shading, factor, have_own_scale, mark_zero, set_up_x, shared_limits
+from peekbench_figures.scale import (
+    Headings,
+    explain_shading,
+    factor,
+    have_own_scale,
+    mark_zero,
+    set_up_x,
+    shared_limits,
+    write_axis_name,
+)
 from peekbench_figures.style import FAINTER, INK, SMALL, TEXT
 
 MAX_LABEL_WIDTH = 2.0  # inches

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from peekbench import Estimate, Verdict
-from peekbench.figures import Axis, Curve, Curves, Forest, Interval, Sample, Violins, downsample
 from peekbench.formatting import difference_unit
+from peekbench.records import Axis, Curve, Curves, Forest, Interval, Sample, Violins, downsample
 from peekbench.results import Configuration, Configurations, label_configuration
 from peekbench_summary.estimates import (
     NO_EFFECT,

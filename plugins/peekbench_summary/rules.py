@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from peekbench import Column, Estimate, Table, Verdict
-from peekbench.figures import Forest, Interval
 from peekbench.formatting import difference_unit, pluralize, score_unit
-from peekbench.records import Cell, RuleWorth
+from peekbench.records import Cell, Forest, Interval, RuleWorth
 from peekbench.results import Configuration, Configurations, find_families
 from peekbench_summary import Summary
 from peekbench_summary.decisions import Bias, Evidence, Levels, conclude

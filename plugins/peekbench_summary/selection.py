@@ -13,9 +13,8 @@ from scipy.stats import rankdata
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
-from peekbench.figures import Axis, Curve, Curves
 from peekbench.formatting import difference_unit, pluralize
-from peekbench.records import Answers, Cell, FloatArray, Inflation, Predictions
+from peekbench.records import Answers, Axis, Cell, Curve, Curves, FloatArray, Inflation, Predictions
 from peekbench.results import plain_cell
 from peekbench_summary import Selection
 from peekbench_summary.estimates import NO_EFFECT, MeanEstimate, estimate_these_tasks

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table, Verdict
-from peekbench.figures import Figure
 from peekbench.formatting import UNKNOWN_LOOKS, difference_unit, format_cell, score_unit, spread_unit
 from peekbench.records import (
     Cell,
+    Figure,
     Looks,
     Predictions,
     Quantity,

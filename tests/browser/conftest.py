@@ -49,7 +49,7 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     import pandas as pd
 
     from peekbench.records import MethodFacts
-    from peekbench.records.analysis import Column, Table
+    from peekbench.records.report import Column, Table
     from peekbench.records.trials import Draw, Trial, TrialFailure
     from peekbench.report import report_of_table
     from peekbench.results import tidy

@@ -22,7 +22,7 @@ from peekbench.api import measuring
 pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
 
 NAMESPACES = ("peekbench", "peekbench.api", "peekbench.cache", "peekbench.data", "peekbench.errors",
-              "peekbench.figures", "peekbench.formatting", "peekbench.plugins", "peekbench.records", "peekbench.report",
+              "peekbench.formatting", "peekbench.plugins", "peekbench.records", "peekbench.report",
               "peekbench.results", "peekbench.results.logs", "peekbench.testing")  # fmt: skip
 
 

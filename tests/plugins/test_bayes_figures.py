@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from bayes_analyses import analyze, rows
 
-from peekbench.figures import Curves, Densities, Forest
+from peekbench.records import Curves, Densities, Forest
 
 Simulate = Callable[..., Any]
 

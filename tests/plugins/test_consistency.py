@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from peekbench.execution.runner import run
-from peekbench.records.analysis import Analysis
+from peekbench.records.report import Analysis
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import find_analysis
 from peekbench.spec.components import AnalysisSpec, make_component

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from peekbench import Analysis, PeekbenchError
 from peekbench.cli.app import app
-from peekbench.figures import Curves
-from peekbench.records.table_options import TableOptions
+from peekbench.records import Curves
+from peekbench.records.data import TableOptions
 from peekbench.report import state
 from peekbench.report.render.words import basis_of
 from peekbench.results.analyze import analyze

@@ -10,9 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from peekbench import Analysis, PeekbenchError
-from peekbench.figures import Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.plugins import Form
-from peekbench.records import Report
+from peekbench.records import Curves, Densities, Figure, Forest, Interval, Report, Sample, Violins
 from peekbench.report import write_report
 from peekbench.testing import check_module_light
 

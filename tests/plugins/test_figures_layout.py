@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from peekbench.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins, downsample
+from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins, downsample
 
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
 pytest.importorskip("arviz_stats", reason="the extra 'figures' is not installed")

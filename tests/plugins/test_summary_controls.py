@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 from analysis_tables import find_rows, judge, run_analysis, table_rows
 
-from peekbench.figures import Curves, Forest
-from peekbench.records import Control
+from peekbench.records import Control, Curves, Forest
 from peekbench.records.verdicts import ControlOutcome
 from peekbench.report import state
 from peekbench.report.render.sentences import OUTCOMES, warn_of_controls

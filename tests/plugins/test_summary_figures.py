@@ -13,7 +13,7 @@ import pytest
 from analysis_tables import run_analysis
 
 from peekbench import Analysis, load_results
-from peekbench.figures import Curves, Figure, Forest, Violins
+from peekbench.records import Curves, Figure, Forest, Violins
 from peekbench.results import paired_scores, tidy
 from peekbench_summary.estimates import estimate_these_tasks
 

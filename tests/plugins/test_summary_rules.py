@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from analysis_tables import find_rows, run_analysis, table_rows
 
-from peekbench.figures import Forest
-from peekbench.records import Analysis, Looks
+from peekbench.records import Analysis, Forest, Looks
 from peekbench.results import tidy
 from peekbench_summary import Summary
 from peekbench_summary.rules import ORDER

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 import peekbench
-import peekbench.figures
 import peekbench.records
 from peekbench.cli.app import app
 from peekbench.plugins.hookspecs import KINDS
@@ -64,7 +63,7 @@ def test_every_public_record_is_listed_with_all_its_fields(site: SimpleNamespace
     (page,) = site.records.write_records().values()
     sections = {title: text for title, _, text in (part.partition("\n") for part in page.split("\n## ")[1:])}
     assert {"TrialFailure", "Verdict", "Column", "Forest", "Trial", "Report"} <= sections.keys()
-    for module in (peekbench, peekbench.records, peekbench.figures):
+    for module in (peekbench, peekbench.records):
         for name in module.__all__:
             value = getattr(module, name)
             if hasattr(value, "__match_args__") and isinstance(value, type) and not name.endswith("Entry"):

@@ -11,7 +11,7 @@ from website.reference.hooks import HOOKS, entry_types
 from website.reference.markdown import GENERATED, code, page, plain, table
 from website.staging import ROOT
 
-MODULES = ("peekbench", "peekbench.api", "peekbench.plugins", "peekbench.records", "peekbench.figures",
+MODULES = ("peekbench", "peekbench.api", "peekbench.plugins", "peekbench.records",
            "peekbench.results", "peekbench.results.logs", "peekbench.data", "peekbench.report",
            "peekbench.testing", "peekbench.formatting", "peekbench.cache", "peekbench.errors")  # fmt: skip
 """Public modules. A name that several of them export is described on the page of the first one."""

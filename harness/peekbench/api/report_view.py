@@ -11,11 +11,10 @@ import pandas as pd
 
 from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Figure
-from peekbench.records.report import Report
+from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.figures import alt_text, find_renderer_entry
+from peekbench.report.render.figures import alt_text, find_renderer
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.sentences import state
@@ -138,7 +137,7 @@ class FigureView:
 
     Examples
     --------
-    >>> from peekbench.figures import Forest, Interval
+    >>> from peekbench.records import Forest, Interval
     >>> figure = FigureView(Forest("Bias by task", (("lsa", (Interval("tickets", 0.012, -0.004, 0.028),)),)))
     >>> figure.title
     'Bias by task'
@@ -146,7 +145,7 @@ class FigureView:
 
     def __init__(self, figure: Figure, renderer: str = "") -> None:
         self.record = figure
-        """The figure as a record with all numbers; see `peekbench.figures`."""
+        """The figure as a record with all numbers; see `peekbench.records`."""
         self._renderer = renderer
 
     @property
@@ -172,7 +171,7 @@ class FigureView:
         PeekbenchError
             If matplotlib is not installed, or if the renderer cannot draw on axes.
         """
-        entry = find_renderer_entry(self._renderer)
+        entry = find_renderer(self._renderer)
         if entry.plot is None:
             raise PluginError(
                 f"the renderer {entry.name} cannot draw on axes; choose another one in the spec, as in "
@@ -186,7 +185,7 @@ class FigureView:
 
     def _repr_html_(self) -> str | None:
         try:
-            picture = find_renderer_entry(self._renderer).render(self.record, "svg").decode()
+            picture = find_renderer(self._renderer).render(self.record, "svg").decode()
             return picture[picture.index("<svg") :]  # without the declaration of an XML file
         except PeekbenchError:  # the text names the figure, and `plot` tells what is missing
             return None

@@ -15,8 +15,7 @@ import pandas as pd
 from peekbench.api.report_view import ReportView
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.data import FloatArray, IntArray
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import FloatArray, IntArray, TableOptions
 from peekbench.records.trials import Trial
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.paired_effects import paired_scores

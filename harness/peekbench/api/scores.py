@@ -15,8 +15,8 @@ from peekbench.api.run import Run, explain_table
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.plugins.local_code import bind
+from peekbench.records.data import TableOptions
 from peekbench.records.report import Report
-from peekbench.records.table_options import TableOptions
 from peekbench.report.build.run_report import report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms

@@ -16,11 +16,11 @@ from peekbench.cli.app import fail
 from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
 
 if TYPE_CHECKING:
     from peekbench.records import Report
-    from peekbench.records.analysis import Analysis
+    from peekbench.records.report import Analysis
     from peekbench.records.verdicts import Verdict
 
 MAX_BESIDE = 4
@@ -209,22 +209,16 @@ class Printer:
         more = f"All tables: {again} --full" if again else "All tables: add --full"
         more += "" if folder or again else ", or --reports FOLDER to write it to files"
         closing = [*_list_files(written, folder), *_list_files(drawn, pictures, "Pictures"), more]
-        self._print(report, closing, [*written, *drawn])
+        self._print(report, closing)
 
-    def _print(self, report: Report, closing: Sequence[str], written: Sequence[Path] = ()) -> None:
-        from peekbench.report import render_screen, render_summary, render_text  # noqa: PLC0415 - for a fast --help
+    def _print(self, report: Report, closing: Sequence[str]) -> None:
+        from peekbench.report import render_text  # noqa: PLC0415 - for a fast --help
         from peekbench.report.render.json_report import render_json  # noqa: PLC0415 - for a fast --help
 
         if self.json:
             echo(render_json(report), end="")
-        elif self.full:
-            console = make_console()
-            render_text(report, console)
-            for path in written:
-                console.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
-            render_summary(report, console)
         elif not self.quiet:
-            render_screen(report, make_console(), closing)
+            render_text(report, make_console(), closing, full=self.full)
 
 
 def _list_files(paths: Sequence[Path], folder: Path | None, heading: str = "Report") -> list[str]:

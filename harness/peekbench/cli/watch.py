@@ -96,7 +96,7 @@ def _render(view: _View, console: Console) -> None:
     from rich.text import Text  # noqa: PLC0415 - for a fast --help
 
     from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.render.screen import render_verdicts  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.render.terminal import render_verdicts  # noqa: PLC0415 - for a fast --help
 
     state, estimates = view.state, view.estimates
     status = f"running for {duration(state.seconds)}" if state.is_running else "not running"

@@ -10,8 +10,8 @@ from peekbench.data.sampling import derive_seed
 from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.execution.determinism import preserve_global_generators
 from peekbench.execution.work import available_threads
-from peekbench.records.analysis import Analysis
 from peekbench.records.data import Dataset
+from peekbench.records.report import Analysis
 from peekbench.records.trials import Context
 from peekbench.spec.components import AuditSpec
 from peekbench.spec.experiment import ExperimentSpec

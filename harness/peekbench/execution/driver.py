@@ -16,7 +16,7 @@ from peekbench.execution.planning import group_trials
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.work_protocols import Event, Outcome
-from peekbench.records.hosts import Capacity, Host
+from peekbench.records.runs import Capacity, Host
 from peekbench.records.trials import Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store

@@ -19,7 +19,7 @@ from peekbench.execution.provenance import describe_machine, package_versions, r
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import NODE_VARIABLE
 from peekbench.records.data import Dataset
-from peekbench.records.hosts import Host
+from peekbench.records.runs import Host
 from peekbench.spec.compatibility import spec_from_plain, spec_to_plain
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec

@@ -18,7 +18,7 @@ from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.plugins.work_protocols import Outcome
-from peekbench.records.events import ArmScores, RunFinished, RunStarted, RunStatus, TrialFinished
+from peekbench.records.runs import ArmScores, RunFinished, RunStarted, RunStatus, TrialFinished
 from peekbench.records.trials import TrialFailure
 from peekbench.spec.components import ObserverSpec
 from peekbench.spec.experiment import ExperimentSpec, canonical
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from peekbench.records.analysis import Analysis
     from peekbench.records.data import Folders
-    from peekbench.records.hosts import Capacity
+    from peekbench.records.report import Analysis
+    from peekbench.records.runs import Capacity
     from peekbench.records.trials import Trial
 
 EVENTS = ("run_started", "trial_finished", "analysis_finished", "run_finished")

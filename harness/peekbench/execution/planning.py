@@ -15,8 +15,8 @@ from operator import attrgetter
 from statistics import harmonic_mean
 from typing import NamedTuple, TypeAlias
 
-from peekbench.records.looks import Looks
-from peekbench.records.trials import DesignPoint, Draw, PlannedDesign, Trial, WorkItem
+from peekbench.records.runs import DesignPoint, Looks, PlannedDesign
+from peekbench.records.trials import Draw, Trial, WorkItem
 from peekbench.spec.arms import Arm
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec

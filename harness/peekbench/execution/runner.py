@@ -21,7 +21,7 @@ from peekbench.execution.planning import make_trials
 from peekbench.execution.preparation import StoredRun, prepare, prepare_same_files
 from peekbench.execution.provenance import describe_session, describe_version_changes, relevant_versions
 from peekbench.execution.work import SpecWork
-from peekbench.records.looks import PlannedLook
+from peekbench.records.runs import PlannedLook
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec, bind_code
 from peekbench.store.files import RUNS

@@ -54,7 +54,7 @@ from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
 from peekbench.records.data import Dataset, FloatArray, IntArray, Labeled, Task
-from peekbench.records.hosts import Host, Resources
+from peekbench.records.runs import Host, Resources
 from peekbench.records.scores import TextLikelihoods
 from peekbench.records.trials import (
     MAX_ERROR,

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, TypeV
 from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from peekbench.records.hosts import Resources
+from peekbench.records.runs import Resources
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
 
-    from peekbench.records.analysis import Analysis
     from peekbench.records.data import Dataset, Folders, Inputs, Labeled, Task, TokenCounts
     from peekbench.records.figures import Figure
-    from peekbench.records.report import Report
-    from peekbench.records.trials import Context, PlannedDesign, Predictor
+    from peekbench.records.report import Analysis, Report
+    from peekbench.records.runs import PlannedDesign
+    from peekbench.records.trials import Context, Predictor
 
 
 class Options(BaseModel):

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from peekbench.plugins.protocols import O_contra
-from peekbench.records.hosts import Capacity, Host, Resources
+from peekbench.records.runs import Capacity, Host, Resources
 from peekbench.records.trials import TrialFailure, TrialResult, WorkItem
 
 THREADS_VARIABLE = "PEEKBENCH_THREADS"

@@ -17,7 +17,7 @@ from rich.text import Text
 from peekbench.execution.observers import Progress
 from peekbench.formatting import pluralize
 from peekbench.progress.tally import Tally, duration
-from peekbench.records.hosts import Capacity
+from peekbench.records.runs import Capacity
 from peekbench.records.trials import Trial, TrialFailure
 
 if TYPE_CHECKING:

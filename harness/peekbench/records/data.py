@@ -1,11 +1,11 @@
-"""Tasks and their rows: what data sources return and methods receive."""
+"""Tasks and their rows, what data sources return and methods receive; the answers to test texts; tables of scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -265,3 +265,120 @@ class Labeled:
     """Texts, or features of shape (n, n_features)."""
     labels: IntArray | FloatArray
     """Class indices, targets, or in language modeling the texts' bytes in UTF-8, shape (n,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Scores of the answers of one method to single test texts, in one task at one design point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = {"extra": np.array([[1.0, 0.0]]), "test": np.array([[1.0, 1.0]])}
+    >>> answers = Answers(subsamples=np.array([0]), rows=np.array([[17, 3]]), scores=scores)
+    >>> float(answers.scores["test"].mean())
+    1.0
+    """
+
+    subsamples: IntArray
+    """Numbers of the subsamples, ascending: (n_subsamples,)."""
+    rows: IntArray
+    """Number of each test text: (n_subsamples, n_texts). Equal numbers are the same text."""
+    scores: Mapping[str, FloatArray]
+    """Score of each answer, by arm: (n_subsamples, n_texts). That of a class is 1 if it is correct, otherwise 0; tables
+    can have other scores, such as F1. The mean over texts is the score of the subsample."""
+    labels: IntArray | None = None
+    """True class of each text: (n_subsamples, n_texts); None if it is unknown."""
+
+
+class Predictions(Protocol):
+    """Answers to the test texts of a run or of a table with rows of texts, read on demand.
+
+    Examples
+    --------
+    >>> def accuracy(predictions: Predictions, task: str, method: str) -> float:
+    ...     answers = predictions.answers(task, method, num_train=50, num_test=200, arms=["test"])
+    ...     return float(answers.scores["test"].mean())
+    """
+
+    def answers(
+        self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
+    ) -> Answers | None:
+        """Read the answers of all finished trials of one method in one task at one design point.
+
+        Parameters
+        ----------
+        task, method, num_train, num_test
+            Place in the design; None for sizes that a table does not have.
+        arms
+            Arms to read, such as ('extra', 'test').
+        model
+            Model, which distinguishes configurations of tables; the methods of a run have one each.
+
+        Returns
+        -------
+        Answers or None
+            Answers of the trials; None if the score of the task is not a mean over texts, such as R^2.
+
+        Raises
+        ------
+        StoreError
+            If predictions are missing, or are not those that were stored.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How to read a user's table of scores.
+
+    Examples
+    --------
+    >>> TableOptions(columns={"seed": "subsample"}, ignore=["notes"]).is_default
+    False
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns of the user's table to columns of the results table, or to arms."""
+    ignore: Collection[str] = ()
+    """Columns of the user's table that say nothing about the scores."""
+    pair_by_order: bool = False
+    """Whether rows without a number of the draw are paired in the order in which they stand."""
+    percent: bool = False
+    """Whether scores are percentages."""
+    region: float | None = None
+    """Half-width of the region of practical equivalence, in the unit of the scores; None for the default."""
+    arms: tuple[str, ...] = ("extra", "test")
+    """Arms that the table must have, because its analyses need them. If these are not extra and test, a table without
+    arms has the scores of the arm base."""
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether trials need the arms extra and test, which are paired."""
+        return not set(self.arms) <= {"base"}
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the user said nothing."""
+        return replace(self, arms=()) == TableOptions(arms=())
+
+    def combine(self, other: TableOptions) -> TableOptions:
+        """Return these options with those of another source; these decide about columns that both name."""
+        return TableOptions(
+            {**other.columns, **self.columns},
+            tuple(dict.fromkeys((*other.ignore, *self.ignore))),
+            other.pair_by_order or self.pair_by_order,
+            other.percent or self.percent,
+            other.region if self.region is None else self.region,
+            self.arms,
+        )
+
+    def arguments(self) -> list[str]:
+        """Return the arguments of the command line that say the same."""
+        return [
+            *(part for source, target in self.columns.items() for part in ("--map", f"{source}={target}")),
+            *(part for source in self.ignore for part in ("--ignore", source)),
+            *(["--pair-by-order"] if self.pair_by_order else []),
+            *(["--percent"] if self.percent else []),
+            *([] if self.region is None else ["--region", f"{self.region:g}"]),
+        ]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from peekbench.records.units import Unit
+from peekbench.records.verdicts import Unit
 
 if TYPE_CHECKING:
     from peekbench.records.data import FloatArray

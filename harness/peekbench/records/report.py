@@ -1,20 +1,307 @@
-"""The report as data: what builders produce and renderers turn into files."""
+"""What analyses return, and the report as data: what builders produce and renderers turn into files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from peekbench.records.analysis import Table
-from peekbench.records.estimates import ScoreEstimate
 from peekbench.records.figures import Figure
 from peekbench.records.trials import TrialFailure
-from peekbench.records.verdicts import Verdict
+from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, Unit, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Topic: TypeAlias = Literal["results", "methods", "data"]
+"""Part of a report to which a table or a figure belongs.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Topic)
+('results', 'methods', 'data')
+"""
+
+Cell: TypeAlias = str | int | float | bool | None
+"""Value in a row of a table. None is shown as a dash.
+
+Examples
+--------
+>>> row: tuple[Cell, ...] = ("news", 0.71, 200, True, None)
+>>> Table("Scores", tuple(map(Column, "abcde")), (row,)).rows[0][1]
+0.71
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Heading and unit of a table's column.
+
+    Examples
+    --------
+    >>> Column("bias", "difference").unit
+    'difference'
+    """
+
+    name: str
+    """Heading of the column."""
+    unit: Unit = "text"
+    """How the values are shown, see `peekbench.records.Unit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleWorth:
+    """What a rule of adaptation was worth: its scores minus those with independent unlabeled texts.
+
+    Examples
+    --------
+    >>> decisions = {"equivalent": 2}
+    >>> worth = RuleWorth("cross-5", "cross", "5", "", (2, 2), -0.001, 0.002, 0.95, decisions, "difference")
+    >>> worth.decisions["equivalent"]
+    2
+    """
+
+    rule: str
+    """Name of the arm."""
+    kind: str
+    """Kind of the arm, such as 'cross'."""
+    num_blocks: str
+    """Blocks of the test set; empty for blocks of one text."""
+    sizes: str
+    """Sizes of the methods, such as 'num_test 200'."""
+    num_tasks: tuple[int, int]
+    """Smallest and largest number of tasks of a method."""
+    low: float
+    """Lowest end of the methods' intervals."""
+    high: float
+    """Highest end of the methods' intervals."""
+    level: float
+    """Level of the intervals."""
+    decisions: Mapping[str, int]
+    """Number of methods by decision."""
+    unit: Unit
+    """Unit of low and high."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inflation:
+    """Inflation of the best score of several configurations, because it was chosen by this score.
+
+    Examples
+    --------
+    >>> Inflation(10, Estimate(0.012), "difference").num_configurations
+    10
+    """
+
+    num_configurations: int
+    """Number of configurations among which the best was selected."""
+    estimate: Estimate
+    """Estimated inflation of the best score."""
+    unit: Unit
+    """Unit of the estimate."""
+    sizes: str = ""
+    """Sizes that distinguish these configurations from others."""
+    num_texts: int | None = None
+    """Texts by which a configuration is chosen, if known."""
+
+
+Statement: TypeAlias = RuleWorth | Inflation
+"""Fact that reports state in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a report.
+
+    Examples
+    --------
+    >>> table = Table("Mean bias", (Column("task"), Column("bias", "difference")), (("tickets", 0.012),))
+    >>> len(table.rows)
+    1
+    """
+
+    title: str
+    """Heading of the table."""
+    columns: tuple[Column, ...]
+    """Columns, from left to right."""
+    rows: tuple[tuple[Cell, ...], ...]
+    """Cells in full precision, in the order of the columns; None for missing values."""
+    note: str = ""
+    """One paragraph that readers need to interpret the table."""
+    topic: Topic = "results"
+    """Part of the report that shows the table."""
+    overview: tuple[str, ...] = ()
+    """Columns that the short view of a report in a terminal shows, as far as they fit, most important first. Empty for
+    a table that it leaves out."""
+    statements: tuple[Statement, ...] = ()
+    """Facts that reports state in words before the note, or one in each row of a table without columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What an analyzer returns. Analyzers write no files and print nothing; the report does.
+
+    Examples
+    --------
+    >>> Analysis("summary", warnings=("2 trials are missing",)).warnings
+    ('2 trials are missing',)
+    """
+
+    name: str
+    """Name of the analysis."""
+    tables: tuple[Table, ...] = ()
+    """Tables, in the order in which reports show them."""
+    figures: tuple[Figure, ...] = ()
+    """Figures, in the order in which reports show them."""
+    verdicts: tuple[Verdict, ...] = ()
+    """Conclusions, one per method and effect."""
+    warnings: tuple[str, ...] = ()
+    """Facts that weaken the conclusions, such as missing trials or failed diagnostics."""
+    attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict, repr=False, compare=False)
+    """Files to write beside the report: file name to a function that writes the file to a path. The functions are
+    called only when a report is written."""
+
+
+Quantity: TypeAlias = Literal["extra", "bias", "boost"]
+"""'extra' is the score of the arm extra, which is uncontaminated.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(Quantity)
+('extra', 'bias', 'boost')
+"""
+
+ACCURACY = "accuracy"
+"""`ScoreEstimate.metric` of accuracies."""
+UNITS: dict[str, Unit] = {
+    **dict.fromkeys(("num_train", "num_test", "num_tasks", "num_trials"), "count"),
+    **dict.fromkeys(("estimate", "low", "high", "standard_error", "level"), "number"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreEstimate:
+    """A score or an effect of one method, on one task or averaged over its tasks.
+
+    Examples
+    --------
+    >>> score = {"quantity": "extra", "metric": "accuracy", "estimate": Estimate(0.7), "num_trials": 50}
+    >>> ScoreEstimate(method="lsa", task="news", **score).is_average
+    False
+    """
+
+    method: str
+    """Label of the method."""
+    model: str = ""
+    """Language model of the method; empty if it has none."""
+    num_train: int | None = None
+    """Number of labeled texts for training; None if unknown."""
+    num_test: int | None = None
+    """Number of test texts; None if unknown."""
+    control: str = ""
+    """As in the results table: 'negative', 'positive' or empty."""
+    task: str = ""
+    """Empty for the average over tasks, which all have equal weight."""
+    quantity: Quantity
+    """The score of an arm, or an effect."""
+    metric: str
+    """Name of the score in words, such as 'accuracy'. More is always better."""
+    estimate: Estimate
+    """Value and interval, which is for new subsamples of the same data. The interval of an average bias is that of its
+    verdict, which can be adjusted for the number of configurations and for planned looks; `level` is nominal."""
+    num_tasks: int = 1
+    """Number of tasks behind the estimate."""
+    num_trials: int
+    """Number of subsamples, of all tasks together."""
+    decision: Decision | ControlOutcome | Literal[""] = ""
+    """Verdict on the average bias; empty for other quantities."""
+
+    @property
+    def is_average(self) -> bool:
+        """Whether this is the average over tasks."""
+        return not self.task
+
+    @property
+    def configuration(self) -> tuple[str, str, int | None, int | None]:
+        """Method, model and sizes."""
+        return self.method, self.model, self.num_train, self.num_test
+
+
+NUMBERS = {"estimate": "mean", "low": "low", "high": "high", "standard_error": "standard_error", "level": "level"}
+"""Columns of the fields of an estimate."""
+OWN = tuple(field.name for field in fields(ScoreEstimate) if field.name != "estimate")
+COLUMNS = (*OWN[: OWN.index("metric") + 1], *NUMBERS, *OWN[OWN.index("metric") + 1 :])
+
+
+def estimates_table(estimates: Iterable[ScoreEstimate]) -> Table:
+    """Return the table that an analysis with the role `estimates` has: a column for each field.
+
+    Parameters
+    ----------
+    estimates
+        The rows.
+
+    Returns
+    -------
+    Table
+        Fractions in full precision.
+
+    Examples
+    --------
+    >>> score = Estimate(0.7, low=0.69, high=0.71, standard_error=0.005, level=0.95)
+    >>> row = ScoreEstimate(method="lsa", quantity="extra", metric="accuracy", estimate=score, num_trials=50)
+    >>> read_estimates(estimates_table([row])) == (row,)
+    True
+    """
+    return Table(
+        "Scores and effects for exports",
+        tuple(Column(name, UNITS.get(name, "text")) for name in COLUMNS),
+        tuple(
+            tuple(getattr(row, name) if name in OWN else _number(row.estimate, name) for name in COLUMNS)
+            for row in estimates
+        ),
+        "extra is the uncontaminated score; bias = test - extra; boost = extra - base. Fractions, in full precision. "
+        "Rows without a task are averages over tasks.",
+    )
+
+
+def _number(estimate: Estimate, column: str) -> float | None:
+    value: float = getattr(estimate, NUMBERS[column])
+    return None if math.isnan(value) else value
+
+
+def read_estimates(table: Table) -> tuple[ScoreEstimate, ...]:
+    """Return the rows of a table that `estimates_table` made.
+
+    Parameters
+    ----------
+    table
+        The table of an analysis with the role `estimates`.
+
+    Returns
+    -------
+    tuple of ScoreEstimate
+        One for each row.
+
+    Examples
+    --------
+    >>> read_estimates(estimates_table([]))
+    ()
+    """
+    names = [column.name for column in table.columns]
+    estimates = []
+    for row in table.rows:
+        cells: dict[str, Any] = dict(zip(names, row, strict=True))
+        numbers = {NUMBERS[name]: cells.pop(name) for name in NUMBERS}
+        known = {name: number for name, number in numbers.items() if number is not None}
+        estimates.append(ScoreEstimate(**cells, estimate=Estimate(**known)))
+    return tuple(estimates)
+
 
 ReportFormat: TypeAlias = Literal["html", "text", "markdown", "json", "cards", "svg", "png"]
 """Formats of peekbench itself. 'cards' is one Markdown file per method; 'svg' and 'png' are one picture per figure."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from peekbench.errors import ContractError
 from peekbench.records.data import FloatArray, IntArray, TaskKind
-from peekbench.records.units import Unit
+from peekbench.records.verdicts import Unit
 
 MIN_PROBABILITY = 2.0**-23
 """Smaller probabilities count as this one, float32's resolution at 1, so that a log loss is always finite."""

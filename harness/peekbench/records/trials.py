@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from peekbench.records.looks import Looks, Settled
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -159,51 +157,6 @@ class WorkItem:
     """Trials to run, in this order."""
     has_base: bool
     """Whether the store already has the base arm."""
-
-
-@dataclass(frozen=True, slots=True)
-class DesignPoint:
-    """One pair of sizes of a design, with the number of subsamples and the tasks drawn at it.
-
-    Examples
-    --------
-    >>> DesignPoint(num_train=50, num_test=200, num_subsamples=20, tasks=("tickets",)).num_subsamples
-    20
-    """
-
-    num_train: int
-    """Number of labeled texts for training."""
-    num_test: int
-    """Number of test texts and of extra texts."""
-    num_subsamples: int
-    """Number of subsamples of each task; their harmonic mean if tasks differ."""
-    tasks: tuple[str, ...]
-    """Classification tasks only."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedDesign:
-    """The design of a spec, as far as it is known before a run.
-
-    Examples
-    --------
-    >>> design = PlannedDesign(("lsa",), (DesignPoint(50, 200, 20, ("tickets",)),))
-    >>> design.seconds
-    {}
-    """
-
-    methods: tuple[str, ...]
-    """Names of the methods without controls."""
-    points: tuple[DesignPoint, ...]
-    """Points at which at least one task scored by accuracy is drawn."""
-    seconds: Mapping[tuple[str, int, int], float] = field(default_factory=dict)
-    """Seconds of a trial by (method, num_train, num_test), if it was timed."""
-    looks: Looks = field(default_factory=Looks)
-    """All planned looks, at shares of `num_subsamples`."""
-    num_scored_sets: int = 1
-    """Sets that each trial scores, see `design.crossover`."""
-    stops_at: tuple[Settled, ...] = ()
-    """Verdicts at which the run stops early."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,43 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from peekbench.records.choices import ScoreName
 from peekbench.records.trials import Control
-from peekbench.records.units import Unit
+
+Unit: TypeAlias = Literal["text", "count", "fraction", "difference", "spread", "number", "change", "p_value", "seconds"]
+"""How the values of a column are shown.
+
+'fraction' is shown as a percentage; 'difference', of two fractions, as signed percentage points; 'spread', such as a
+standard error of fractions, as percentage points without a sign; 'change', of two other numbers, as a signed number.
+
+Examples
+--------
+>>> from peekbench.formatting import format_cell
+>>> format_cell(0.0123, "fraction"), format_cell(0.0123, "difference"), format_cell(0.0123, "number")
+('1.2%', '+1.23', '0.0123')
+"""
+
+
+ScoreName: TypeAlias = Literal["score", "log_loss", "brier", "macro_f1", "bits_per_byte"]
+"""Scores that analyses can be about: names of `peekbench.results.SCORES` except the number of correct answers.
+
+Examples
+--------
+>>> from typing import get_args
+>>> from peekbench.results import SCORES
+>>> set(get_args(ScoreName)) <= {score.name for score in SCORES}
+True
+"""
+
+FamilyChoice: TypeAlias = Literal["all", "method", "none"]
+"""Configurations that are adjusted together: all of a report, those of one method, or each one alone.
+
+Examples
+--------
+>>> from typing import get_args
+>>> get_args(FamilyChoice)
+('all', 'method', 'none')
+"""
+
 
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive", "inert", "no signal"]
 """What a verdict says about an effect. 'inert': the predictions do not depend on the unlabeled texts. 'no signal': the

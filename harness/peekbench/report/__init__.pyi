@@ -7,8 +7,6 @@ from .build.tables import text_tables as text_tables
 from .render.figures import alt_text as alt_text
 from .render.files import write_pictures as write_pictures
 from .render.files import write_report as write_report
-from .render.screen import render_screen as render_screen
 from .render.sentences import state as state
-from .render.terminal import render_summary as render_summary
 from .render.terminal import render_tables as render_tables
 from .render.terminal import render_text as render_text

@@ -15,11 +15,10 @@ from peekbench.execution.planning import list_trials
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
-from peekbench.records.analysis import Analysis, Cell
-from peekbench.records.looks import Looks
-from peekbench.records.predictions import Predictions
-from peekbench.records.table_options import TableOptions
-from peekbench.records.trials import PlannedDesign, Trial
+from peekbench.records.data import Predictions, TableOptions
+from peekbench.records.report import Analysis, Cell
+from peekbench.records.runs import Looks, PlannedDesign
+from peekbench.records.trials import Trial
 from peekbench.results.cells import quoted
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at

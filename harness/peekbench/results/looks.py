@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.records.looks import Looks, Size
+from peekbench.records.runs import Looks, Size
 from peekbench.results.columns import TRIAL
 from peekbench.spec.design import Design, designs_by_task
 from peekbench.store.files import is_store

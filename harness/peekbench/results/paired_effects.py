@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.records.analysis import Cell, Column
+from peekbench.records.report import Cell, Column
 from peekbench.records.trials import Control
 from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, is_arm
 

@@ -17,8 +17,8 @@ from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary
 from peekbench.execution.runner import run as run_trials
 from peekbench.plugins.local_code import is_refused
-from peekbench.records.analysis import Analysis
-from peekbench.records.looks import Looks, PlannedLook, Settled
+from peekbench.records.report import Analysis
+from peekbench.records.runs import Looks, PlannedLook, Settled
 from peekbench.records.trials import Trial, TrialFailure
 from peekbench.results.analyze import Seen, drop_incomplete, only_complete, run_analysis
 from peekbench.results.looks import count_trials, describe_looks, first_maximum

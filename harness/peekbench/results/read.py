@@ -21,7 +21,7 @@ import pandas as pd
 from peekbench.errors import DataError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.plugins.references import Reference
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
 from peekbench.results.cells import natural_key
 from peekbench.results.columns import (
     COLUMN_NAMES,

@@ -16,7 +16,7 @@ from pandas.api.types import is_integer_dtype
 from peekbench.errors import ResultsError
 from peekbench.formatting import visible
 from peekbench.plugins.similar_names import find_nearest
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
 from peekbench.results.cells import MAX_QUOTED, CellReader, is_missing, quoted, short
 from peekbench.results.columns import (
     ARM_MEASURES,

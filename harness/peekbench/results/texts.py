@@ -17,8 +17,7 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.data import FloatArray, IntArray
-from peekbench.records.predictions import Answers
+from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES
 from peekbench.results.cells import ANSWERS, CellReader, natural_key, short
 from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL, ColumnRoles, Role

@@ -10,9 +10,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.errors import ResultsError
-from peekbench.records.data import IntArray
-from peekbench.records.predictions import Predictions
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.cells import MAX_COUNT, CellReader, fill_scores, fill_text_scores, rank, short, to_floats
 from peekbench.results.columns import (

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peekbench.errors import ResultsError, SpecError
-from peekbench.records.choices import FamilyChoice, ScoreName
 from peekbench.records.scores import SCORES
-from peekbench.records.verdicts import ControlOutcome, Decision, Verdict
+from peekbench.records.verdicts import ControlOutcome, Decision, FamilyChoice, ScoreName, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd

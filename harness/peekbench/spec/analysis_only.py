@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 
 from peekbench.errors import ResultsError, SpecError
 from peekbench.plugins.local_code import bind
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
 from peekbench.records.trials import Trial
 from peekbench.spec.components import AnalysisSpec, ReportSpec, find_uses
 from peekbench.spec.design import Counts, Name, SpecModel

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from peekbench.records.looks import LookMethod, Settled
+from peekbench.records.runs import LookMethod, Settled
 
 STORED = "stored"
 """Context in which the spec of a store is validated: only what its report uses must be installed."""

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from peekbench.plugins.local_code import distrust
-from peekbench.records.data import FloatArray, IntArray
-from peekbench.records.looks import PlannedLook
-from peekbench.records.predictions import Answers
+from peekbench.records.data import Answers, FloatArray, IntArray
+from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.spec.compatibility import Experiment
 from peekbench.spec.components import find_uses

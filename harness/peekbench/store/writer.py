@@ -20,8 +20,7 @@ from filelock import FileLock, Timeout
 
 from peekbench.errors import StoreError
 from peekbench.records.data import FloatArray, IntArray
-from peekbench.records.hosts import Host
-from peekbench.records.looks import PlannedLook
+from peekbench.records.runs import Host, PlannedLook
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
 from peekbench.spec.compatibility import changed_experiment
 from peekbench.spec.experiment import ExperimentSpec, canonical

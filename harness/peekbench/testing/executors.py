@@ -28,7 +28,7 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.entries import ExecutorEntry
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.work_protocols import Event, Outcome
-from peekbench.records.hosts import Host, Resources
+from peekbench.records.runs import Host, Resources
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import ExecutorSpec, make_component
 from peekbench.testing.runner import Checks, Memo

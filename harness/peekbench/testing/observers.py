@@ -14,9 +14,9 @@ from typing import Any
 from peekbench.errors import ContractError
 from peekbench.execution.observers import EVENTS, make_observer
 from peekbench.plugins.local_code import with_full_path
-from peekbench.records.analysis import Analysis, Column, Table
 from peekbench.records.data import Folders
-from peekbench.records.events import ArmScores, RunFinished, RunStarted, TrialFinished
+from peekbench.records.report import Analysis, Column, Table
+from peekbench.records.runs import ArmScores, RunFinished, RunStarted, TrialFinished
 from peekbench.records.trials import Draw, Trial
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.spec.components import ObserverSpec, make_component

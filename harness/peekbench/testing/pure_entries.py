@@ -21,10 +21,10 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ReportFormatEntry
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import find_format, list_files, write_format
-from peekbench.records.analysis import Analysis
 from peekbench.records.data import Dataset, Folders, SourceRef
-from peekbench.records.report import Report
-from peekbench.records.trials import Context, DesignPoint, PlannedDesign
+from peekbench.records.report import Analysis, Report
+from peekbench.records.runs import DesignPoint, PlannedDesign
+from peekbench.records.trials import Context
 from peekbench.spec.components import AnalysisSpec, AuditSpec, TaskSpec, make_component
 from peekbench.testing.case import prepare
 from peekbench.testing.fresh_process import Answer, call, check_light_import, view_cache

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peekbench.records.analysis import Column, Table
-from peekbench.records.data import Dataset
-from peekbench.records.estimates import Quantity, ScoreEstimate
+from peekbench.records.data import Answers, Dataset
 from peekbench.records.figures import Forest, Interval
-from peekbench.records.predictions import Answers
-from peekbench.records.report import MethodFacts, Report, RunContent
+from peekbench.records.report import Column, MethodFacts, Quantity, Report, RunContent, ScoreEstimate, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
 

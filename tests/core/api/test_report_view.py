@@ -13,7 +13,7 @@ import pytest
 
 import peekbench as pb
 from peekbench.api.report_view import FigureView, ReportView
-from peekbench.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
+from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.records.report import Report
 from peekbench.report import state
 from peekbench.results.analyze import analyze as run_analyses

@@ -103,9 +103,9 @@ def test_quiet_prints_errors_only() -> None:
 @pytest.mark.slow
 def test_full_prints_every_table() -> None:
     screen, full = run_command("report", "small"), run_command("report", "small", "--full")
-    assert len(screen.stdout.splitlines()) <= 45 < len(full.stdout.splitlines())
+    assert len(screen.stdout.splitlines()) < len(full.stdout.splitlines()) / 2
     assert "All tables: peekbench report small --full" in screen.stdout
-    for part in ("Provenance", "Text length in characters", "written: reports/small/report.json", "Summary"):
+    for part in ("Provenance", "Text length in characters", "identifier: "):
         assert part in full.stdout
         assert part not in screen.stdout
 

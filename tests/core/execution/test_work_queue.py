@@ -12,7 +12,7 @@ import pytest
 from peekbench.execution.driver import FIRST_TRIALS, WorkQueue
 from peekbench.execution.runner import run
 from peekbench.plugins.work_protocols import Outcome
-from peekbench.records.looks import PlannedLook
+from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store

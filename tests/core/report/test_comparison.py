@@ -13,7 +13,7 @@ import pytest
 
 from peekbench.errors import ResultsError
 from peekbench.records import Report
-from peekbench.records.analysis import Table
+from peekbench.records.report import Table
 from peekbench.report import report_of_comparison, report_of_ranking, report_of_run, write_report
 from peekbench.report.render.json_report import ReportDocument, render_json, report_schema
 from peekbench.results.planned_looks import run

@@ -17,16 +17,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from peekbench.errors import PluginError
 from peekbench.formatting import format_cell, visible
-from peekbench.plugins.protocols import Renderer
 from peekbench.records import Family, MethodFacts, Report
-from peekbench.records.analysis import Column, Table
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
+from peekbench.records.report import Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
-from peekbench.report import alt_text, report_of_table, state, write_report
-from peekbench.report.render import figures
+from peekbench.report import alt_text, report_of_table, state
 from peekbench.report.render.html import TEMPLATES, Scale, render_html
 from peekbench.report.render.markdown import render_cards
 from peekbench.results.analyze import analyze
@@ -140,31 +137,6 @@ def test_without_a_renderer_the_page_describes_the_figure_and_gives_the_reason(
     text = Page(render_html(report)).text
     assert alt_text(report.figures[0]) in text
     assert "pip install 'peekbench[figures]'" in text
-
-
-def test_the_renderer_is_looked_up_once_for_a_report_with_figures(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    looked_up = []
-
-    def fail(use: str) -> Renderer:
-        looked_up.append(use)
-        raise PluginError("no renderer")
-
-    monkeypatch.setattr(figures, "find_renderer", fail)
-    render_html(hostile("plain"))
-    assert not looked_up, "only forests, which need no renderer"
-    report = replace(drawn("a"), figures=drawn("a").figures * 3, renderer="brush")
-    assert Page(render_html(report)).text.count("no renderer") == 3
-    assert looked_up == ["brush"]
-
-    def find(use: str) -> Renderer:
-        looked_up.append(use)
-        return lambda figure, form: b"<svg/>"
-
-    monkeypatch.setattr(figures, "find_renderer", find)
-    write_report(report, tmp_path, ["html", "svg", "png"])
-    assert looked_up == ["brush", "brush"]
 
 
 def test_only_style_script_and_drawings_bypass_escaping() -> None:

@@ -15,7 +15,7 @@ from commands import run_command
 from pandas.testing import assert_frame_equal
 
 from peekbench.errors import ResultsError
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
 from peekbench.report.render.words import basis_of
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze

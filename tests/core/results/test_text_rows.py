@@ -12,7 +12,7 @@ from commands import run_command
 
 import peekbench as pb
 from peekbench.errors import ResultsError
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
 from peekbench.report.render.words import basis_of
 from peekbench.results.analyze import analyze
 from peekbench.results.tidying import TidyTable, tidy_table

@@ -17,7 +17,7 @@ from user_tables import UserTable, user_tables
 
 from peekbench.cli.app import app
 from peekbench.errors import ResultsError
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
 from peekbench.results import pair_arms, tidy
 from peekbench.results.columns import USER_COLUMNS, normalize
 from peekbench.results.tidying import tidy_table

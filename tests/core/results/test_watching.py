@@ -19,7 +19,7 @@ from rich.console import Console
 from peekbench import load_spec
 from peekbench.cli import watch
 from peekbench.data.preflight import describe_tasks
-from peekbench.records.looks import Looks
+from peekbench.records.runs import Looks
 from peekbench.results.analyze import Seen, drop_incomplete, run_analysis
 from peekbench.results.planned_looks import MIN_SUBSAMPLES, estimate, read_state, run
 from peekbench.results.read import load_results

@@ -20,7 +20,7 @@ import pytest
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import PeekbenchError, StoreError
-from peekbench.records.hosts import Host
+from peekbench.records.runs import Host
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import merging

@@ -12,10 +12,9 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Column, Table
-from peekbench.records.looks import Looks
-from peekbench.records.report import MethodFacts, Report
-from peekbench.records.table_options import TableOptions
+from peekbench.records.data import TableOptions
+from peekbench.records.report import Column, MethodFacts, Report, Table
+from peekbench.records.runs import Looks
 from peekbench.report.build.descriptions import check_results, warn_of_run
 from peekbench.report.build.run_report import add_analyses
 from peekbench.results.analyze import (

@@ -12,11 +12,10 @@ import numpy as np
 
 from peekbench.data.data_warnings import MAX_LISTED, measured_overlaps, warn_of_design
 from peekbench.execution.code import CodeVersion, describe_code_change
-from peekbench.execution.planning import make_trials, measure
 from peekbench.execution.provenance import describe_version_changes
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Analysis
-from peekbench.report.build.tables import CODE_TITLE, SIZE, options_in_words
+from peekbench.records.report import Analysis
+from peekbench.report.build.tables import options_in_words
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
 
 if TYPE_CHECKING:
@@ -208,42 +207,6 @@ def _describe_base_arm(row: Mapping[Any, Any], sizes: Sequence[str]) -> str:
     return f"{row['method']} in {place}: {row['mean']:.1%} (guessing: {row['chance']:.1%})"
 
 
-def describe_stop(spec: ExperimentSpec, results: pd.DataFrame, number: int, num_bases: int) -> str:
-    """Return a sentence on the planned look at which a run stopped.
-
-    Parameters
-    ----------
-    spec
-        Spec of the run.
-    results
-        Its results; the saved time is predicted from their times.
-    number
-        Number of the look, from 1.
-    num_bases
-        Number of different base arms on one draw.
-    """
-    stage = spec.at_look(number)
-    anything = {task.name: 1 for task in spec.tasks}  # sizes of predictions, which do not matter here
-    all_work, done = measure(spec, anything, num_bases), measure(stage, anything, num_bases)
-    saved = set(make_trials(spec)).difference(make_trials(stage))
-    by_trial = (results["fit_seconds"] + results["predict_seconds"]).groupby([results[name] for name in SIZE]).mean()
-    num_arms = results["arm"].nunique()
-    seconds = sum(
-        num_arms * float(by_trial.get((trial.method, trial.draw.num_train, trial.draw.num_test), 0.0))
-        for trial in saved
-    )
-    return (
-        f"Stopped at look {number} of {spec.design.num_looks}, at {stage.design.largest:,} of at most "
-        f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled; this saved "
-        f"{pluralize(all_work.trials - done.trials, 'trial')}, {pluralize(all_work.fits - done.fits, 'fit')} and about "
-        f"{_about(seconds)} of computing"
-    )
-
-
-def _about(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:,.0f} s"
-
-
 def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Iterator[str]:
     """Yield a warning for each method plugin whose code changed between trials.
 
@@ -259,8 +222,8 @@ def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Itera
             later = ", then ".join(f"{size} ({change})" for size, change in zip(sizes[1:], changes, strict=True))
             yield (
                 f"The code of the plugin {plugin} changed during this run, so its results mix {len(of_plugin)} "
-                f"versions of the code: {sizes[0]}, then {later}. The table {CODE_TITLE!r} separates them. To measure "
-                "the present code alone, run the spec under another name"
+                f"versions of the code: {sizes[0]}, then {later}. To measure the present code alone, run the spec "
+                "under another name"
             )
 
 

@@ -19,22 +19,18 @@ from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
-from peekbench.records.analysis import Analysis
-from peekbench.records.estimates import read_estimates
-from peekbench.records.looks import Looks
-from peekbench.records.report import MethodFacts, Report, RunContent
+from peekbench.records.report import Analysis, MethodFacts, Report, RunContent, read_estimates
+from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial
 from peekbench.report.build.descriptions import (
     check_results,
     describe_provenance,
-    describe_stop,
     session_command,
     warn_of_code_changes,
     warn_of_other_versions,
     warn_of_run,
 )
 from peekbench.report.build.tables import (
-    code_tables,
     cost_table,
     describe_methods,
     look_tables,
@@ -219,7 +215,6 @@ def report_of_run(
         table = TidyTable(results, predictions=StoredPredictions(path))
         chosen = _add_analysis_of_texts(spec, tasks)
         outcomes = analyze(table, chosen, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
-    num_bases = len({method.base_key for method in stored_methods.values()})
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     failed = f", {len(failures):,} failed" if failures else ""
     methods = describe_methods(spec, stored_methods)
@@ -232,7 +227,7 @@ def report_of_run(
     report = Report(
         name=spec.name,
         headline=f"{experiment}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}"
-        + ("" if number is None else f". {describe_stop(spec, results, number, num_bases)}"),
+        + ("" if number is None else f". {_describe_stop(spec, number)}"),
         warnings=(
             *warn_of_code_changes(versions),
             *warn_of_other_versions(sessions, sizes),
@@ -267,8 +262,15 @@ def report_of_run(
         for analysis in outcomes:
             on_analysis(analysis)
     report = add_analyses(report, outcomes)
-    report = replace(report, tables=(*code_tables(versions, results), *report.tables))
     return replace(report, read_run=partial(read_run, path, spec, planned, report, allow_incomplete=allow_incomplete))
+
+
+def _describe_stop(spec: ExperimentSpec, number: int) -> str:
+    """Return a sentence on the planned look at which a run stopped."""
+    return (
+        f"Stopped at look {number} of {spec.design.num_looks}, at {spec.at_look(number).design.largest:,} of at most "
+        f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled"
+    )
 
 
 def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> tuple[AnalysisSpec, ...]:

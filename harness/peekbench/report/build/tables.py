@@ -1,21 +1,16 @@
-"""Tables on a run's tasks, texts, methods, looks and versions of code."""
+"""Tables on a run's tasks, texts, methods and looks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
-
-import pandas as pd
 
 from peekbench.data.duplicates import SIMILARITY
 from peekbench.data.preflight import majority_share
-from peekbench.execution.code import DIGITS, CodeVersion
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Cell, Column, Table
 from peekbench.records.data import Split
-from peekbench.records.looks import PlannedLook
-from peekbench.records.report import MethodFacts
-from peekbench.results.paired_effects import paired_scores
+from peekbench.records.report import Cell, Column, MethodFacts, Table
+from peekbench.records.runs import PlannedLook
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -293,9 +288,6 @@ def _sample_in_words(described: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-SIZE = ["method", "num_train", "num_test"]
-
-
 def look_tables(looks: Sequence[PlannedLook], fractions: Sequence[float]) -> list[Table]:
     """Return a table of the planned looks with their verdicts; no table if there were none.
 
@@ -332,81 +324,3 @@ def look_tables(looks: Sequence[PlannedLook], fractions: Sequence[float]) -> lis
         f"After all subsamples, the report itself is the last look.{first}"
     )
     return [Table("Planned looks", columns, rows, note, topic="data")]
-
-
-CODE_TITLE = "Results by version of the code"
-DRAW = ["task", "method", "num_train", "num_test", "subsample"]
-PLACE = ["task", "num_train", "num_test"]
-
-
-def code_tables(versions: Mapping[str, Sequence[CodeVersion]], results: pd.DataFrame) -> list[Table]:
-    """Return a table of the effects by method and version of its code; no table if no code changed.
-
-    Parameters
-    ----------
-    versions
-        Versions of the code by plugin.
-    results
-        Results table of the run.
-    """
-    changed = [version for of_plugin in versions.values() if len(of_plugin) > 1 for version in of_plugin]
-    if not changed:
-        return []
-    effects = _effects_by_version(changed, results)
-    names = [name for name in ("boost", "bias") if name in effects]
-    rows = tuple(
-        row
-        for method in effects["method"].unique()
-        for row in _version_rows(effects[effects["method"] == method], names)
-    )
-    columns = (
-        Column("method"),
-        Column("code"),
-        Column("since"),
-        Column("trials", "count"),
-        *(Column(name, "difference") for name in names),
-        *(Column(f"change of {name}", "difference") for name in names),
-    )
-    note = (
-        "Means over the trials that each version of a plugin's code made. A change is the difference from the first "
-        "version of the method's code: the mean difference over the tasks and sizes that both versions have, which "
-        "includes the differences between their subsamples. Base arms that methods share may have been computed by an "
-        "earlier version. To test for a change, run the spec under another name and use `peekbench compare`."
-    )
-    return [Table(CODE_TITLE, columns, rows, note)]
-
-
-def _effects_by_version(versions: Sequence[CodeVersion], results: pd.DataFrame) -> pd.DataFrame:
-    """Return the effects of all trials of some versions, with the columns `code` and `since`, oldest version first."""
-    trials = pd.DataFrame(
-        [
-            (draw.task, trial.method, draw.num_train, draw.num_test, draw.subsample, position)
-            for position, version in enumerate(versions)
-            for trial in version.trials
-            for draw in (trial.draw,)
-        ],
-        columns=[*DRAW, "version"],
-    )
-    effects = paired_scores(results[results["method"].isin(set(trials["method"]))]).merge(trials, on=DRAW)
-    effects["code"] = effects["version"].map(lambda position: versions[position].code["sha256"][:DIGITS])
-    effects["since"] = effects["version"].map(lambda position: versions[position].started)
-    return effects.sort_values("version", kind="stable")
-
-
-def _version_rows(effects: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
-    """Yield a row for each version of one method."""
-    first: pd.DataFrame | None = None
-    for _, rows in effects.groupby("version"):
-        cells = rows.groupby(PLACE)[list(names)].mean()
-        changes = None if first is None else (cells - first).mean()
-        first = cells if first is None else first
-        yield (
-            *(str(rows[name].iloc[0]) for name in ("method", "code", "since")),
-            len(rows),
-            *(_mean_or_none(rows[name].mean()) for name in names),
-            *(None if changes is None else _mean_or_none(changes[name]) for name in names),
-        )
-
-
-def _mean_or_none(value: float) -> float | None:
-    return None if value != value else float(value)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from rich.cells import cell_len, chop_cells
-
-from peekbench.formatting import NAME_PARTS, UNKNOWN, format_cell, shorten, visible
-from peekbench.records.analysis import Cell, Table
-from peekbench.records.report import MethodFacts, Report
+from peekbench.formatting import UNKNOWN, format_cell, shorten, visible
+from peekbench.records.report import Cell, MethodFacts, Report, Table
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
-from peekbench.records.units import Unit
-from peekbench.records.verdicts import Verdict
+from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.words import find_method
 
 MAX_TEXT = 20_000  # characters of a text in a report
@@ -44,29 +39,6 @@ def _clean(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{part.name: _clean(getattr(value, part.name)) for part in fields(value)})
     return value
-
-
-def wrap(text: str, width: int) -> list[str]:
-    """Return lines of at most `width` terminal cells.
-
-    Lines break between words, else between the parts of a name, else anywhere; no character is lost.
-    """
-    return [line for paragraph in text.splitlines() or [""] for line in _wrap_paragraph(paragraph, width)]
-
-
-def _wrap_paragraph(text: str, width: int) -> list[str]:
-    lines: list[str] = []
-    line = ""
-    for word in re.findall(r"\S+\s*", text):
-        for part in [word] if cell_len(word.rstrip()) <= width else NAME_PARTS.split(word):
-            if line and cell_len((line + part).rstrip()) > width:
-                lines.append(line.rstrip())
-                line = ""
-            line += part
-            if cell_len(line.rstrip()) > width:
-                *full, line = chop_cells(line, width)
-                lines += full
-    return [*lines, line.rstrip()]
 
 
 KEY_UNITS: tuple[Unit, ...] = ("text", "count")  # units of columns that can identify a row

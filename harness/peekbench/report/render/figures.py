@@ -1,33 +1,26 @@
-"""Figures in reports: finds the plugin that draws them, describes them in sentences, draws forests in characters."""
+"""Figures in reports: finds the plugin that draws them and describes them in sentences."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Literal, TypeAlias, assert_never
+from collections.abc import Iterator
+from statistics import fmean
+from typing import assert_never
 
-from rich.cells import cell_len, set_cell_size
-
-from peekbench.errors import PluginError
-from peekbench.formatting import TICK_STEPS, format_cell, format_signed, tick_decimals, with_sign
+from peekbench.formatting import format_cell
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_default
-from peekbench.records.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
+from peekbench.records.figures import Axis, Curve, Curves, Densities, Figure, Forest, Violins
 from peekbench.records.report import Report
-from peekbench.records.units import Unit
-from peekbench.report.render.content import wrap
 
 FOLDER = "figures"
 PICTURES: tuple[Form, ...] = ("svg", "png")
 MAX_NAME_LENGTH = 60  # characters of a file name, without number and suffix
 
 
-def find_renderer_entry(use: str = "") -> RendererEntry:
+def find_renderer(use: str = "") -> RendererEntry:
     """Return the renderer that draws figures.
 
     Parameters
@@ -45,56 +38,15 @@ def find_renderer_entry(use: str = "") -> RendererEntry:
     return registry.find(use, RendererEntry)
 
 
-def find_renderer(use: str = "") -> Renderer:
-    """Return the function that draws figures; see `find_renderer_entry`."""
-    return find_renderer_entry(use).render
-
-
-class LazyRenderer:
-    """A renderer that is looked up for the first figure, and once for all formats of a report.
-
-    Parameters
-    ----------
-    use
-        Name of the renderer, see `find_renderer_entry`.
-    """
-
-    def __init__(self, use: str) -> None:
-        self._use = use
-        self._found: Renderer | PluginError | None = None
-
-    def __call__(self, figure: Figure, form: Form) -> bytes:
-        """Draw a figure.
-
-        Raises
-        ------
-        PluginError
-            If the renderer cannot be found; see `find_renderer_entry`.
-        """
-        if self._found is None:
-            try:
-                self._found = find_renderer(self._use)
-            except PluginError as error:
-                self._found = error
-        if isinstance(self._found, PluginError):
-            raise self._found
-        return self._found(figure, form)
+def make_renderer(use: str) -> Renderer:
+    """Return a function that draws figures; it finds its renderer for the first one, so others need none."""
+    return lambda figure, form: find_renderer(use).render(figure, form)
 
 
 def list_undrawn_figures(report: Report) -> str:
-    """Return a sentence that names the figures that text formats leave out, and where they are; empty without any."""
+    """Return a sentence that names the figures that text formats leave out; empty without any."""
     titles = "; ".join(figure.title for figure in report.figures if not isinstance(figure, Forest))
-    if not titles:
-        return ""
-    if not report.formats:
-        return f"Figures that text cannot show: {titles}. Add --reports FOLDER to write them into an HTML report."
-    if pictures := [form for form in PICTURES if form in report.formats]:
-        return f"Figures in the folder {FOLDER} ({' and '.join(pictures)}): {titles}."
-    if "html" in report.formats:
-        return (
-            f"Figures in report.html only: {titles}. To write them as picture files, add svg or png to report.formats."
-        )
-    return f"Figures that are not drawn: {titles}. Add html, svg or png to report.formats to draw them."
+    return f"Figures in the formats html, svg and png only (report.formats): {titles}." if titles else ""
 
 
 def name_figures(report: Report) -> Iterator[tuple[str, Figure]]:
@@ -105,124 +57,7 @@ def name_figures(report: Report) -> Iterator[tuple[str, Figure]]:
         yield "-".join(filter(None, (f"{number:02d}", words))), figure
 
 
-ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
-MIN_AXIS_WIDTH = 16
-WIDE_NUMBER = "+10.00"  # forests of accuracies reserve room for it, so that most of them are aligned alike
-CHARACTERS_PER_TICK = 8
-
-LineKind: TypeAlias = Literal["heading", "row", "average", "axis"]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line of the plot."""
-
-    label: str
-    plot: str
-    numbers: str
-    kind: LineKind
-
-    def text(self) -> str:
-        """Return the line without colors."""
-        return self.label if self.kind == "heading" else f"{self.label}{self.plot} {self.numbers}".rstrip()
-
-
-def draw_forest(forest: Forest, width: int) -> list[Line]:
-    """Draw a forest plot in lines of at most `width` characters, with the numbers at the right.
-
-    A label that is too long for its column continues in the lines below.
-    """
-    intervals = [interval for _, group in forest.groups for interval in group]
-    numbers = _numbers(intervals, forest.unit)
-    number_width = max(map(len, numbers.values()), default=0)
-    longest = max((cell_len(interval.label) for interval in intervals), default=0)
-    label_width = min(longest, label_room(intervals, forest.unit, width)) + 3
-    factor = 100 if forest.unit == "difference" else 1
-    axis = _Axis.fitting(intervals, factor, max(MIN_AXIS_WIDTH, width - label_width - number_width - 2))
-    lines: list[Line] = []
-    for heading, group in forest.groups:
-        lines += [Line(part, axis.empty(), "", "heading") for part in wrap(heading, width)]
-        for interval in group:
-            first, *below = (set_cell_size(f"  {part}", label_width) for part in wrap(interval.label, label_width - 3))
-            kind: LineKind = "average" if interval.is_average else "row"
-            lines.append(Line(first, axis.draw(interval), numbers[id(interval)].rjust(number_width), kind))
-            lines += [Line(part, axis.empty(), "", kind) for part in below]
-    lines.append(Line(" " * label_width, axis.ticks(), ("points" if factor == 100 else "").rjust(number_width), "axis"))
-    return lines
-
-
-def label_room(intervals: Sequence[Interval], unit: Unit, width: int) -> int:
-    """Return the number of characters of the longest label that `draw_forest` leaves on one line."""
-    number_width = max(map(len, _numbers(intervals, unit).values()), default=0)
-    return max(5, min(width * 2 // 5, width - number_width - MIN_AXIS_WIDTH - 2) - 3)
-
-
-def _numbers(intervals: Sequence[Interval], unit: Unit) -> dict[int, str]:
-    """Format the estimate and the ends of each interval, aligned, by the interval's id."""
-    texts = {
-        id(interval): [format_signed(value, unit) for value in (interval.estimate, interval.low, interval.high)]
-        for interval in intervals
-    }
-    width = max(map(len, chain([WIDE_NUMBER], *texts.values())))
-    padded = {key: [text.rjust(width) for text in parts] for key, parts in texts.items()}
-    return {key: f"{estimate} [{low}, {high}]" for key, (estimate, low, high) in padded.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """The horizontal axis, in percentage points or in the unit of the scores."""
-
-    low: float
-    high: float
-    step: float
-    factor: int
-    """Factor from values to numbers on the axis: 100 for fractions."""
-    width: int
-    """Characters."""
-
-    @classmethod
-    def fitting(cls, intervals: list[Interval], factor: int, width: int) -> _Axis:
-        """Return the shortest axis that contains zero and all intervals."""
-        low = min([0.0, *(interval.low * factor for interval in intervals)])
-        high = max([0.0, *(interval.high * factor for interval in intervals)])
-        if low == high:
-            low, high = -1.0, 1.0
-        steps = (step for step in TICK_STEPS if (high - low) / step <= width / CHARACTERS_PER_TICK)
-        return cls(low, high, next(steps, TICK_STEPS[-1]), factor, width)
-
-    def column(self, value: float) -> int:
-        return round((value - self.low) / (self.high - self.low) * (self.width - 1))
-
-    def empty(self) -> str:
-        line = [" "] * self.width
-        line[self.column(0)] = ZERO
-        return "".join(line)
-
-    def draw(self, interval: Interval) -> str:
-        line = list(self.empty())
-        low, middle, high = (
-            self.column(value * self.factor) for value in (interval.low, interval.estimate, interval.high)
-        )
-        for column in range(low, high + 1):
-            line[column] = LINE
-        if high > low:
-            line[low], line[high] = LEFT, RIGHT
-        line[middle] = ESTIMATE
-        return "".join(line)
-
-    def ticks(self) -> str:
-        """Return the numbers below the axis, each centered; a number that would touch another one is left out."""
-        line = [" "] * self.width
-        numbers = range(math.ceil(self.low / self.step), math.floor(self.high / self.step) + 1)
-        for tick in (number * self.step for number in sorted(numbers, key=abs)):  # zero first, so that it is kept
-            text = with_sign(tick, tick_decimals(self.step))
-            start = min(max(0, self.column(tick) - len(text) // 2), self.width - len(text))
-            if all(cell == " " for cell in line[max(0, start - 1) : start + len(text) + 1]):
-                line[start : start + len(text)] = text
-        return "".join(line)
-
-
-MAX_PARTS = 8  # parts of a figure that are described one by one
+MAX_PARTS = 12  # parts of a figure that are described
 
 
 def alt_text(figure: Figure) -> str:
@@ -240,139 +75,46 @@ def alt_text(figure: Figure) -> str:
 
     Examples
     --------
-    >>> from peekbench.figures import Forest, Interval
+    >>> from peekbench.records import Forest, Interval
     >>> alt_text(Forest("Bias by task", (("lsa", (Interval("trec", 0.01, -0.02, 0.04),)),)))
-    'lsa: 1 estimate of +1.00 points (trec); no interval excludes zero.'
+    'lsa, trec: +1.00 [-2.00, +4.00] points.'
     """
     match figure:
         case Forest():
-            parts = [_forest_part(figure, heading, intervals) for heading, intervals in figure.groups]
-        case Violins():
-            parts = [_violin_part(figure, heading, samples) for heading, samples in figure.columns]
-        case Densities():
-            parts = list(_density_parts(figure))
+            parts = [
+                (heading, each.label, _format(figure.axis, each.estimate, each.low, each.high))
+                for heading, group in figure.groups
+                for each in group
+            ]
+        case Violins() | Densities():
+            groups = figure.columns if isinstance(figure, Violins) else figure.groups
+            parts = [
+                (heading, sample.label, f"mean {_format(figure.axis, fmean(sample.values))}")
+                for heading, samples in groups
+                for sample in samples
+                if sample.values
+            ]
         case Curves():
-            parts = list(_curve_parts(figure))
+            parts = [
+                (heading, curve.label, f"{_point(figure, curve, 0)} to {_point(figure, curve, -1)}")
+                for heading, curves in figure.panels
+                for curve in curves
+                if curve.x
+            ]
         case _:
             assert_never(figure)
-    num_left_out = len(parts) - MAX_PARTS
-    return ". ".join(parts[:MAX_PARTS]) + (f". And {num_left_out} more" if num_left_out > 0 else "") + "."
+    shown = [f"{', '.join(filter(None, (heading, label)))}: {text}" for heading, label, text in parts[:MAX_PARTS]]
+    shown += [f"And {len(parts) - MAX_PARTS} more"] if len(parts) > MAX_PARTS else []
+    return f"{'. '.join(shown) or 'No values'}."
 
 
-def _format(value: float, axis: Axis) -> str:
-    return "unknown" if math.isnan(value) else format_cell(value, axis.unit)
+def _point(figure: Curves, curve: Curve, place: int) -> str:
+    ends = (curve.low[place], curve.high[place]) if curve.low else ()
+    return f"{_format(figure.y, curve.y[place], *ends)} at {_format(figure.x, curve.x[place])}"
 
 
-def _unit_of(axis: Axis) -> str:
-    """Return the unit of formatted numbers that do not include it, as percentages do."""
-    return " points" if axis.unit in ("difference", "spread") else ""
-
-
-def _headed(heading: str, text: str) -> str:
-    return f"{heading}: {text}" if heading else text
-
-
-def _forest_part(figure: Forest, heading: str, intervals: Sequence[Interval]) -> str:
-    axis = figure.axis
-    single = [interval for interval in intervals if not interval.is_average]
-    parts = []
-    if single:
-        lowest, highest = (select(single, key=lambda interval: interval.estimate) for select in (min, max))
-        low, high = (_format(interval.estimate, axis) for interval in (lowest, highest))
-        if len(single) == 1:
-            estimates = f"1 estimate of {low}{_unit_of(axis)} ({lowest.label})"
-        else:
-            estimates = (
-                f"{len(single)} estimates from {low} ({lowest.label}) to {high} ({highest.label}){_unit_of(axis)}"
-            )
-        num_excluding = sum(interval.low > 0 or interval.high < 0 for interval in single)
-        verb = "intervals exclude" if num_excluding > 1 else "interval excludes"
-        parts += [estimates, f"{num_excluding or 'no'} {verb} zero"]
-    parts += [
-        f"{interval.label} {_format(interval.estimate, axis)} [{_format(interval.low, axis)}, "
-        f"{_format(interval.high, axis)}]"
-        for interval in intervals
-        if interval.is_average
-    ]
-    return _headed(heading, "; ".join(parts))
-
-
-def _mean(sample: Sample) -> float:
-    return math.fsum(sample.values) / len(sample.values) if sample.values else math.nan
-
-
-def _violin_part(figure: Violins, heading: str, samples: Sequence[Sample]) -> str:
-    filled = [sample for sample in samples if sample.values]
-    if not filled:
-        return _headed(heading, "no values")
-    axis = figure.axis
-    lowest, highest = (select(filled, key=_mean) for select in (min, max))
-    low, high = (select(select(sample.values) for sample in filled) for select in (min, max))
-    return _headed(
-        heading,
-        f"means from {_format(_mean(lowest), axis)} ({lowest.label}) to {_format(_mean(highest), axis)} "
-        f"({highest.label}), single values from {_format(low, axis)} to {_format(high, axis)}{_unit_of(axis)}",
-    )
-
-
-def central_interval(values: Sequence[float], level: float) -> tuple[float, float]:
-    """Return the ends of the interval between two quantiles that contains a share of the values.
-
-    Parameters
-    ----------
-    values
-        Values, in any order.
-    level
-        Share of the values in the interval, between 0 and 1.
-
-    Returns
-    -------
-    tuple[float, float]
-        Ends, interpolated linearly as by `numpy.quantile`; NaN if there are no values.
-    """
-    if not values:
-        return math.nan, math.nan
-    ordered = sorted(values)
-
-    def quantile(share: float) -> float:
-        rank = share * (len(ordered) - 1)
-        below = math.floor(rank)
-        above = min(below + 1, len(ordered) - 1)
-        return ordered[below] + (rank - below) * (ordered[above] - ordered[below])
-
-    return quantile((1 - level) / 2), quantile((1 + level) / 2)
-
-
-def _density_parts(figure: Densities) -> Iterator[str]:
-    axis = figure.axis
-    for heading, samples in figure.groups:
-        for sample in samples:
-            low, high = (_format(end, axis) for end in central_interval(sample.values, figure.level))
-            text = (
-                f"mean {_format(_mean(sample), axis)}, central {figure.level:.0%} from {low} to {high}{_unit_of(axis)}"
-            )
-            if sample.mark is not None:
-                text += f", {figure.mark} {_format(sample.mark, axis)}"
-            yield _headed(", ".join(filter(None, (heading, sample.label))), text)
-
-
-def _curve_parts(figure: Curves) -> Iterator[str]:
-    for heading, curves in figure.panels:
-        for curve in curves:
-            yield _headed(", ".join(filter(None, (heading, curve.label))), _ends(figure, curve))
-
-
-def _ends(figure: Curves, curve: Curve) -> str:
-    """Describe the first and the last point of a curve."""
-    if not curve.x:
-        return "no points"
-
-    def describe(number: int) -> str:
-        text = _format(curve.y[number], figure.y)
-        if curve.low:
-            text += f" [{_format(curve.low[number], figure.y)}, {_format(curve.high[number], figure.y)}]"
-        return f"{text}{_unit_of(figure.y)} at {_format(curve.x[number], figure.x)}{_unit_of(figure.x)}"
-
-    if curve.is_scatter and len(curve.x) > 1:
-        return f"{len(curve.x)} points, from {describe(0)} to {describe(-1)}"
-    return f"from {describe(0)} to {describe(-1)}" if len(curve.x) > 1 else describe(0)
+def _format(axis: Axis, value: float, *ends: float) -> str:
+    """Return a value with the ends of its interval and its unit."""
+    unit = " points" if axis.unit in ("difference", "spread") else ""
+    interval = f" [{', '.join(format_cell(end, axis.unit) for end in ends)}]" if ends else ""
+    return f"{format_cell(value, axis.unit)}{interval}{unit}"

@@ -24,11 +24,10 @@ from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.report import OWN_FORMATS, Report
 from peekbench.report.render.content import make_printable
-from peekbench.report.render.figures import FOLDER, PICTURES, LazyRenderer, name_figures
+from peekbench.report.render.figures import FOLDER, PICTURES, make_renderer, name_figures
 from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_cards, render_markdown
-from peekbench.report.render.screen import render_screen
 from peekbench.report.render.terminal import render_text
 
 TEXT_WIDTH = 120
@@ -107,7 +106,7 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
         )
     formats = report.formats if formats is None else formats
     pictures = next((form for form in PICTURES if form in formats), "")
-    renderer = LazyRenderer(report.renderer)
+    renderer = make_renderer(report.renderer)
     render: dict[str, Callable[[Report], str]] = {
         "html": partial(render_html, renderer=renderer),
         "text": _plain_text,
@@ -170,7 +169,7 @@ def _mentions(file: Path, command: str) -> bool:
 
 
 def write_pictures(report: Report, folder: str | Path) -> list[Path]:
-    """Write the screen of `render_screen` and each figure as SVG files.
+    """Write the screen of `render_text` and each figure as SVG files.
 
     Parameters
     ----------
@@ -198,7 +197,7 @@ def write_pictures(report: Report, folder: str | Path) -> list[Path]:
     """
     folder = Path(folder)
     terminal = _write_text(folder / "terminal.svg", _terminal_svg(report))
-    return [terminal, *_write_figures(report, folder, "svg", LazyRenderer(report.renderer))]
+    return [terminal, *_write_figures(report, folder, "svg", make_renderer(report.renderer))]
 
 
 def _write_figures(report: Report, folder: Path, form: Form, renderer: Renderer) -> list[Path]:
@@ -266,7 +265,7 @@ def _plain_text(report: Report) -> str:
         force_jupyter=False,  # in a notebook, a console would show everything below the cell
         legacy_windows=False,
     )
-    render_text(report, console, complete=True)
+    render_text(report, console, full=True)
     assert isinstance(console.file, io.StringIO)
     return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
 
@@ -281,7 +280,7 @@ def _terminal_svg(report: Report) -> str:
         color_system="truecolor",
         legacy_windows=False,
     )
-    render_screen(report, console)
+    render_text(report, console)
     return console.export_svg(
         title=f"peekbench report {report.name}", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="report"
     )

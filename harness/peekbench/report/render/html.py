@@ -23,13 +23,11 @@ from markupsafe import Markup
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import NAME_PARTS, TICK_STEPS, format_cell, format_signed, pluralize, tick_decimals, with_sign
 from peekbench.plugins.protocols import Renderer
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Figure, Forest
-from peekbench.records.report import Report
-from peekbench.records.units import Unit
-from peekbench.records.verdicts import Verdict
+from peekbench.records.report import Report, Table
+from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.content import fold_intervals, make_printable, parts_by_method, row_as_facts
-from peekbench.report.render.figures import LazyRenderer, alt_text
+from peekbench.report.render.figures import alt_text, make_renderer
 from peekbench.report.render.sentences import state, state_alone
 from peekbench.report.render.words import (
     CONTROLS,
@@ -69,7 +67,7 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
     sections, controls = describe_verdicts(report.verdicts)
     return make_environment().get_template("report.html.j2").render(
         report=report,
-        renderer=renderer or LazyRenderer(report.renderer),
+        renderer=renderer or make_renderer(report.renderer),
         style=style,
         script=script,
         policy=_policy(script),
@@ -216,7 +214,7 @@ def render_notebook(report: Report) -> str:
     report = make_printable(report)
     sections, controls = describe_verdicts(report.verdicts)
     return _render(
-        "report", report=report, renderer=LazyRenderer(report.renderer), sections=sections, controls=controls
+        "report", report=report, renderer=make_renderer(report.renderer), sections=sections, controls=controls
     )
 
 

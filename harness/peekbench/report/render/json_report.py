@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from peekbench.formatting import shorten
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Figure
-from peekbench.records.report import MethodFacts, Report
+from peekbench.records.report import MethodFacts, Report, Table
 from peekbench.records.trials import MAX_ERROR, MAX_TRACEBACK
 from peekbench.records.verdicts import Verdict
 from peekbench.report.render.sentences import state

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table
 from peekbench.records.figures import Forest
-from peekbench.records.report import Report
+from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
 from peekbench.report.render.content import (
     MethodPart,
@@ -18,7 +17,8 @@ from peekbench.report.render.content import (
     parts_by_method,
     row_as_facts,
 )
-from peekbench.report.render.figures import FOLDER, alt_text, draw_forest, list_undrawn_figures, name_figures
+from peekbench.report.render.figures import FOLDER, alt_text, list_undrawn_figures, name_figures
+from peekbench.report.render.terminal import forest_as_text
 from peekbench.report.render.words import (
     ask_about,
     basis_in_words,
@@ -73,7 +73,7 @@ def _figure_lines(report: Report, pictures: str) -> Iterator[str]:
             yield from (f"![{escape(alt_text(figure))}]({FOLDER}/{name}.{pictures})", "", escape(figure.note))
         elif isinstance(figure, Forest):
             yield from ("", f"## {escape(figure.title)}", "")
-            yield from fenced([line.text() for line in draw_forest(figure, FOREST_WIDTH)])
+            yield from fenced(forest_as_text(figure, FOREST_WIDTH))
             yield from ("", escape(figure.note))
     if not pictures and (undrawn := list_undrawn_figures(report)):
         yield from ("", escape(undrawn))

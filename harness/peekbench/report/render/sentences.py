@@ -10,10 +10,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from peekbench.formatting import UNKNOWN_LOOKS, format_cell, format_signed, pluralize
-from peekbench.records.analysis import Column, Inflation, RuleWorth, Statement, Table
-from peekbench.records.choices import ScoreName
+from peekbench.records.report import Column, Inflation, RuleWorth, Statement, Table
 from peekbench.records.scores import SCORES
-from peekbench.records.units import Unit
 from peekbench.records.verdicts import (
     Advice,
     Decision,
@@ -21,7 +19,9 @@ from peekbench.records.verdicts import (
     LooksTaken,
     PosteriorEvidence,
     PredictionEvidence,
+    ScoreName,
     TrialEvidence,
+    Unit,
     Verdict,
 )
 

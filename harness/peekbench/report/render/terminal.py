@@ -1,153 +1,47 @@
-"""Renders a report as text: complete, or its verdicts in one line each."""
+"""Renders a report for a terminal: the verdicts with their intervals and the main tables, or everything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import io
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
-from rich.padding import Padding
-from rich.panel import Panel
-from rich.rule import Rule
+from rich.console import Console, Group, RenderableType
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from peekbench.formatting import pluralize
-from peekbench.records.analysis import Table
-from peekbench.records.figures import Forest
-from peekbench.records.report import Report
+from peekbench.formatting import TICK_STEPS, format_signed, pluralize, tick_decimals, with_sign
+from peekbench.records.figures import Forest, Interval
+from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
-from peekbench.records.verdicts import TrialEvidence, Verdict
-from peekbench.report.render.content import FoldedColumn, FoldedTable, fold_intervals, make_printable, wrap
-from peekbench.report.render.figures import ESTIMATE, ZERO, Line, draw_forest, list_undrawn_figures
-from peekbench.report.render.sentences import format_estimate
+from peekbench.records.verdicts import Unit, Verdict
+from peekbench.report.render.content import FoldedTable, fold_intervals, make_printable
+from peekbench.report.render.figures import list_undrawn_figures
 from peekbench.report.render.words import (
+    CONTROLS,
     DECISION_STYLES,
     basis_in_words,
     explain_decisions,
-    scope_in_words,
+    leave_open,
     verdict_sections,
 )
 
-GAP = 3  # characters between columns
-MAX_TEXT_WIDTH = 26  # of a column of wrapped texts, where a table does not fit otherwise
-MIN_TEXT_WIDTH, MIN_CROWDED_WIDTH = 20, 8  # of the first columns; the second only if numbers would not fit otherwise
+GAP = 3  # characters between the columns of a table
+MAX_TEXT_WIDTH = 26  # of a column of texts, if a table does not fit otherwise
+DECISION_WIDTH = 14  # of the column of decisions
+MAX_PLOT_WIDTH = 110  # of an interval with its label and numbers
+MIN_AXIS_WIDTH = 12
+MAX_VERDICTS, MAX_ROWS, MAX_WARNINGS = 12, 12, 4
+MAX_DETAILED = 6  # verdicts up to which each has a line on what it leaves open
+MAX_LINES = 3  # of a warning or an error
 
 
-def format_table(
-    table: Table, width: int, max_rows: int | None = None, *, min_key_width: int | None = None
-) -> Iterator[RichTable]:
-    """Yield the panels of a table, each with the columns that identify a row.
-
-    Parameters
-    ----------
-    table
-        Table to lay out.
-    width
-        Characters of a line.
-    max_rows
-        Rows to show; the widths of columns take the other rows into account too.
-    min_key_width
-        Wrap the texts that identify a row as narrowly as this if that avoids a second panel.
-    """
-    folded = fold_intervals(table)
-    cells = [[cell.text for cell in row] for row in folded.rows]
-    widths = [_column_widths(column, [row[number] for row in cells]) for number, column in enumerate(folded.columns)]
-    full = [full for _, full in widths]
-    if sum(full) + GAP * len(full) > width:
-        full = [
-            narrow if column.is_text else full for (narrow, full), column in zip(widths, folded.columns, strict=True)
-        ]
-    if min_key_width is not None:
-        full = _narrow_keys(folded, full, width, min_key_width)
-    for positions in _split_into_panels(folded, full, [narrow for narrow, _ in widths], width):
-        panel = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-        fitted = {position: full[position] for position in positions}
-        if folded.columns[positions[-1]].is_text:
-            fitted[positions[-1]] += max(0, width - sum(full[position] + GAP for position in positions))
-        for position in positions:
-            # rich would crop a heading rather than wrap it above a column of numbers, so headings are wrapped here.
-            panel.add_column(
-                Text("\n".join(wrap(folded.columns[position].name, fitted[position])) or " "),
-                justify="left" if folded.columns[position].is_text else "right",
-                min_width=full[position],
-                overflow="fold",
-            )
-        for row in cells[:max_rows]:
-            panel.add_row(*(Text("\n".join(wrap(row[position], fitted[position]))) for position in positions))
-        yield panel
-
-
-def _column_widths(column: FoldedColumn, cells: list[str]) -> tuple[int, int]:
-    """Return the width of a column with wrapped cells and the width with cells on one line.
-
-    Words of headings and numbers are never broken. Wrapped, an estimate stands above the ends of its interval.
-    """
-    longest_word = max(map(cell_len, column.name.split()), default=1)
-    longest_cell = max((cell_len(line) for cell in cells for line in cell.splitlines()), default=0)
-    parts = (cell_len(part) for cell in cells for part in cell.split())
-    narrow = min(longest_cell, MAX_TEXT_WIDTH) if column.is_text else max(parts, default=0)
-    return max(longest_word, narrow), max(longest_word, longest_cell)
-
-
-def _narrow_keys(table: FoldedTable, widths: list[int], width: int, narrowest: int) -> list[int]:
-    """Return widths with which all columns fit beside each other, or the given ones if there are none."""
-    narrowed = list(widths)
-    texts = [position for position in range(table.num_key_columns) if table.columns[position].is_text]
-    while (sum(narrowed) + GAP * len(narrowed)) > width:
-        widest = max(texts, key=lambda position: narrowed[position], default=None)
-        if widest is None or narrowed[widest] <= narrowest:
-            return widths
-        narrowed[widest] -= 1
-    return narrowed
-
-
-def _split_into_panels(table: FoldedTable, widths: list[int], narrow: list[int], width: int) -> list[list[int]]:
-    """Split the columns into groups that fit the width, each with the columns that identify a row.
-
-    If these take more than half of the width, their texts are wrapped more narrowly: `widths` is changed. If any other
-    column still does not fit, estimates are wrapped above the ends of their intervals, then texts are wrapped more
-    narrowly still, and finally the last counts among the identifying columns appear in one panel only.
-    """
-    if sum(widths) + GAP * len(widths) <= width:
-        return [list(range(len(widths)))]
-    keys = list(range(table.num_key_columns))
-    texts = [position for position in keys if table.columns[position].is_text]
-    while True:
-        others = [position for position in range(len(widths)) if position not in keys]
-        room = width - sum(widths[position] + GAP for position in keys)
-        is_enough = room >= max((widths[position] + GAP for position in others), default=0)
-        widest = max(texts, key=lambda position: widths[position], default=None)
-        if is_enough and room >= width // 2:
-            break
-        if widest is not None and widths[widest] > MIN_TEXT_WIDTH:
-            widths[widest] -= 1
-        elif not is_enough and any(widths[position] > narrow[position] for position in others):
-            widths[:] = [min(pair) for pair in zip(widths, narrow, strict=True)]
-        elif not is_enough and widest is not None and widths[widest] > MIN_CROWDED_WIDTH:
-            widths[widest] -= 1
-        elif not is_enough and keys and table.columns[keys[-1]].unit == "count":
-            keys.pop()
-        else:
-            break
-    panels: list[list[int]] = [[]]
-    used = 0
-    for position in others:
-        if panels[-1] and used + widths[position] + GAP > room:
-            panels.append([])
-            used = 0
-        panels[-1].append(position)
-        used += widths[position] + GAP
-    return [[*keys, *panel] for panel in panels]
-
-
-DECISION_WIDTH = 12
-MAX_ROWS = 30  # of a table in a terminal; the report files have all rows
-MAX_FAILURES = 10
-
-
-def render_text(report: Report, console: Console, *, complete: bool = False) -> None:
+def render_text(report: Report, console: Console, closing: Sequence[str] = (), *, full: bool = False) -> None:
     """Print a report.
 
     Parameters
@@ -155,33 +49,51 @@ def render_text(report: Report, console: Console, *, complete: bool = False) -> 
     report
         Report to print.
     console
-        Console of rich; its width decides how tables are laid out.
-    complete
-        Print all rows of long tables.
+        Console of rich; its width decides how the report is laid out.
+    closing
+        Lines to print at the end, such as the paths of files. They are never broken.
+    full
+        Print all sentences, figures, rows and tables instead of one screen.
 
     Examples
     --------
     >>> from rich.console import Console
-    >>> render_text(Report("quickstart", "2 methods on 2 tasks"), Console(width=40))
-    ╭──────────────────────────────────────╮
-    │ quickstart  2 methods on 2 tasks     │
-    ╰──────────────────────────────────────╯
+    >>> from peekbench import Estimate, Verdict
+    >>> from peekbench.records import Family
+    >>> estimate = Estimate(0.001, low=-0.002, high=0.004)
+    >>> verdict = Verdict("lsa", "bias", "equivalent", estimate, region=0.005, family=Family(level=0.95))
+    >>> report = Report("tickets", "1 method on 1 task", (verdict,))
+    >>> render_text(report, Console(width=78), ["Report: report.html"])  # doctest: +NORMALIZE_WHITESPACE
+    tickets  1 method on 1 task
+    <BLANKLINE>
+    Does a method score higher if its unlabeled text comes from the test set?
+    equivalent    lsa ├────────────────●────────────────┤  +0.10 [ -0.20,  +0.40]
+                      -0.2      0.0        +0.2      +0.4                  points
+    95% intervals. Biased: the interval excludes 0 and extends beyond ±0.50
+    points. Equivalent: the interval lies entirely within ±0.50 points.
+    Inconclusive: neither.
+    <BLANKLINE>
+    Report: report.html
     """
     report = make_printable(report)
-    render_top(report, console)
-    if undrawn := list_undrawn_figures(report):
+    console.print(Text.assemble((report.name, "bold"), f"  {report.headline}"))
+    render_verdicts(report.verdicts, console, full=full)
+    if full:
+        _print_figures(report, console)
+    for table in report.tables if full else _select_tables(report):
         console.print()
-        console.print(Text(undrawn, "dim"))
-    for table in report.tables:
-        console.print()
-        _print_table(table, console, None if complete else MAX_ROWS)
+        _print_table(table, console, full=full)
     if report.failures:
-        _print_failures(report.failures, console)
-    if report.provenance:
-        console.print()
-        _print_heading("Provenance", console)
+        _print_failures(report.failures, console, full=full)
+    if full and report.provenance:
+        console.print(Text("\nProvenance", "bold"))
         for name, text in report.provenance.items():
-            console.print(_indented(Text.assemble((f"{name}: ", "bold"), text)))
+            console.print(Text.assemble((f"{name}: ", "bold"), text))
+    _print_warnings(report.warnings, console, full=full)
+    if closing:
+        console.print()
+    for line in closing:
+        console.print(Text(line), soft_wrap=True)
 
 
 def render_tables(tables: Iterable[Table], console: Console) -> None:
@@ -200,7 +112,6 @@ def render_tables(tables: Iterable[Table], console: Console) -> None:
     >>> from rich.console import Console
     >>> table = Table("Sizes", (Column("task"), Column("rows", "count")), (("trec", 5452),))
     >>> render_tables([table], Console(width=40))  # doctest: +NORMALIZE_WHITESPACE
-    ────────────────────────────────────────
     Sizes
      task    rows
     ──────────────
@@ -208,118 +119,256 @@ def render_tables(tables: Iterable[Table], console: Console) -> None:
     <BLANKLINE>
     """
     for table in tables:
-        _print_table(table, console, None)
+        _print_table(table, console, full=True)
         console.print()
 
 
-def render_top(report: Report, console: Console) -> None:
-    """Print the part that everybody reads: warnings, verdicts and forest plots."""
-    report = make_printable(report)
-    console.print(Panel(Text.assemble((report.name, "bold"), f"  {report.headline}"), box=box.ROUNDED))
-    _print_warnings(report, console)
-    for heading, verdicts in verdict_sections(report.verdicts):
-        _print_heading(heading, console)
-        for verdict, sentence in verdicts:
-            console.print(Text.assemble((verdict.method, "bold"), ": ", _decision(verdict), scope_in_words(verdict)))
-            console.print(_indented(Text.assemble(sentence, (basis_in_words(verdict), "dim"))))
-    if report.verdicts:
-        console.print(Text(explain_decisions(report.verdicts), "dim"))
-    for figure in report.figures:
-        if isinstance(figure, Forest):
-            console.print()
-            _print_heading(figure.title, console)
-            for line in draw_forest(figure, console.width):
-                console.print(style_line(line, console.width), no_wrap=True)
-            console.print(Text(figure.note, "dim"))
-
-
-def render_summary(report: Report, console: Console) -> None:
-    """Print the verdicts in one line each and the warnings, for the end of a long output.
+def render_verdicts(verdicts: Sequence[Verdict], console: Console, *, full: bool = False) -> None:
+    """Print verdicts on methods by question, then those on controls.
 
     Parameters
     ----------
-    report
-        Report whose verdicts to print; a report without verdicts prints nothing.
+    verdicts
+        Verdicts; of several on one method, the first leads.
     console
         Console of rich.
-
-    Examples
-    --------
-    >>> from peekbench import Estimate, Verdict
-    >>> from rich.console import Console
-    >>> verdict = Verdict("lsa", "bias", "equivalent", Estimate(0.001, -0.002, 0.004))
-    >>> render_summary(Report("quickstart", "1 method", (verdict,)), Console(width=60))
-    <BLANKLINE>
-    ────────────────────────────────────────────────────────────
-    Summary
-    equivalent    lsa  +0.10 [-0.20, +0.40] points
+    full
+        Print all verdicts, with their sentences.
     """
-    report = make_printable(report)
-    if not report.verdicts:
-        return
-    console.print()
-    _print_heading("Summary", console)
-    has_several_analyses = len({verdict.analysis for verdict in report.verdicts}) > 1
-    for verdict in report.verdicts:
-        text = _decision(verdict)
-        text.pad_right(DECISION_WIDTH + 2 - len(text))
-        text.append("  ".join(filter(None, (verdict.method, format_estimate(verdict.estimate, verdict.unit)))), "")
-        if isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.other_tasks and not verdict.control:
-            text.append(f"; other tasks: {verdict.evidence.other_tasks}", "")
-        if has_several_analyses and verdict.analysis:
-            text.append(f" ({verdict.analysis})", "dim")
-        console.print(text)
-    _print_warnings(report, console)
+    verdicts = make_printable(Report("", "", tuple(verdicts))).verdicts
+    sections = list(verdict_sections(verdicts))
+    for heading, answers in sections:
+        if heading == CONTROLS:  # one that did not pass is never left out before one that did
+            answers.sort(key=lambda answer: answer[0].decision == "passed")
+        console.print(Text(f"\n{heading}", "bold"))
+        num_shown = len(answers) if full else MAX_VERDICTS
+        _print_answers(answers[:num_shown], verdicts, console, full=full)
+        if others := [lead for lead, _ in answers[num_shown:]]:
+            counts = Counter(lead.decision for lead in others)
+            listed = ", ".join(f"{number:,} {decision}" for decision, number in counts.items())
+            console.print(Text(f"... and {len(others):,} more: {listed}", "dim"))
+        if heading == sections[0][0]:
+            console.print(Text(explain_decisions(verdicts), "dim"))
 
 
-def _print_warnings(report: Report, console: Console) -> None:
-    for warning in report.warnings:
-        console.print(Text(f"Warning: {warning}", "bold"))
+def _print_answers(
+    answers: Sequence[tuple[Verdict, str]], verdicts: Sequence[Verdict], console: Console, *, full: bool
+) -> None:
+    """Print verdicts; those with an interval in the same unit share an axis."""
+    groups: dict[Unit | None, list[tuple[Verdict, str]]] = {}
+    for lead, sentence in answers:
+        groups.setdefault(lead.unit if lead.estimate.has_interval else None, []).append((lead, sentence))
+    for unit, members in groups.items():
+        intervals = [_as_interval(lead) for lead, _ in members] if unit else []
+        plot = Plot(intervals, unit or "change", min(MAX_PLOT_WIDTH, console.width) - DECISION_WIDTH)
+        for place, (lead, sentence) in enumerate(members):
+            content = plot.draw(intervals[place]) if unit else Text(lead.method)
+            console.print(_beside(Text(lead.decision, DECISION_STYLES[lead.decision]), content))
+            details = leave_open(lead, verdicts) if full or len(answers) <= MAX_DETAILED else ""
+            sentences = sentence + basis_in_words(lead) if full or not unit else ""
+            if text := "\n".join(filter(None, (details, sentences))):
+                console.print(_beside(Text(""), Text(text, "dim")))
+        if unit:
+            console.print(_beside(Text(""), plot.draw_axis()))
 
 
-def _decision(verdict: Verdict) -> Text:
-    """Return the styled decision on a method, or the outcome of a control."""
-    return Text(verdict.decision, DECISION_STYLES[verdict.decision])
+def _as_interval(verdict: Verdict) -> Interval:
+    return Interval(verdict.method, verdict.estimate.mean, verdict.estimate.low, verdict.estimate.high)
 
 
-def _print_heading(text: str, console: Console) -> None:
-    console.print(Rule(style="dim"))
-    console.print(Text(text, "bold"))
+def _beside(decision: Text, content: RenderableType) -> RichTable:
+    grid = RichTable.grid(Column(width=DECISION_WIDTH), Column(overflow="fold"))
+    grid.add_row(decision, content)
+    return grid
 
 
-def _indented(text: Text) -> Padding:
-    return Padding(text, (0, 0, 0, 2))
+def _select_tables(report: Report) -> list[Table]:
+    """Return the tables that are an overview; if there are neither any nor verdicts, the first tables of results."""
+    tables = [table for table in report.tables if table.overview]
+    if tables or report.verdicts:
+        return tables
+    return [table for table in report.tables if table.topic == "results"][:2]
 
 
-def style_line(line: Line, width: int) -> Text:
-    """Return a line of a forest plot with its colors, cropped to a width."""
-    if line.kind == "heading":
-        return Text(line.label, "bold")
-    text = Text(no_wrap=True, overflow="crop")
-    text.append(line.label, "bold" if line.kind == "average" else "")
-    default = "dim" if line.kind == "axis" else ""
-    for character in line.plot:
-        text.append(character, {ZERO: "dim", ESTIMATE: "bold"}.get(character, default))
-    text.append(" " + line.numbers, "dim" if line.kind == "axis" else "")
-    return text[:width]
-
-
-def _print_table(table: Table, console: Console, max_rows: int | None) -> None:
-    _print_heading(table.title, console)
-    for panel in format_table(table, console.width, max_rows):
-        console.print(panel)
-    if max_rows is not None and len(table.rows) > max_rows:
-        console.print(Text(f"... and {len(table.rows) - max_rows:,} more rows in the report files", "dim"))
-    if table.note:
+def _print_table(table: Table, console: Console, *, full: bool) -> None:
+    """Print a table, without the columns that do not fit the width, which are named below."""
+    console.print(Text(table.title, "bold"))
+    folded = fold_intervals(table)
+    if not full and table.overview:
+        folded = _select_columns(folded, table.overview)
+    num_fitting = _count_fitting(folded, console.width)
+    rows = folded.rows if full else folded.rows[:MAX_ROWS]
+    panel = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
+    for column in folded.columns[:num_fitting]:
+        panel.add_column(
+            Text(column.name if column.is_text else "\n".join(column.name.split())),  # rich would crop it above numbers
+            justify="left" if column.is_text else "right",
+            overflow="fold",
+            no_wrap=not column.is_text,
+        )
+    for row in rows:
+        panel.add_row(*(Text(cell.text) for cell in row[:num_fitting]))
+    console.print(panel)
+    if len(rows) < len(folded.rows):
+        console.print(Text(f"... and {len(folded.rows) - len(rows):,} more rows", "dim"))
+    if left_out := ", ".join(column.name for column in folded.columns[num_fitting:]):
+        console.print(Text(f"A wider terminal also shows: {left_out}", "dim"))
+    if full and table.note:
         console.print(Text(table.note, "dim"))
 
 
-def _print_failures(failures: tuple[TrialFailure, ...], console: Console) -> None:
-    console.print()
-    _print_heading(f"{pluralize(len(failures), 'trial')} failed", console)
-    for failure in failures[:MAX_FAILURES]:
-        console.print(_indented(Text(f"{failure.trial}: {failure.error}")))
-    if len(failures) > MAX_FAILURES:
-        console.print(Text(f"  ... and {len(failures) - MAX_FAILURES:,} more in report.json", "dim"))
-    console.print(Text("Traceback of the first failure:", "bold"))
-    console.print(_indented(Text(failures[0].traceback.rstrip())))
+def _select_columns(table: FoldedTable, names: Sequence[str]) -> FoldedTable:
+    known = [column.name for column in table.columns]
+    kept = [known.index(name) for name in names if name in known]
+    rows = tuple(tuple(row[position] for position in kept) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[position] for position in kept), rows=rows)
+
+
+def _count_fitting(table: FoldedTable, width: int) -> int:
+    """Return the number of leading columns that fit; texts are wrapped, numbers are not."""
+    used = 0
+    for position, column in enumerate(table.columns):
+        longest = max((cell_len(row[position].text) for row in table.rows), default=0)
+        heading = max(map(cell_len, column.name.split()), default=0)
+        used += GAP + max(heading, min(longest, MAX_TEXT_WIDTH) if column.is_text else longest)
+        if used > width:
+            return max(position, 1)
+    return len(table.columns)
+
+
+def _print_figures(report: Report, console: Console) -> None:
+    for figure in report.figures:
+        if isinstance(figure, Forest):
+            console.print(Text(f"\n{figure.title}", "bold"))
+            console.print(draw_forest(figure, console.width))
+            console.print(Text(figure.note, "dim"))
+    if undrawn := list_undrawn_figures(report):
+        console.print(Text(f"\n{undrawn}", "dim"))
+
+
+def _print_failures(failures: Sequence[TrialFailure], console: Console, *, full: bool) -> None:
+    console.print(Text(f"\n{pluralize(len(failures), 'trial')} failed", DECISION_STYLES["failed"]))
+    for failure in failures[: MAX_ROWS if full else 1]:
+        _print_start(Text(f"{failure.trial}: {failure.error}"), console)
+    if full:
+        console.print(Text("Traceback of the first failure; report.json has all:", "bold"))
+        console.print(Text(failures[0].traceback.rstrip()))
+
+
+def _print_warnings(warnings: Sequence[str], console: Console, *, full: bool) -> None:
+    if warnings:
+        console.print()
+    num_shown = len(warnings) if full else MAX_WARNINGS
+    for warning in warnings[:num_shown]:
+        text = Text.assemble(("Warning: ", "bold"), warning)
+        if full:
+            console.print(text)
+        else:
+            _print_start(text, console)
+    if (left_out := len(warnings) - num_shown) > 0:
+        console.print(Text(f"... and {pluralize(left_out, 'more warning', 'more warnings')}", "bold"))
+
+
+def _print_start(text: Text, console: Console) -> None:
+    """Print the first lines of a text; an ellipsis marks what is left out."""
+    lines = text.wrap(console, console.width - 4)
+    shown = Text("\n").join(lines[:MAX_LINES])
+    console.print(shown.append(" ...") if len(lines) > MAX_LINES else shown)
+
+
+ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
+CHARACTERS_PER_TICK = 8
+
+
+def draw_forest(forest: Forest, width: int) -> Group:
+    """Draw a forest plot in lines of at most `width` characters, with the numbers at the right.
+
+    A label that is too long for its column continues in the lines below.
+    """
+    plot = Plot([interval for _, group in forest.groups for interval in group], forest.unit, width)
+    lines: list[RenderableType] = []
+    for heading, group in forest.groups:
+        lines += [Text(heading, "bold"), *map(plot.draw, group)]
+    return Group(*lines, plot.draw_axis())
+
+
+def forest_as_text(forest: Forest, width: int) -> list[str]:
+    """Return the lines of a forest plot as texts without colors."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, force_jupyter=False)
+    with console.capture() as captured:
+        console.print(draw_forest(forest, width))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+class Plot:
+    """Intervals in characters, one per row, on the shortest axis that contains zero and all of them.
+
+    Parameters
+    ----------
+    intervals
+        All intervals of the plot.
+    unit
+        Their unit; differences of fractions are drawn in percentage points.
+    width
+        Characters of a line.
+    """
+
+    def __init__(self, intervals: Sequence[Interval], unit: Unit, width: int) -> None:
+        self._unit, self._factor = unit, 100 if unit == "difference" else 1
+        ends = [end for each in intervals for end in (each.low, each.estimate, each.high)]
+        self._number_width = max((len(format_signed(end, unit)) for end in ends), default=0)
+        longest = max((cell_len(interval.label) for interval in intervals), default=0)
+        room = width - 3 * self._number_width - 7  # of label and axis
+        self._label_width = max(1, min(longest, width * 2 // 5, room - MIN_AXIS_WIDTH))
+        self._width = max(MIN_AXIS_WIDTH, room - self._label_width)
+        self._low = min([0.0, *(end * self._factor for end in ends)])
+        self._high = max([0.0, *(end * self._factor for end in ends)])
+        if self._low == self._high:
+            self._low, self._high = -1.0, 1.0
+
+    def draw(self, interval: Interval) -> RichTable:
+        """Draw an interval with its label and numbers."""
+        low, middle, high = (self._column(end) for end in (interval.low, interval.estimate, interval.high))
+        line = [" "] * self._width
+        line[self._column(0.0)] = ZERO
+        line[low : high + 1] = LINE * (high + 1 - low)
+        if high > low:
+            line[low], line[high] = LEFT, RIGHT
+        line[middle] = ESTIMATE
+        estimate, start, end = (
+            format_signed(value, self._unit).rjust(self._number_width)
+            for value in (interval.estimate, interval.low, interval.high)
+        )
+        plot = Text("".join(line))
+        plot.highlight_regex(ESTIMATE, "bold")
+        plot.highlight_regex(ZERO, "dim")
+        return self._row(
+            Text(interval.label, "bold" if interval.is_average else ""), plot, f"{estimate} [{start}, {end}]"
+        )
+
+    def draw_axis(self) -> RichTable:
+        """Draw the numbers below the axis, each centered; one that would touch another one is left out."""
+        span = self._high - self._low
+        steps = (step for step in TICK_STEPS if span / step <= self._width / CHARACTERS_PER_TICK)
+        step = next(steps, TICK_STEPS[-1])
+        line = [" "] * self._width
+        numbers = range(math.ceil(self._low / step), math.floor(self._high / step) + 1)
+        for tick in (number * step for number in sorted(numbers, key=abs)):  # zero first, so that it is kept
+            text = with_sign(tick, tick_decimals(step))
+            start = min(max(0, self._column(tick / self._factor) - len(text) // 2), self._width - len(text))
+            if all(cell == " " for cell in line[max(0, start - 1) : start + len(text) + 1]):
+                line[start : start + len(text)] = text
+        return self._row(Text(""), Text("".join(line), "dim"), "points" if self._factor == 100 else "")
+
+    def _column(self, value: float) -> int:
+        return round((value * self._factor - self._low) / (self._high - self._low) * (self._width - 1))
+
+    def _row(self, label: Text, plot: Text, numbers: str) -> RichTable:
+        grid = RichTable.grid(
+            Column(width=self._label_width, overflow="fold"),
+            Column(width=self._width, no_wrap=True),
+            Column(width=3 * self._number_width + 5, justify="right", no_wrap=True),
+            padding=(0, 1),
+        )
+        grid.add_row(label, plot, numbers)
+        return grid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from peekbench.formatting import pluralize
@@ -100,21 +101,24 @@ def ask_about(effect: str) -> str:
 
 
 def explain_decisions(verdicts: Sequence[Verdict]) -> str:
-    """Return a sentence or two on what the decisions mean; empty if there is no verdict."""
+    """Return what the intervals and the decisions mean; empty if there is no verdict."""
     if not verdicts:
         return ""
     judged, controls = split_verdicts(verdicts)
-    regions = {(verdict.region, verdict.unit) for verdict in judged or controls if verdict.region}
+    of_any = judged or controls
+    regions = {(verdict.region, verdict.unit) for verdict in of_any if verdict.region}
+    band = "the region of practical equivalence"
     if len(regions) == 1:
         ((region, unit),) = regions
         band = f"±{format_size(region or 0.0, unit)}"
-    else:
-        band = "the region of practical equivalence (see 'region')"
+    levels = {f"{verdict.family.level:.0%}" for verdict in of_any if not math.isnan(verdict.family.level)}
+    intervals = ""
+    if len(levels) == 1:
+        size = max(verdict.family.size for verdict in of_any)
+        intervals = f"{levels.pop()} intervals{f' adjusted for {size} configurations' * (size > 1)}. "
     return (
-        f"Biased: the interval excludes 0 and extends beyond {band}. Equivalent: the interval lies entirely within "
-        f"{band}. Inconclusive: neither."
-        + f" Size open: part of the interval lies within {band}."
-        * any(verdict.size == "open" for verdict in judged)
+        f"{intervals}Biased: the interval excludes 0 and extends beyond {band}. Equivalent: the interval lies entirely "
+        f"within {band}. Inconclusive: neither."
     )
 
 
@@ -148,11 +152,30 @@ def scope_in_words(verdict: Verdict) -> str:
     """Return what the decision on a method refers to, to follow it, such as ' on these texts of 2 tasks, size open'."""
     if verdict.control:
         return ""
-    evidence, scope, other_tasks = verdict.evidence, "", ""
-    if isinstance(evidence, TrialEvidence):
-        scope, other_tasks = f" on these texts of {pluralize(evidence.num_tasks, 'task')}", evidence.other_tasks
+    scope = ""
+    if isinstance(verdict.evidence, TrialEvidence):
+        scope = f" on these texts of {pluralize(verdict.evidence.num_tasks, 'task')}"
     scope += f", {size}" if (size := size_in_words(verdict)) else ""
-    return scope + (f"; bias in other tasks: {other_tasks}" if other_tasks else "")
+    return scope + (f"; {others}" if (others := _other_tasks(verdict)) else "")
+
+
+def leave_open(lead: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return what a decision leaves open, and the decisions of other analyses that differ from it."""
+    if lead.control:
+        return ""
+    others = (
+        f"{other.analysis or 'another analysis'}: {other.decision}"
+        for other in verdicts
+        if (other.method, other.effect) == (lead.method, lead.effect) and other.decision != lead.decision
+    )
+    return "; ".join(filter(None, (size_in_words(lead), _other_tasks(lead), *others)))
+
+
+def _other_tasks(verdict: Verdict) -> str:
+    evidence = verdict.evidence
+    if not isinstance(evidence, TrialEvidence) or not evidence.other_tasks:
+        return ""
+    return f"bias in other tasks: {evidence.other_tasks}"
 
 
 def size_in_words(verdict: Verdict) -> str:
