@@ -120,7 +120,7 @@ def test_jobs_that_are_killed_interrupted_and_repeated_add_up_to_a_run() -> None
     send_signals([(killed, 1, num_trials, signal.SIGKILL), (interrupted, 2, 2, signal.SIGTERM)])
     merged = run_command("merge", str(SPEC), str(OUT))
     assert merged.returncode == 3
-    assert "are missing" in merged.stderr
+    assert "trials missing" in merged.stderr
     assert run_command("run", str(SPEC), "--store", "whole.sqlite").returncode == 0
 
     _, errors = interrupted.communicate(timeout=TIMEOUT)

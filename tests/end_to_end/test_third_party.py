@@ -129,7 +129,7 @@ def test_tests_of_the_distributions_pass(installed: Environment) -> None:
     options = ("-v", "-p", "no:cacheprovider", "--import-mode=importlib")
     done = installed.run("-m", "pytest", *options, *(plugin.distribution for plugin in PLUGINS))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "61 passed" in done.stdout
+    assert "54 passed" in done.stdout
     assert "test_contract[centroid-same-seed-same-predictions] PASSED" in done.stdout
 
 

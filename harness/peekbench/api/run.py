@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,8 +81,6 @@ def explain_table(error: ResultsError, options: TableOptions) -> str:
 
 KEYS = ["method", "task", "num_train", "num_test", "subsample"]
 """Columns that identify a trial of a run."""
-MAX_NAME = 100  # characters of a misspelled value that are compared
-MAX_LISTED = 10  # values that a message lists
 
 
 class RunPredictions:
@@ -156,7 +153,10 @@ class RunPredictions:
         """
         trials = [trial for trial in self if _is_wanted(trial, where)]
         if not trials:
-            self._refuse(where)
+            raise ResultsError(
+                f"no finished trial has {where or 'predictions'}; `list(run.predictions)` has the finished trials, and "
+                "`run.failures` the errors of the others"
+            )
         with Store.open(self._store, verified=False) as store:
             class_names = {task: facts["class_names"] for task, facts in store.tasks().items()}
             tables = [
@@ -165,19 +165,6 @@ class RunPredictions:
                 for arm, values in store.predictions(trial).items()
             ]
         return pd.concat(tables, ignore_index=True)
-
-    def _refuse(self, where: dict[str, Any]) -> None:
-        keys = [key_of(trial) for trial in self]
-        if not keys:
-            raise ResultsError("no trial is finished, so there are no predictions; `run.failures` has errors, if any")
-        for name, value in where.items():
-            known = sorted({key[name] for key in keys})
-            if not set(_as_list(value)) <= set(known):
-                texts = [str(each) for each in known]
-                near = get_close_matches(str(value)[:MAX_NAME], texts, n=1)
-                remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(texts[:MAX_LISTED]) or 'none'}"
-                raise ResultsError(f"no finished trial has the {name} {value!r}; {remedy}")
-        raise ResultsError("no finished trial has all these values together; there are no predictions to return")
 
     def __repr__(self) -> str:
         """Return the number of trials."""

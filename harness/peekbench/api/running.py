@@ -18,7 +18,8 @@ from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.similar_names import find_nearest_file
-from peekbench.progress.displays import make_python_progress
+from peekbench.progress.console import PrintableConsole
+from peekbench.progress.displays import make_progress
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.planned_looks import run as run_spec
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
@@ -69,7 +70,7 @@ def run(
     workers
         Number of worker processes, instead of that of the spec. It changes no number.
     progress
-        Whether to show the progress: a bar in a notebook and in a terminal, lines elsewhere, all on standard error.
+        Whether to show the progress: a bar in a terminal, lines elsewhere, on standard error.
     keep_going
         Try all trials of a method, even if its first ten fail in the same way.
     allow_changed_code
@@ -109,7 +110,9 @@ def run(
         experiment = experiment.with_executor_options(workers=workers)
     path = Path(store) if store is not None else store_path(experiment)
     with Observers(experiment, path, _warn_of_observer) as observers:
-        with make_python_progress() if progress else nullcontext() as shown:
+        # Lines in a notebook, where the live display of rich would need the package ipywidgets.
+        console = PrintableConsole(stderr=True, force_jupyter=False)
+        with make_progress(console) if progress else nullcontext() as shown:
             summary = run_spec(
                 experiment,
                 store=path,

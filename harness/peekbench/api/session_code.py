@@ -8,22 +8,23 @@ import hashlib
 import pickle
 import sys
 import sysconfig
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from peekbench.api.running import outer_level
-from peekbench.errors import PluginError, RunWarning
+from peekbench.errors import PluginError
 from peekbench.plugins.functions import clone_estimator, is_estimator
 
 DIGITS = 8  # hexadecimal digits of a hash
 PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
-IGNORED = {"__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"}
+IGNORED = {
+    "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__", "__module__",
+    "__static_attributes__", "__weakref__",
+}  # fmt: skip
 """Members of classes that have no effect on results."""
-INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
-"""Folders of installed libraries, besides those that a `.pth` file or `PYTHONPATH` adds."""
+LIBRARIES = Path(sysconfig.get_path("stdlib")).resolve()
+FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
 
 
 def hash_text(text: str) -> str:
@@ -108,28 +109,14 @@ def _describe_object(value: Any, seen: dict[int, Any]) -> Iterator[str]:
     elif not _is_library(type(value)) or hasattr(value, "get_params"):
         yield from _describe_all((type(value), getattr(value, "__dict__", {})), seen)
     else:
-        yield from _describe_library_object(value, seen)
-
-
-def _describe_library_object(value: Any, seen: dict[int, Any]) -> Iterator[str]:
-    """Yield the pickle of an object, or the values of its slots; otherwise warn that nothing tells it from others."""
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    try:
-        yield hashlib.sha256(pickle.dumps(value)).hexdigest()
-        return
-    except Exception as error:  # pickling runs code of any library
-        problem = error
-    if slots := getattr(type(value), "__slots__", ()):  # such as the fields of a data class
-        names = (slots,) if isinstance(slots, str) else slots
-        yield from _describe_all((getattr(value, name, None) for name in names), seen)
-        return
-    warnings.warn(
-        f"the method uses an object of the type {kind}, whose content peekbench cannot compare "
-        f"({type(problem).__name__}): if it changes, the same call still resumes the earlier trials. Make it inside of "
-        "the function, pass its settings as options, or change `name`",
-        RunWarning,
-        stacklevel=outer_level(),
-    )
+        kind = f"{type(value).__module__}.{type(value).__qualname__}"
+        try:
+            yield hashlib.sha256(pickle.dumps(value)).hexdigest()
+        except Exception as error:  # pickling runs code of any library
+            raise PluginError(
+                f"the method uses an object of the type {kind}, whose content peekbench cannot compare "
+                f"({type(error).__name__}); make it inside of the function, or pass its settings as options"
+            ) from error
 
 
 def _cell_content(function: FunctionType, cell: CellType) -> Any:
@@ -175,10 +162,5 @@ def _is_installed(module: str | None, path: str | None) -> bool:
         return False
     if module.partition(".")[0] in ("builtins", "peekbench") or path is None:
         return True
-    return any(Path(path).resolve().is_relative_to(folder) for folder in (*INSTALLED, *_added_folders(tuple(sys.path))))
-
-
-@functools.cache
-def _added_folders(paths: tuple[str, ...]) -> tuple[Path, ...]:
-    """Return the folders among the search paths in which an installer has put libraries."""
-    return tuple(Path(path).resolve() for path in paths if path and next(Path(path).glob("*.dist-info"), None))
+    file = Path(path).resolve()
+    return file.is_relative_to(LIBRARIES) or not FOLDERS_OF_LIBRARIES.isdisjoint(file.parts)

@@ -17,7 +17,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from peekbench.cli import analyze, app, check, cluster, new, output, plan, run, show, store, watch
 from peekbench.errors import PeekbenchError, PluginWarning
@@ -33,8 +32,6 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 """Signals of Ctrl-C, of batch systems, and of a terminal that closes."""
 SHUTDOWN_SECONDS = 3.0
 """Time in which a command ends after a signal; it ignores further signals until then."""
-NO_MEMORY_FOR_LIBRARY = "failed to map segment"
-"""What the dynamic linker says when a library does not fit into the memory that is left."""
 GARBAGE_THRESHOLD = 50_000
 """New objects after which the interpreter looks for garbage: its own 700 look for it hundreds of times in imports."""
 
@@ -95,13 +92,6 @@ def _plain_plugin_warnings() -> Iterator[None]:
         warnings.showwarning = show_other
 
 
-def _has_folder() -> bool:
-    try:
-        return Path.cwd().is_dir()
-    except OSError:
-        return False
-
-
 def run_command() -> int:
     """Run the command of `sys.argv` and return its exit status."""
     output.be_quiet(False)
@@ -111,15 +101,8 @@ def run_command() -> int:
     except PeekbenchError as error:
         output.echo(output.describe_error(error, sys.argv[1:]), err=True)
         return output.ERROR
-    except (MemoryError, ImportError) as error:
-        if isinstance(error, ImportError) and NO_MEMORY_FOR_LIBRARY not in str(error):
-            raise
+    except MemoryError:
         output.echo("peekbench: the memory is full; close other programs, raise its limit, or use less data", err=True)
-        return output.ERROR
-    except FileNotFoundError:
-        if _has_folder():
-            raise
-        output.echo("peekbench: the working folder was deleted; change to another one", err=True)
         return output.ERROR
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else output.SUCCESS

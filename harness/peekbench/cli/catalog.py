@@ -16,7 +16,6 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 from peekbench.cache import cache_folder
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.prompts import render_prompt
-from peekbench.data.text_statistics import find_repeated
 from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
@@ -118,13 +117,10 @@ def _folders() -> Folders:
 def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str]:
     """Iterate over the paragraphs of `peekbench show`: an entry and its options; for a task also some texts.
 
-    Without options for the task, its data are loaded if no option is required, and known facts replace them if they are
-    unavailable.
+    Without options for the task, its data are loaded if no option is required and they are available.
     """
-    if not registry.is_known(split_name(use)[0]) and (
-        close := get_close_matches(use.lower(), HEADINGS, n=1, cutoff=0.8)
-    ):
-        raise PluginError(f"cannot show {use!r}; did you mean {close[0]}?")
+    if not registry.is_known(split_name(use)[0]) and (near := get_close_matches(use, HEADINGS, n=1, cutoff=0.8)):
+        raise PluginError(f"cannot show {use!r}; did you mean {near[0]}?")
     registry.check_known(use)
     plugin_name, entry_name = split_name(use)
     plugin = registry.load(plugin_name)
@@ -151,9 +147,9 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
     try:
         dataset = load_dataset(use, {} if options is None else make_component(TaskSpec, use, options).raw_options())
     except UnavailableError as error:
-        if options is not None or entry.facts is None:
+        if options is not None:
             raise
-        return _describe_facts(entry.facts(_folders()), error)
+        return f"its data are unavailable: {error}"
     lines = [pluralize(len(dataset.labels), "row")]
     if dataset.kind == "classification":
         counts = class_counts(dataset)
@@ -161,8 +157,6 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
             f"  {counts.get(label, 0):>9,}  {shorten(name, MAX_NAME)}" for label, name in enumerate(dataset.class_names)
         ]
     lines += _detail_lines(dataset.details)
-    if isinstance(dataset.inputs, Sequence) and (repeated := find_repeated(dataset))["texts"]:
-        lines.append(_mention_repeated(repeated))
     if isinstance(dataset.inputs, Sequence) and dataset.kind == "classification":
         first = {int(label): row for row, label in reversed(list(enumerate(dataset.labels[:1000])))}
         rows = sorted(first.values())[:3]
@@ -172,33 +166,6 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
         lines += [f"  [{names[dataset.labels[row]]}] {text}" for row, text in zip(rows, texts, strict=True)]
         lines.append("prompt for the first text:")
         lines.append(indent(render_prompt(texts[0], names, dataset.instruction), "  "))
-    return "\n".join(lines)
-
-
-def _mention_repeated(repeated: Mapping[str, Any]) -> str:
-    first, second = repeated["examples"][0]
-    conflicting = repeated["conflicting"]
-    labels = f"; {pluralize(conflicting, 'text')} with different labels" if conflicting else ""
-    texts = pluralize(repeated["texts"], "text occurs", "texts occur")
-    return (
-        f"equal texts: {texts} in several rows, {repeated['rows']:,} rows in all, such as {first} and {second}{labels}"
-    )
-
-
-def _describe_facts(facts: TaskFacts, error: UnavailableError) -> str:
-    """Return the known facts of data that are unavailable."""
-    known = {
-        "rows": None if facts.num_rows is None else f"{facts.num_rows:,}",
-        "classes": ", ".join(facts.class_names) or facts.num_classes,
-        "characters": None if facts.characters is None else _format_range(facts.characters),
-        "license": facts.license,
-        **facts.details,
-    }
-    lines = _detail_lines(known)
-    if facts.class_names:
-        lines.append("prompt for a text:")
-        lines.append(indent(render_prompt("...", facts.class_names, facts.instruction), "  "))
-    lines.append(f"texts and rows of each class are unavailable: {error}")
     return "\n".join(lines)
 
 
@@ -294,7 +261,6 @@ def _nested_model(annotation: Any) -> type[Options] | None:
 
 LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 NAMES = {"string": "text", "integer": "whole number", "number": "number", "null": "null"}
-PLURALS = {name: f"{name}s" for name in ("text", "whole number", "number", "path", "list", "mapping")}
 
 
 def describe_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
@@ -305,7 +271,7 @@ def describe_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> 
     >>> describe_type({"anyOf": [{"type": "number", "minimum": 0}, {"const": "ledoit_wolf"}]}, {})
     'number (>= 0) or ledoit_wolf'
     >>> describe_type({"type": "array", "items": {"type": "integer", "minimum": 2}}, {})
-    'list of whole numbers (>= 2)'
+    'list: whole number (>= 2)'
     """
     return _join(_alternatives(schema, definitions))
 
@@ -330,20 +296,12 @@ def _alternatives(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> 
 def _describe_one(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     kind = schema.get("type")
     if kind == "array":
-        return f"list of {_describe_items(schema.get('items', {}), definitions)}"
+        return f"list: {_join(_alternatives(schema.get('items') or {}, definitions))}"
     if kind == "object":
         if "properties" in schema:
             return "options"
-        return f"mapping from names to {_describe_items(schema.get('additionalProperties', {}), definitions)}"
+        values = schema.get("additionalProperties")
+        return f"mapping: {_join(_alternatives(values, definitions)) if isinstance(values, Mapping) else 'any value'}"
     name = "path" if schema.get("format") == "path" else NAMES.get(str(kind), "any value")
     limits = [f"{sign} {schema[key]}" for key, sign in LIMITS.items() if key in schema]
     return f"{name} ({', '.join(limits)})" if limits else name
-
-
-def _describe_items(schema: Any, definitions: Mapping[str, Any]) -> str:
-    """Return the type of the items of a list or mapping in the plural."""
-    if not isinstance(schema, Mapping):
-        return "values"
-    words = _join(_alternatives(schema, definitions))
-    singular = next((name for name in PLURALS if words == name or words.startswith(f"{name} ")), "")
-    return PLURALS.get(singular, "") + words.removeprefix(singular)

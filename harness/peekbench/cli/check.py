@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections import defaultdict
 from pathlib import Path
+from textwrap import indent
 from traceback import format_exception
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -17,7 +16,6 @@ from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
     from peekbench.records.data import SourceRef
-    from peekbench.testing import CheckOutcome
 
 
 @app.command()
@@ -34,9 +32,6 @@ def check(
         Optional[str],  # noqa: UP045
         typer.Option(help="Options of the data source, as YAML: '{path: reviews.csv}'."),
     ] = None,
-    time_limit: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Seconds after which a check is ended and fails.")
-    ] = 300,
     traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
 ) -> None:
     """Check an entry of a plugin, such as a method or a data source, against its contract.
@@ -46,53 +41,32 @@ def check(
     from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
     from peekbench.testing.pytest_checks import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
-    from peekbench.testing.runner import Watch, watching  # noqa: PLC0415 - for a fast --help
 
     bind([use], Path.cwd())
     kinds = find_kinds(use)
     values, source = parse_options(options), _find_source(task, task_options)
-    num_failed = 0
+    num_failed = num_left = 0
     for kind in kinds:
         if len(kinds) > 1:
             echo(f"{kind} {use}:")
-        outcomes = []
-        progress = Progress()
         try:
-            with watching(Watch(progress.announce, time_limit)):
-                for outcome in iterate_checks(kind, use, values, source):
-                    progress.clear()
-                    outcomes.append(outcome)
+            for outcome in iterate_checks(kind, use, values, source):
+                if outcome.was_run:
                     note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
-                    if outcome.was_run:  # the others are counted
-                        echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")
+                    echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")
+                    if not outcome.passed:
+                        num_failed += 1
+                        echo(indent(outcome.traceback.rstrip() if traceback else outcome.message, "    "))
+                else:
+                    num_left += 1
         except PluginError as error:
             if traceback and error.__cause__ is not None:
                 echo("".join(format_exception(error.__cause__)), err=True)
             raise
-        num_failed += _print_failures(outcomes, with_traceback=traceback)
+    if num_left:
+        echo(f"{pluralize(num_left, 'other check')} not run; correct the failed ones first")
     if num_failed:
         raise typer.Exit(FAILED)
-
-
-class Progress:
-    """A line on the standard error about the check that is running; on a terminal, the next output replaces it."""
-
-    def __init__(self) -> None:
-        self._width = 0
-        self._is_terminal = sys.stderr.isatty()
-
-    def announce(self, name: str, position: int, num_checks: int) -> None:
-        """Show which check is running."""
-        line = f"running check {position} of {num_checks}: {name}"
-        self.clear()
-        echo(line, err=True, end="\r" if self._is_terminal else "\n")
-        self._width = len(line)
-
-    def clear(self) -> None:
-        """Remove the line from a terminal."""
-        if self._is_terminal and self._width:
-            echo(" " * self._width, err=True, end="\r")
-        self._width = 0
 
 
 def _find_source(task: str | None, options: str | None) -> SourceRef | None:
@@ -109,21 +83,3 @@ def _find_source(task: str | None, options: str | None) -> SourceRef | None:
         return None
     spec = make_component(TaskSpec, task, parse_options(options or "{}"))
     return SourceRef(spec.use, spec.raw_options(), Path.cwd())
-
-
-def _print_failures(outcomes: list[CheckOutcome], *, with_traceback: bool) -> int:
-    """Print each problem once, with the checks that found it, and return the number of failed checks."""
-    failed = [outcome for outcome in outcomes if not outcome.passed and outcome.was_run]
-    by_problem = defaultdict(list)
-    for outcome in failed:
-        by_problem[outcome.problem or outcome.message].append(outcome)
-    for problem, found_by in by_problem.items():
-        if len(found_by) == 1:
-            echo(f"\n{found_by[0].name}:\n    {found_by[0].message}")
-        else:
-            echo(f"\n{pluralize(len(found_by), 'check')} of {len(outcomes)} failed in the same way:\n    {problem}")
-        if with_traceback:
-            echo("\n" + found_by[0].traceback.rstrip())
-    if num_left := sum(not outcome.was_run for outcome in outcomes):
-        echo(f"\n{pluralize(num_left, 'other check')} not run; correct the failed ones first")
-    return len(failed)

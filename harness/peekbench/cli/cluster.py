@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,16 +20,14 @@ from peekbench.cli.app import (
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, warn
 from peekbench.cli.run import describe_stopped
-from peekbench.formatting import pluralize, shorten
+from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
     from peekbench.execution.runner import RunSummary
     from peekbench.execution.shards import MergeSummary
     from peekbench.store.merging import Shard
 
-SECONDS_BETWEEN_LINES = 15.0
 MAX_SHARDS = 10  # shards of which a command is printed
-MAX_LISTED = 200  # numbers of shards in a list
 
 
 @app.command()
@@ -100,16 +97,13 @@ def merge(
     experiment = load(spec)
     if store is not None:
         check_new_store(store)
-    summary = merge_shards(
-        experiment, folders, store=store, allow_changed_code=allow_changed_code, report=_Reporter().report
-    )
+    summary = merge_shards(experiment, folders, store=store, allow_changed_code=allow_changed_code)
     for change in summary.changes:
         warn(change)
     counts = summary.counts
-    were = "was" if counts.repeated == 1 else "were"
     echo(
         f"merged {pluralize(summary.shards, 'store')} of shards into {summary.store}: "
-        f"{pluralize(counts.added, 'trial')} added, {counts.repeated:,} {were} already stored with the same numbers"
+        f"{pluralize(counts.added, 'trial')} added, {counts.repeated:,} already stored with the same numbers"
     )
     if summary.empty:
         empty = pluralize(summary.empty, "store is", "stores are")
@@ -120,53 +114,21 @@ def merge(
     echo(f"all {pluralize(summary.planned, 'trial')} are there; to write the report: peekbench report {run}")
 
 
-class _Reporter:
-    """Prints how many shards are merged, not too often."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def report(self, done: int, total: int) -> None:
-        if time.monotonic() - self._last >= SECONDS_BETWEEN_LINES:
-            self._last = time.monotonic()
-            echo(f"merged {done:,} of {pluralize(total, 'store')}")
-
-
 def _describe_missing(summary: MergeSummary, spec: Path, folder: Path, store: Path | None) -> str:
     missing = summary.missing
     failed = f" ({summary.failed:,} of them failed; the store has all tracebacks)" if summary.failed else ""
-    total = sum(missing.values())
-    numbers = list_ranges([shard.number for shard in missing])
     commands = [["worker", str(spec), "--shard", str(shard), "--out", str(folder)] for shard in missing]
     run = ["run", str(spec), *(["--store", str(store)] if store else [])]
     return "\n".join(
         [
-            f"{total:,} of {pluralize(summary.planned, 'trial')} {'is' if total == 1 else 'are'} missing{failed}, in "
-            f"{'shards' if len(missing) > 1 else 'shard'} {numbers} of {next(iter(missing)).count}",
+            f"{sum(missing.values()):,} of {pluralize(summary.planned, 'trial')} missing{failed}, in "
+            f"{pluralize(len(missing), 'shard')} of {next(iter(missing)).count}",
             "To compute them, run these shards again and merge again, or run the spec on one machine:",
             *("  " + shlex.join(["peekbench", *command]) for command in commands[:MAX_SHARDS]),
             *([f"  and {len(missing) - MAX_SHARDS:,} more"] if len(missing) > MAX_SHARDS else []),
             "  " + shlex.join(["peekbench", *run]),
         ]
     )
-
-
-def list_ranges(numbers: list[int]) -> str:
-    """Return ascending numbers in the form of a job array.
-
-    Examples
-    --------
-    >>> list_ranges([1, 2, 3, 7, 9, 10])
-    '1-3,7,9-10'
-    """
-    ranges: list[list[int]] = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    texts = [f"{first}-{last}" if last > first else str(first) for first, last in ranges]
-    return shorten(",".join(texts), MAX_LISTED)
 
 
 def _describe_failures(summary: RunSummary, command: str) -> str:

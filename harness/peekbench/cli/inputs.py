@@ -1,25 +1,23 @@
 """Finds what an argument of a command means: a spec, a run by its name, its spec or its store, or a table of scores.
 
-The content of a file tells its kind, so that messages name it, and the command that takes it.
+A message about a file of another kind names the kind, and the command that takes it.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from peekbench.cli.output import warn
 from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.plugins.local_code import GIVE_SPEC, is_refused
 from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS
-from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.components import find_uses
 from peekbench.spec.design import NAME
 from peekbench.spec.experiment import canonical, load_spec, make_spec
@@ -29,18 +27,13 @@ from peekbench.store.files import RUNS, crate_store, is_store
 if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
 
-Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "folder", "stream", "text", "other"]
+Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "folder", "stream", "other"]
 """What commands can do with a file."""
 
 STORE_SUFFIX = ".sqlite"
 SAFE_NAME = re.compile(NAME)
 IRRELEVANT = ("executor", "audits", "observers")  # settings that change neither a run nor its report
-MAX_BYTES = 10_000_000  # of a file that is read as YAML or JSON
-MAX_UNNAMED = 1_000_000  # bytes of a text that may be a spec, although its name does not say so
-SCORES = {
-    ".csv": "a CSV file", ".tsv": "a TSV file", ".parquet": "a Parquet file",
-    ".jsonl": "a JSON Lines file", ".ndjson": "a JSON Lines file",
-}  # fmt: skip
+SCORES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +44,7 @@ class FileKind:
     words: str
     """Kind of the file with its article, such as 'a CSV file'."""
     name: str = ""
-    """Name of the run that a spec or the report of a run names."""
+    """Name of the run that a spec names."""
     remedy: str = ""
     """What to do instead; empty if the kind does not tell."""
 
@@ -60,56 +53,30 @@ def identify(path: Path) -> FileKind:
     """Return what an existing file or folder is. Pipes and devices, which can be read only once, are not read."""
     if path.is_dir():
         if (path / "report.json").is_file():
-            return replace(identify(path / "report.json"), role="folder", words="the folder of a report")
+            return FileKind("folder", "the folder of a report", remedy="give the name or the store of its run")
         stores = sorted(file.name for file in path.glob("*.sqlite"))[:5]
         return FileKind("folder", "a folder", remedy=f"give one of its stores: {', '.join(stores)}" if stores else "")
     if not path.is_file():
         return FileKind("stream", "neither a file nor a folder")
     if is_store(path):
         return FileKind("store", "a store")
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES)
-    if not content:
+    if not path.stat().st_size:
         return FileKind("store" if path.suffix == STORE_SUFFIX else "other", "an empty file")
-    is_list = path.suffix == ".json" and content.lstrip().startswith(b"[")
-    if words := "a JSON file" if is_list else SCORES.get(path.suffix.lower(), ""):
-        return FileKind("scores", words, remedy=f"`peekbench analyze {quote(str(path))}` analyzes a table of scores")
-    is_yaml = path.suffix in (".yaml", ".yml")
-    try:
-        text = content.decode("latin-1" if is_yaml else "utf-8")  # reading a spec reports another encoding
-    except UnicodeDecodeError:
-        text = "\x00"
-    if "\x00" in text:
-        return FileKind("other", "a binary file")
-    if path.suffix == ".json" and (report := _parse_json(text)).keys() >= {"schema_version", "headline", "name"}:
-        name = str(report["name"])
-        remedy = f"`peekbench report {quote(name)}` writes the report of the run {name!r} again"
-        return FileKind("other", "the report of a run as JSON", name, remedy)
-    return _identify_yaml(path, text, is_yaml=is_yaml)
-
-
-def _identify_yaml(path: Path, text: str, *, is_yaml: bool) -> FileKind:
-    try:
-        raw = read_yaml(text, str(path)) if is_yaml or len(text) < MAX_UNNAMED else None
+    if path.suffix.lower() in SCORES:
+        return FileKind("scores", "a table of scores", remedy=f"`peekbench analyze {quote(str(path))}` analyzes it")
+    if path.suffix not in (".yaml", ".yml"):
+        return FileKind("other", "a file of another kind")
+    try:  # reading a spec reports another encoding
+        raw = read_yaml(path.read_text("latin-1"), str(path))
     except SpecError:
-        return FileKind("spec", "a YAML file with an error") if is_yaml else FileKind("text", "a text file")
+        return FileKind("spec", "a YAML file with an error")
     name = str(raw.get("name", "")) if isinstance(raw, Mapping) else ""
-    if isinstance(raw, Mapping) and any(key in raw for key in EXPERIMENT_KEYS):
-        return FileKind("spec", "the spec of an experiment", name)
-    if isinstance(raw, Mapping) and "analyses" in raw:
+    if isinstance(raw, Mapping) and "analyses" in raw and not any(key in raw for key in EXPERIMENT_KEYS):
         remedy = f"`peekbench analyze FILE --spec {quote(str(path))}` analyzes scores with it"
         return FileKind("analysis spec", "a spec that only analyzes existing scores", name, remedy)
-    if is_yaml or path.suffix == ".json":
-        return FileKind("yaml", "YAML of another kind, without tasks and methods")
-    return FileKind("text", "a text file")
-
-
-def _parse_json(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    if isinstance(raw, Mapping) and any(key in raw for key in EXPERIMENT_KEYS):
+        return FileKind("spec", "the spec of an experiment", name)
+    return FileKind("yaml", "a YAML file")
 
 
 def find_store(argument: str) -> Path:
@@ -125,10 +92,7 @@ def find_scores(argument: str) -> Path:
     path, kind = _find(argument)
     if kind.role in ("store", "spec"):
         return _store_of(path, kind)
-    is_report = kind.role in ("folder", "other") and kind.name
-    if is_report:
-        kind = replace(kind, remedy=f"give the name of its run, {quote(kind.name)}, or the store of the run")
-    if kind.role in ("scores", "text") or (kind.role == "folder" and not kind.remedy):  # the reader says what is wrong
+    if kind.role in ("scores", "other") or (kind.role == "folder" and not kind.remedy):  # the reader says what is wrong
         return path
     raise _refuse(path, kind, "scores; give a run, a CSV or Parquet file, or a folder of files")
 
@@ -139,17 +103,6 @@ def check_new_store(path: Path) -> None:
     if kind is not None and kind.role != "store" and kind.words != "an empty file":
         raise PeekbenchError(
             f"--store {path} is {kind.words}, not a store; give the path of a store, or of a file that does not exist"
-        )
-
-
-def refuse_run(name: str) -> None:
-    """Refuse the name of a run or the path of a file where the name of a plugin's entry is wanted."""
-    store = RUNS / f"{name}{STORE_SUFFIX}"
-    words = "a run" if store.is_file() else identify(Path(name)).words if Path(name).is_file() else ""
-    if words:
-        raise PeekbenchError(
-            f"{name} is {words}, not an entry of a plugin; give a name such as those that `peekbench show` prints. "
-            f"`peekbench report {quote(name)}` shows a run"
         )
 
 
@@ -207,34 +160,14 @@ def _find(argument: str, wanted: str = "run") -> tuple[Path, FileKind]:
     except (OSError, ValueError) as error:  # ValueError: a null character
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise PeekbenchError(f"cannot read {argument}: {reason}; give another path") from error
-    raise _not_found(argument, wanted)
-
-
-def _not_found(argument: str, wanted: str) -> PeekbenchError:
-    """Return the error of an argument that is neither a file nor the name of a run, with the nearest of both."""
-    path = Path(argument)
-    runs = [name.removesuffix(STORE_SUFFIX) for name in _list(RUNS) if name.endswith(STORE_SUFFIX)]
-    specs = [folder / f"{path.stem}.yaml" for folder in (path.parent, Path(), Path("specs"))]
-    near = {str(spec): path.stem for spec in specs if spec.is_file()}
-    near |= {str(path.parent / name): name for name in _list(path.parent) if path.suffix}
-    near |= {run: run for run in runs if wanted == "run"}
-    nearest = find_nearest_file(path.name, near.values())
-    hint = next((f"; did you mean {each}?" for each, name in near.items() if name == nearest), "")
-    if wanted == "spec":
-        remedy = hint or "; give the path of a YAML file in UTF-8"
-        return SpecError(f"cannot read the spec {argument}: No such file or directory{remedy}")
-    if path.suffix or os.sep in argument:
-        return PeekbenchError(f"{argument}: no such file or folder{hint or '; `peekbench run SPEC` creates a run'}")
-    known = f". There are runs named {', '.join(runs[:10])}" if runs else ""
-    remedy = hint or f"; `peekbench run SPEC` creates one{known}"
-    return PeekbenchError(f"{argument}: no run of this name, as {RUNS / argument}{STORE_SUFFIX} does not exist{remedy}")
-
-
-def _list(folder: Path) -> list[str]:
-    try:
-        return sorted(path.name for path in folder.iterdir())
-    except OSError:
-        return []
+    runs = sorted(store.stem for store in RUNS.glob(f"*{STORE_SUFFIX}"))
+    if wanted == "run" and not path.suffix and os.sep not in argument:
+        near = find_nearest_file(argument, runs)
+        remedy = f"did you mean {near}?" if near else f"the runs are: {', '.join(runs) or 'none'}"
+        raise PeekbenchError(f"{argument}: no run of this name, as {by_name} does not exist; {remedy}")
+    near = find_nearest_file(path.name, [file.name for file in path.parent.glob("*.*")])
+    remedy = f"did you mean {path.parent / near}?" if near else "`peekbench run SPEC` creates a run from a YAML file"
+    raise SpecError(f"{argument}: no such file or folder; {remedy}")
 
 
 def _store_of(path: Path, kind: FileKind) -> Path:
@@ -264,13 +197,9 @@ def _warn_of_changes(path: Path, store: Path) -> None:
         return
     changed = [key for key in written if key not in IRRELEVANT and written[key] != stored.get(key)]
     if changed:
-        other = bool(incompatible_changes(stored, written))
-        remedy = (
-            "To run it, give the spec another name" if other else f"To apply them: peekbench run {quote(str(path))}"
-        )
         warn(
-            f"{path} has changes since its run ({', '.join(changed)}), which this command does not show; it "
-            f"uses the spec that is stored in {store}. {remedy}"
+            f"{path} has changes since its run ({', '.join(changed)}), which this command does not show; it uses the "
+            f"spec that is stored in {store}. `peekbench run {quote(str(path))}` applies them, or refuses them"
         )
 
 

@@ -30,10 +30,7 @@ def new(
         Optional[Path],  # noqa: UP045 - typer evaluates the annotation
         typer.Option(metavar="FOLDER", help="Folder for the files. Default: peekbench-NAME."),
     ] = None,
-    author: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="AUTHOR", help="Author of the plugin: 'Jane Doe <jane@example.org>'."),
-    ] = None,
+    author: Annotated[str, typer.Option(metavar="AUTHOR", help="Author of the plugin.")] = "",
     install: Annotated[
         bool, typer.Option("--install", help="Also install the plugin with pip, in editable mode.")
     ] = False,

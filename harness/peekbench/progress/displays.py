@@ -1,11 +1,10 @@
-"""Displays of the progress of a run: live on a terminal, below the cell of a notebook, plain lines elsewhere."""
+"""Displays of the progress of a run: live on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from html import escape as escape_html
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -16,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from peekbench.execution.observers import Progress
-from peekbench.formatting import pluralize, visible
-from peekbench.progress.console import PrintableConsole
+from peekbench.formatting import pluralize
 from peekbench.progress.tally import Tally, duration
 from peekbench.records.runs import Capacity
 from peekbench.records.trials import Trial, TrialFailure
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
 
 SECONDS_BETWEEN_LINES = 15.0
-SECONDS_BETWEEN_UPDATES = 0.5  # of a notebook
 SECONDS_UNTIL_HEARTBEAT = 120.0
 MAX_NAME = 40  # characters of a run's name beside the progress bar
 
@@ -71,7 +68,7 @@ class Display(Progress):
     def stop(self, method: str, num_trials: int) -> None:
         """Note that the other trials of a method are not tried."""
         assert self.tally is not None
-        self.tally.stop(method, num_trials)
+        self.tally.stop(num_trials)
         trials = pluralize(num_trials, "other trial is", "other trials are")
         self.note(f"{method}: its first trials all failed in the same way; its {trials} not tried")
         self.update()
@@ -186,93 +183,8 @@ class LineProgress(Display):
             self.note(f"{self.count()}; no trial has finished for {idle}, still running")
 
 
-class NotebookProgress(Display):
-    """Progress as an output that replaces itself: a bar, the pace and the mean scores so far.
-
-    The live display of rich needs the package ipywidgets in a notebook. This one replaces a plain output of the cell,
-    which every front end of Jupyter can do.
-    """
-
-    def __init__(self, *, seconds: float = SECONDS_BETWEEN_UPDATES) -> None:
-        super().__init__()
-        self._seconds = seconds
-        self._preparing = ""
-        self._notes: list[str] = []
-        self._handle: Any = None
-        self._last = 0.0
-        self._is_finished = False
-
-    def prepare(self, method: str) -> None:
-        """Show that a method is being prepared."""
-        self._preparing = f"preparing {method}"
-        self._show()
-
-    def note(self, line: str) -> None:
-        """Show a line below the bar from now on."""
-        self._notes.append(line)
-
-    def update(self) -> None:
-        """Show the tally, at most every `SECONDS_BETWEEN_UPDATES`."""
-        self._preparing = ""
-        self.wait()
-
-    def wait(self) -> None:
-        """Show the elapsed time."""
-        if time.monotonic() - self._last >= self._seconds:
-            self._show()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Show the last state."""
-        self._is_finished = True
-        if self.tally is not None:
-            self._show()
-
-    def _show(self) -> None:
-        """Replace the output."""
-        self._last = time.monotonic()
-        from IPython.display import display  # noqa: PLC0415 - only notebooks have it
-
-        content = {"text/html": self._html(), "text/plain": self._text()}
-        if self._handle is None:
-            self._handle = display(content, raw=True, display_id=True)
-        else:
-            self._handle.update(content, raw=True)
-
-    def _text(self) -> str:
-        if self.tally is None:
-            return self._preparing
-        details = [self.count(), duration(time.monotonic() - self.started)]
-        details += [] if self._is_finished else [self.tally.pace(), self.capacity, self._preparing]
-        return visible(f"{self.name}: {', '.join(filter(None, details))}")
-
-    def _html(self) -> str:
-        """Return the display as HTML with escaped texts, in the colors of the notebook."""
-        tally, bar, scores, notes = self.tally, "", "", list(self._notes)
-        if tally is not None and tally.failed:
-            notes.append(f"first failure: {tally.first_failure}")
-        if tally is not None and not self._is_finished:
-            bar = (
-                f'<progress value="{tally.handled}" max="{max(1, tally.planned)}" '
-                'style="width: 20rem; vertical-align: middle"></progress> '
-            )
-            if tally.done:
-                rows = [["mean score so far", *tally.arms], *tally.mean_scores()]
-                cells = ("".join(f"<td>{escape_html(visible(cell))}</td>" for cell in row) for row in rows)
-                scores = f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
-        lines = "".join(f"<div>{escape_html(visible(note))}</div>" for note in notes)
-        return f"<div>{bar}{escape_html(self._text())}{lines}{scores}</div>"
-
-
 def make_progress(console: Console, *, is_live: bool = True) -> LiveProgress | LineProgress:
     """Return a live display if the console is a terminal, and otherwise, or without `is_live`, lines."""
     if console.is_terminal and is_live:
         return LiveProgress(console)
     return LineProgress(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))
-
-
-def make_python_progress() -> Display:
-    """Return a bar for the output of a notebook's cell, and otherwise a display on standard error."""
-    console = PrintableConsole(stderr=True)
-    return NotebookProgress() if console.is_jupyter else make_progress(console)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,42 +29,22 @@ COMMON = "common"
 SUFFIX = ".j2"
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 MAX_NAME = 40  # characters
-DEVICES = re.compile(r"con|prn|aux|nul|(com|lpt)[0-9]")
-"""Names that no file can have on Windows, whatever its suffix; `NAME.yaml` would be one."""
-AUTHOR = re.compile(r"(?P<name>[^<>]*[^<>\s])\s*(<(?P<email>[^<>@\s]+@[^<>@\s]+)>)?")
 
 
 def check_name(name: str) -> None:
-    """Check that a plugin can have a name, and that nothing installed has it; otherwise, name a similar one.
+    """Check that a plugin can have a name, and that nothing installed has it.
 
     The name is part of the names of the package and of the distribution, so it is a Python identifier, and normalizing
     it as package indices do (PEP 503) never makes two names equal.
     """
-    if not _is_valid(name):
-        similar = _find_valid(name)
-        remedy = f"; for example {similar!r}" if similar else ""
+    if NAME.fullmatch(name) is None or len(name) > MAX_NAME or not isinstance(yaml.safe_load(name), str):
         raise PeekbenchError(
             f"a plugin cannot be named {name!r}: use up to {MAX_NAME} lowercase letters and digits, beginning with a "
-            f"letter, with '_' between words, and neither a word that YAML reads as another value nor the name of a "
-            f"Windows device{remedy}"
+            f"letter, with '_' between words, and no word that YAML reads as another value, such as 'null'"
         )
     taken = _find_installed(name)
     if taken:
         raise PeekbenchError(f"cannot name a plugin {name!r}: {taken}; choose another name, for example 'my_{name}'")
-
-
-def _is_valid(name: str) -> bool:
-    if NAME.fullmatch(name) is None or len(name) > MAX_NAME or DEVICES.fullmatch(name):
-        return False
-    return isinstance(yaml.safe_load(name), str)
-
-
-def _find_valid(name: str) -> str:
-    """Return the valid name that is nearest to one that is not; empty if there is none."""
-    without_accents = unicodedata.normalize("NFKD", name[: 2 * MAX_NAME]).encode("ascii", "ignore").decode()
-    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", without_accents)
-    valid = re.sub(r"[^a-z0-9]+", "_", words.lower()).removeprefix("peekbench_").strip("_")[:MAX_NAME].strip("_")
-    return next((candidate for candidate in (valid, f"my_{valid}"[:MAX_NAME]) if _is_valid(candidate)), "")
 
 
 def _find_installed(name: str) -> str:
@@ -75,30 +54,6 @@ def _find_installed(name: str) -> str:
             return f"{point.dist.name if point.dist else point.value} has a plugin of this name"
     package = f"peekbench_{name}"
     return f"a package {package} is installed" if find_spec(package) else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """Author of a distribution."""
-
-    name: str
-    """Name."""
-    email: str = ""
-    """E-mail address; may be empty."""
-
-    @classmethod
-    def parse(cls, text: str) -> Author:
-        """Return an author from text of the form `Jane Doe <jane@example.org>`, in which the address may be missing.
-
-        Examples
-        --------
-        >>> Author.parse("Jane Doe <jane@example.org>")
-        Author(name='Jane Doe', email='jane@example.org')
-        """
-        match = AUTHOR.fullmatch(text.strip())
-        if match is None or not text.isprintable():
-            raise PeekbenchError(f"--author {text!r} is not an author; write it as 'Jane Doe <jane@example.org>'")
-        return cls(match["name"], match["email"] or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +71,8 @@ class NewPlugin:
     """Kind of its entry; one of `list_kinds()`."""
     name: str
     """Name of the plugin."""
-    author: Author | None = None
-    """Author of the distribution."""
+    author: str = ""
+    """Author of the distribution; can be empty."""
     entry: str = ""
     """Name of its entry; by default that of the plugin."""
 
@@ -142,7 +97,7 @@ def list_kinds() -> list[str]:
     return sorted(folder.name for folder in TEMPLATES.iterdir() if folder.is_dir() and folder.name != COMMON)
 
 
-def make_plugin(kind: str, name: str, author: str | None = None) -> NewPlugin:
+def make_plugin(kind: str, name: str, author: str = "") -> NewPlugin:
     """Check what a user asks for.
 
     Parameters
@@ -152,12 +107,12 @@ def make_plugin(kind: str, name: str, author: str | None = None) -> NewPlugin:
     name
         Name of the plugin, or of the plugin and its entry, such as 'mydata.tickets'.
     author
-        Name and e-mail address of the author.
+        Name of the author.
 
     Raises
     ------
     PeekbenchError
-        If there are no templates for the kind, or if the name or the author cannot be used.
+        If there are no templates for the kind, or if the name cannot be used.
     """
     if kind not in list_kinds():
         close = get_close_matches(kind.lower(), list_kinds(), n=1, cutoff=0.5)
@@ -167,7 +122,7 @@ def make_plugin(kind: str, name: str, author: str | None = None) -> NewPlugin:
     if not (dot and ENTRY_NAME.fullmatch(entry) and len(entry) <= MAX_NAME):
         plugin, entry = name, ""
     check_name(plugin)
-    return NewPlugin(kind, plugin, None if author is None else Author.parse(author), entry)
+    return NewPlugin(kind, plugin, author, entry)
 
 
 def render_plugin(plugin: NewPlugin) -> dict[str, str]:

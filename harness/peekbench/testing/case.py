@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from peekbench.testing.samples import sample_features, sample_numbers, sample_te
 SAMPLE = "peekbench.testing.sample"
 """Name of the data source of rows that come from no data source."""
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
-LARGER = 96, 128  # train and test rows of the larger task
 EXACT_SUM_TOLERANCE = 1e-5
 """Largest difference between 1 and a sum of probabilities in single or double precision. Runs tolerate more."""
 
@@ -205,20 +204,15 @@ def make_case(
     return _draw(use, entry, options, Folders(folder, folder), dataset, source, (num_train, num_test))
 
 
-def make_larger_case(case: Case) -> Case:
-    """Make a case of the same method, with two classes and more rows, whose test inputs are the unlabeled ones."""
-    is_tabular = case.task.kind == "classification" and isinstance(case.test, np.ndarray)
-    dataset = _sample("tabular_classification" if is_tabular else case.task.kind, 400, seed=1, num_classes=2)
-    larger = _draw(case.use, case.entry, case.options, case.folders, dataset, None, LARGER)
-    return replace(larger, test=larger.unlabeled)
-
-
-def _sample(kind: str, num_rows: int = 240, seed: int = 0, num_classes: int = 3) -> Dataset:
+def _sample(kind: str) -> Dataset:
     """Return synthetic rows of a kind of task."""
-    if kind == "classification":
-        return sample_texts(num_rows, seed=seed, num_classes=num_classes)
-    makers = {"regression": sample_numbers, "language_modeling": sample_unlabeled_texts}
-    return makers.get(kind, sample_features)(num_rows, seed=seed)
+    makers: Mapping[str, Callable[[], Dataset]] = {
+        "classification": sample_texts,
+        "regression": sample_numbers,
+        "language_modeling": sample_unlabeled_texts,
+        "tabular_classification": sample_features,
+    }
+    return makers[kind]()
 
 
 def _num_train(dataset: Dataset) -> int:
@@ -286,7 +280,6 @@ class Observation(NamedTuple):
     """Predictions of an empty text alone, and in a batch; None if the inputs are no texts."""
     texts: Attempt
     """Log-likelihoods of the test inputs, and the predictions afterwards; None if the predictor gives none."""
-    metrics: Mapping[str, Any]
 
 
 class Refits(NamedTuple):
@@ -308,7 +301,6 @@ def _observe(case: Case, unlabeled: Inputs | None) -> Observation:
         case.apply(predictor, case.test),
         empty=Attempt(partial(_predict_empty, case, predictor)),
         texts=Attempt(partial(score_batches, case, predictor, (case.test,))),
-        metrics=predictor.metrics,
     )
 
 

@@ -1,4 +1,4 @@
-"""Contract checks of executors, with work whose trials are quick, slow, hang, or end their process."""
+"""Contract checks of executors, with work whose trials are quick, hang, or end their process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import platform
 import signal
 import time
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.entries import ExecutorEntry
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.work_protocols import Event, Outcome
-from peekbench.records.runs import Capacity, Host, Resources
+from peekbench.records.runs import Host, Resources
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import ExecutorSpec, make_component
 from peekbench.testing.runner import Checks, Memo
@@ -37,8 +36,6 @@ from peekbench.testing.runner import Checks, Memo
 TIME_LIMIT = 1.0  # seconds of a trial of the checks
 MAX_DELAY = 5.0  # seconds that a trial may take longer than its time limit
 END_TIMEOUT = 10.0  # seconds in which workers end after the executor has been closed
-SLOW = 2.5
-"""Seconds of a slow trial."""
 LONG = 20.0
 """Seconds of a trial that an executor has to end."""
 BROKEN = "this is the error of the sample work"
@@ -121,8 +118,6 @@ class SampleWork:
         """Do what the name of a method says."""
         marker = Path(self._folder) / str(trial.draw.subsample)
         match trial.method:
-            case "slow":
-                time.sleep(SLOW)
             case "hangs":
                 time.sleep(LONG)
             case "dies":
@@ -158,7 +153,7 @@ def make_items(methods: Sequence[str], *, per_item: int = 1) -> list[WorkItem]:
     Parameters
     ----------
     methods
-        'slow' takes `SLOW` seconds, 'hangs' much longer, 'dies' kills its process, 'dies once' does so at the first
+        'hangs' takes long, 'dies' kills its process, 'dies once' does so at the first
         try, and 'broken' raises an error that ends the run. Others are quick.
     per_item
         Number of trials in an item; the methods of the others get a number.
@@ -179,29 +174,12 @@ class Run:
     outcomes: list[Outcome] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     """Times of the outcomes, in seconds after the start."""
-    hosts: set[str] = field(default_factory=set)
-    """Names of machines that were yielded."""
-    unprepared: set[str] = field(default_factory=set)
-    """Names of machines of which outcomes were yielded before the machine."""
-    num_empty: int = 0
-    others: list[object] = field(default_factory=list)
-    """What is no outcome, machine or capacity."""
 
     def receive(self, batch: Sequence[Event], seconds: float) -> list[Outcome]:
         """Note a batch, and return its outcomes."""
-        self.num_empty += not batch
-        outcomes = []
-        for event in batch:
-            if isinstance(event, Host):
-                self.hosts.add(event.name)
-            elif isinstance(event, TrialResult | TrialFailure):
-                if event.host not in ("", host_name(), *self.hosts):
-                    self.unprepared.add(event.host)
-                outcomes.append(event)
-                self.times.append(seconds)
-            elif not isinstance(event, Capacity):
-                self.others.append(event)
+        outcomes = [event for event in batch if isinstance(event, TrialResult | TrialFailure)]
         self.outcomes += outcomes
+        self.times += [seconds] * len(outcomes)
         return outcomes
 
     @property
@@ -245,9 +223,8 @@ class ExecutorCase:
 
     @property
     def plain(self) -> Run:
-        """A run of quick trials, one slow trial, and items with three trials."""
-        methods = ["quick"] * NUM_PLAIN + ["slow"]
-        items = [*make_items(methods), *make_items(["a"] * (NUM_PLAIN + 3), per_item=3)[-2:]]
+        """A run of quick trials, and of items with three trials."""
+        items = [*make_items(["quick"] * NUM_PLAIN), *make_items(["a"] * (NUM_PLAIN + 2), per_item=3)[-2:]]
         return self.memo.share("plain", lambda: self.run(items))
 
     @property
@@ -304,17 +281,6 @@ def check_complete(case: ExecutorCase) -> None:
         )
 
 
-def check_single(case: ExecutorCase) -> None:
-    """Check that no trial has two outcomes, and that nothing else is yielded."""
-    if case.plain.others:
-        raise ContractError(f"it yielded {case.plain.others[0]!r} in a batch; yield outcomes, `Host` and `Capacity`")
-    counts = Counter(outcome.trial for outcome in case.plain.outcomes)
-    if repeated := [trial for trial, number in counts.items() if number > 1]:
-        raise ContractError(f"{pluralize(len(repeated), 'trial')} got several outcomes, such as {repeated[0]}")
-    if unknown := [trial for trial in counts if trial not in set(case.plain.trials)]:
-        raise ContractError(f"it yielded an outcome of a trial that it was not given: {unknown[0]}")
-
-
 def check_order(case: ExecutorCase) -> None:
     """Check that the outcomes of an item are in the order of its trials, of which the first has the base arm."""
     position = {outcome.trial: number for number, outcome in enumerate(case.plain.outcomes)}
@@ -343,22 +309,6 @@ def check_equal(case: ExecutorCase) -> None:
 def _list_numbers(result: Any) -> list[object]:
     arrays = (result.test_labels, result.test_rows, *(arm.predictions for arm in result.arms))
     return [*((array.dtype.str, array.tobytes()) for array in arrays), *((arm.arm, arm.scores) for arm in result.arms)]
-
-
-def check_hosts(case: ExecutorCase) -> None:
-    """Check that machines are prepared, and yielded before their outcomes."""
-    if case.plain.unprepared:
-        raise ContractError(
-            f"it yielded outcomes of the machine {min(case.plain.unprepared)} without its `Host`; call "
-            "`work.prepare()` on each machine, and yield its return value before the first outcome of this machine"
-        )
-
-
-@with_workers
-def check_empty_batches(case: ExecutorCase) -> None:
-    """Check that an empty batch about once a second tells that a slow trial is running."""
-    if not case.plain.num_empty:
-        raise ContractError("no empty batch came while a slow trial was running; yield `[]` about once a second")
 
 
 @with_workers
@@ -439,11 +389,8 @@ def check_error(case: ExecutorCase) -> None:
 
 EXECUTOR_CHECKS: Checks = {
     "every trial has an outcome": check_complete,
-    "no trial has two outcomes": check_single,
     "the trials of an item are in order": check_order,
     "same numbers as in this process": check_equal,
-    "machines are prepared": check_hosts,
-    "empty batches while a trial runs": check_empty_batches,
     "a worker that dies costs only its trial": check_dying_worker,
     "the base arm of an item comes once": check_base_arms,
     "time limit": check_time_limit,

@@ -1,4 +1,4 @@
-"""Calls a function in a new process, with other hashes of texts, and notes what it changes, leaves and connects to.
+"""Calls a function in a new process, with other hashes of texts, and notes what it changes and leaves.
 
 `call` runs in the process of the checks, `main` in the new one.
 """
@@ -11,8 +11,6 @@ import logging
 import multiprocessing
 import os
 import pickle
-import platform
-import socket
 import subprocess
 import sys
 import threading
@@ -81,8 +79,6 @@ class Answer:
     """Threads and processes that still ran after the call, in words."""
     files: tuple[str, ...] = ()
     """Files and folders that it wrote in the working folder."""
-    hosts: tuple[str, ...] = ()
-    """Other machines that it looked up."""
 
     def require_clean(self) -> None:
         """Refuse changes of the process's state, and what still runs or lies in the working folder."""
@@ -180,8 +176,6 @@ def main(folder: str) -> None:
 
 
 def _answer(own_modules: set[str], files: list[str], content: bytes) -> Answer:
-    hosts: set[str] = set()
-    sys.addaudithook(lambda event, arguments: hosts.add(_read_host(event, arguments)))
     folder = Path.cwd()
     running, names, state = _list_running(), _list_files(folder), take_state()
     sys.meta_path.insert(0, _LibraryImports(own_modules, state, running))
@@ -195,7 +189,7 @@ def _answer(own_modules: set[str], files: list[str], content: bytes) -> Answer:
     changes = describe_changes(state, take_state())
     left_running = _find_left_running(running)
     written = sorted({name for name, _ in _list_files(folder) - names})
-    return Answer(value, error, tuple(changes), tuple(left_running), tuple(written), tuple(sorted(hosts - {""})))
+    return Answer(value, error, tuple(changes), tuple(left_running), tuple(written))
 
 
 class _LibraryImports(MetaPathFinder):
@@ -232,12 +226,6 @@ class _LibraryImports(MetaPathFinder):
             self.running |= set(_list_threads()) - threads
 
 
-def _read_host(event: str, arguments: tuple[Any, ...]) -> str:
-    """Return the name of another machine that an audit event looks up; otherwise empty."""
-    host = os.fsdecode(arguments[0] or "") if event == "socket.getaddrinfo" else ""
-    return "" if host.startswith("127.") or host in ("localhost", "::1", platform.node()) else host
-
-
 def _list_files(folder: Path) -> set[tuple[str, int]]:
     """Return the names and times in a folder, without hidden files and compiled modules.
 
@@ -265,29 +253,14 @@ def _warning_filters() -> list[str]:
 SETTINGS: Mapping[str, Callable[[], object]] = {
     "the working folder": lambda: str(Path.cwd()),
     "warnings.filters": _warning_filters,
-    "sys.path": lambda: list(sys.path),
-    "sys.getrecursionlimit()": sys.getrecursionlimit,
     "the root logger or logging.disable": _loggers,
-    "socket.getdefaulttimeout()": socket.getdefaulttimeout,
-    "gc.isenabled()": gc.isenabled,
 }
-SETTINGS_OF_LIBRARIES: Mapping[str, Mapping[str, Callable[[Any], object]]] = {
-    "torch": {
-        "the default dtype of torch": lambda torch: torch.get_default_dtype(),
-        "the default device of torch": lambda torch: str(torch.get_default_device()),
-        "torch.is_grad_enabled()": lambda torch: torch.is_grad_enabled(),
-        "torch.get_num_threads()": lambda torch: torch.get_num_threads(),
-        "torch.are_deterministic_algorithms_enabled()": lambda torch: torch.are_deterministic_algorithms_enabled(),
-        "torch.get_float32_matmul_precision()": lambda torch: torch.get_float32_matmul_precision(),
-        "torch.backends.cudnn.benchmark": lambda torch: torch.backends.cudnn.benchmark,
-    },
-    "sklearn": {"sklearn.get_config()": lambda sklearn: sklearn.get_config()},
-    "matplotlib": {"matplotlib.rcParams": lambda matplotlib: matplotlib.rcParams.copy()},
-    "transformers": {
-        "the verbosity of transformers": lambda transformers: transformers.utils.logging.get_verbosity(),
-    },
+SETTINGS_OF_TORCH: Mapping[str, Callable[[Any], object]] = {
+    "the default dtype of torch": lambda torch: torch.get_default_dtype(),
+    "the default device of torch": lambda torch: str(torch.get_default_device()),
+    "torch.is_grad_enabled()": lambda torch: torch.is_grad_enabled(),
+    "torch.get_num_threads()": lambda torch: torch.get_num_threads(),
 }
-"""Settings of libraries that are imported, by module and name."""
 
 
 def take_state() -> dict[str, object]:
@@ -299,10 +272,8 @@ def take_state() -> dict[str, object]:
     state |= {f"os.environ[{name!r}]": value for name, value in os.environ.items()}
     state |= {f"numpy.errstate({name})": value for name, value in np.geterr().items()}
     state |= {f"numpy.printoptions({name})": value for name, value in np.get_printoptions().items()}
-    for module, settings in SETTINGS_OF_LIBRARIES.items():
-        for name, read_from in settings.items() if module in sys.modules else ():
-            with suppress(AttributeError, ImportError, KeyError):  # another version, or it is being imported
-                state[name] = read_from(sys.modules[module])
+    with suppress(AttributeError, KeyError):  # it is not imported, or is being imported
+        state |= {name: read_from(sys.modules["torch"]) for name, read_from in SETTINGS_OF_TORCH.items()}
     return state
 
 
@@ -347,12 +318,6 @@ def _find_left_running(before: set[tuple[str, int | None]]) -> list[str]:
         time.sleep(0.02)
     counts = Counter(description for description, _ in left)
     return [f"{count} times {text}" if count > 1 else text for text, count in sorted(counts.items())]
-
-
-def used_memory() -> int:
-    """Return the memory of this process in bytes; on Linux, including memory that was allocated and never written."""
-    memory = psutil.Process().memory_info()
-    return int(getattr(memory, "data", memory.rss))
 
 
 @contextmanager

@@ -9,21 +9,20 @@ two further processes find the cause.
 from __future__ import annotations
 
 import copy
-import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import numpy as np
 
 from peekbench.data.loading import load_dataset, remember
 from peekbench.data.preflight import find_mismatch
 from peekbench.errors import ContractError, DataError, SpecError
-from peekbench.execution.scoring import check_metrics, read_only, take
+from peekbench.execution.scoring import read_only, take
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.local_code import split_name
@@ -31,27 +30,23 @@ from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing.case import (
-    LARGER,
     Case,
     are_equal,
     in_both_arms,
     is_deterministic,
     make_case,
-    make_larger_case,
     observe,
     prepare,
     refit,
     score_batches,
 )
-from peekbench.testing.fresh_process import Answer, call, check_light_import, used_memory, view_cache
+from peekbench.testing.fresh_process import Answer, call, check_light_import, view_cache
 from peekbench.testing.runner import GENERATORS, Checks, Memo, call_with_seed, preserved_state
 
 # BLAS uses other kernels for other batch sizes, which round differently. Adapting to a batch makes larger differences.
 TOLERANCE = 1e-4
 LARGE_BATCH = 500  # inputs, the largest usual test set
 NUM_SINGLE = 3  # inputs that are predicted one by one
-MAX_GROWTH = 50e6
-"""Bytes by which a fit may increase the memory of its process; allocators cause smaller increases."""
 INDEPENDENTLY = "; adapt to `unlabeled` in the fit, and predict each input independently"
 DEPENDS_ON_BATCH = (
     f"predictions depend on the inputs that are predicted together, so predict adapts to its batch{INDEPENDENTLY}"
@@ -89,16 +84,6 @@ def check_base_arm(case: Case) -> None:
 def check_extra_arm(case: Case) -> None:
     """Check that a method works with unlabeled inputs."""
     observe(case, case.unlabeled)
-
-
-@in_both_arms
-def check_metrics_are_numbers(case: Case, unlabeled: Inputs | None) -> None:
-    """Check that the metrics of a fit are finite numbers."""
-    metrics = check_metrics(observe(case, unlabeled).metrics)
-    if invalid := [name for name, value in metrics.items() if not np.isfinite(value)]:
-        raise ContractError(
-            f"metric {invalid[0]!r} is {metrics[invalid[0]]}; return finite numbers, or omit the metric"
-        )
 
 
 @in_both_arms
@@ -156,35 +141,6 @@ def check_batches(case: Case, unlabeled: Inputs | None) -> None:
 def _predict_batches(case: Case, unlabeled: Inputs | None, batches: Sequence[Inputs]) -> FloatArray:
     predictor = case.fit(unlabeled)
     return np.concatenate([case.apply(predictor, batch) for batch in batches])
-
-
-def check_larger_task(case: Case) -> str | None:
-    """Check that predictions are valid and independent on a larger task, also if all unlabeled inputs are predicted.
-
-    Some errors occur only with many inputs or with two classes. A method may refuse the task, for example because its
-    options name the classes of another one, which is a warning.
-    """
-    size = f"{LARGER[0]} train and {LARGER[1]} unlabeled inputs"
-    size = f"2 classes, {size}" if case.task.kind == "classification" else size
-    try:
-        _check_larger_case(make_larger_case(case))
-    except ContractError as error:
-        raise ContractError(f"with {size}, {error}") from error
-    except (DataError, SpecError) as error:
-        return f"warning: it refuses a synthetic task with {size}: {error}"
-    return None
-
-
-@in_both_arms
-def _check_larger_case(case: Case, unlabeled: Inputs | None) -> None:
-    """Compare two fits, of which one predicts halves of the batch."""
-    expected, half = observe(case, unlabeled).predictions, len(case.test) // 2
-    halves = case.test[:half], case.test[half:]
-    if are_equal(expected, _predict_batches(case, unlabeled, halves), TOLERANCE):
-        return
-    if are_equal(expected, case.predict(unlabeled), TOLERANCE):
-        raise ContractError(DEPENDS_ON_BATCH)
-    raise ContractError("two fits with the same seed give different predictions; use context.seed only")
 
 
 @in_both_arms
@@ -321,14 +277,6 @@ Fit: TypeAlias = tuple[Inputs | None, Labeled]
 """Unlabeled inputs and train set of a fit with seed 1."""
 
 
-class Fitted(NamedTuple):
-    """What a series of fits gave."""
-
-    predictions: Mapping[str, FloatArray]
-    growth: float
-    """Bytes that every fit adds to the memory of the process; the first one, which imports libraries, is left out."""
-
-
 def check_cause(cause: str, case: Case) -> None:
     """Check that predictions do not depend on the process, on earlier fits (cache), or on labels of no train set.
 
@@ -342,27 +290,6 @@ def check_cause(cause: str, case: Case) -> None:
 def check_process_state(case: Case) -> None:
     """Check that a method leaves the state of its process unchanged, and no thread, process or file behind."""
     _compare(case)[0].require_clean()
-
-
-def check_memory(case: Case) -> None:
-    """Check that the memory of the process does not grow with every fit."""
-    growth = _compare(case)[0].value.growth
-    if growth > MAX_GROWTH:
-        raise ContractError(
-            f"it keeps about {growth / 1e6:.0f} MB per fit, and a worker does thousands of fits; keep neither data nor "
-            "models in the module or in caches without a limit"
-        )
-
-
-def check_network(case: Case) -> str | None:
-    """Return a warning if fits connect to other machines, which a method that calls a service must do."""
-    hosts = _compare(case)[0].hosts
-    if not hosts:
-        return None
-    return (
-        f"warning: it connects to {', '.join(hosts)}; download files in `prefetch`, and store the answers of a "
-        "service in context.folders.cache, so that a run can be repeated"
-    )
 
 
 def _compare(case: Case) -> tuple[Answer, tuple[str, str]]:
@@ -420,30 +347,22 @@ def _fit_elsewhere(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> 
 
 def _find_difference(expected: Mapping[str, FloatArray], answer: Answer) -> str:
     """Describe the first fit with other predictions; empty if there is none."""
-    found = answer.value.predictions
+    found = answer.value
     different = [name for name, predictions in expected.items() if not are_equal(predictions, found[name])]
     return f"predictions {different[0]}" if different else ""
 
 
-def fit_all(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> Fitted:
+def fit_all(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> dict[str, FloatArray]:
     """Do fits one after the other, and return their predictions; the new process calls this.
 
     Arrays are made read-only again, which unpickled ones are not.
     """
     remember(case.task.source, _change_labels(case.dataset, case.labeled) if change_labels else case.dataset)
     case = replace(case, test=_protect(case.test))
-    predictions: dict[str, FloatArray] = {}
-    memory = []
-    for name, (unlabeled, train) in fits.items():
-        protected = Labeled(_protect(train.inputs), read_only(train.labels))
-        predictions[name] = case.predict(_protect(unlabeled), train=protected)
-        gc.collect()
-        memory.append(used_memory())
-    # The smallest growth by a fit of an arm; the larger one of the two arms.
-    growth = list(zip(np.diff(memory), [unlabeled is None for unlabeled, _ in fits.values()][1:], strict=True))
-    return Fitted(
-        predictions, max(float(min(size for size, arm in growth if arm is wanted)) for wanted in (True, False))
-    )
+    return {
+        name: case.predict(_protect(unlabeled), train=Labeled(_protect(train.inputs), read_only(train.labels)))
+        for name, (unlabeled, train) in fits.items()
+    }
 
 
 def _protect(inputs: InputsT) -> InputsT:
@@ -470,12 +389,10 @@ def _change_labels(dataset: Dataset, labeled: IntArray) -> Dataset:
 METHOD_CHECKS: Checks = {
     "fits and predicts without unlabeled inputs": check_base_arm,
     "fits and predicts with unlabeled inputs": check_extra_arm,
-    "metrics are finite numbers": check_metrics_are_numbers,
     "same seed, same predictions": check_same_seed,
     "fits are independent of earlier fits": check_refit,
     "predictors are independent of later fits": check_earlier_predictor,
     "predictions are independent of other inputs": check_batches,
-    "predictions of a larger task are independent": check_larger_task,
     "predictions of an empty text are valid": check_empty_text,
     "log-likelihoods are independent of other texts": check_log_likelihoods,
     "global random state is unused and unchanged": check_random_state,
@@ -486,8 +403,6 @@ METHOD_CHECKS: Checks = {
     "caches are independent of the seed": partial(check_cause, "cache"),
     "labels outside the train set are unused": partial(check_cause, "labels"),
     "the state of the process is unchanged": check_process_state,
-    "fits release their memory": check_memory,
-    "fits need no network": check_network,
     "importing the plugin is fast": check_light_import,
 }
 """Checks of methods by their names, in the order in which they are done. Each takes a `Case`.

@@ -1,31 +1,25 @@
-"""Runs contract checks one after the other: outcomes, results that several checks use, progress and time limits."""
+"""Runs contract checks one after the other: outcomes, and results that several checks use."""
 
 from __future__ import annotations
 
-import faulthandler
 import random
-import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.execution.determinism import ProcessState, one_thread_pools, preserve_global_generators
-from peekbench.plugins.exceptions import describe_exception, find_place
+from peekbench.plugins.exceptions import describe_exception
 
 T = TypeVar("T")
 Checks: TypeAlias = Mapping[str, Callable[[Any], str | None]]
 """Checks by name. A check raises an exception if it fails, and returns None, or a note to print if it passes."""
-SHUTDOWN_TIMEOUT = 30.0
-"""Seconds that code which is not Python has to end after the time limit."""
 GENERATORS = "a global generator, `random`, `numpy.random` or torch's"
 SEED = 20_001  # no seed of a fit, because a method that seeds a generator with it would change nothing
 
@@ -47,41 +41,10 @@ class CheckOutcome:
     message: str = ""
     """Problem and remedy, with the arm in which it occurs; if the check was skipped or not run, why; a warning if it
     passed with one; otherwise empty."""
-    problem: str = ""
-    """The same for all checks that fail in the same way; empty if the check passed, or if it is the message."""
     traceback: str = ""
     """Traceback of the exception that failed the check; empty if the check passed."""
     was_run: bool = True
     """False for a check that was not run, and so did not pass, because its outcome would repeat an earlier failure."""
-    is_timeout: bool = False
-    """Whether the check was ended at a time limit."""
-
-
-class TimeLimitError(BaseException):
-    """A check has reached its time limit; no `Exception`, so that a method does not catch it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What happens at the start of a check, and how long it may take."""
-
-    announce: Callable[[str, int, int], None]
-    """Function of a check's name, its position from 1 on, and the number of checks."""
-    time_limit: float
-    """Seconds for each check."""
-
-
-_watch: ContextVar[Watch | None] = ContextVar("_watch", default=None)
-
-
-@contextmanager
-def watching(watch: Watch) -> Iterator[None]:
-    """Watch all checks in the block, which must be in the main thread."""
-    token = _watch.set(watch)
-    try:
-        yield
-    finally:
-        _watch.reset(token)
 
 
 def run_checks(checks: Checks, subject: object, num_required: int = 0) -> Iterator[CheckOutcome]:
@@ -111,10 +74,8 @@ def run_checks(checks: Checks, subject: object, num_required: int = 0) -> Iterat
             yield CheckOutcome(name, False, reason, was_run=False)
             continue
         with one_thread_pools(), preserve_global_generators(), preserved_state():
-            outcome = _run(name, check, subject, (number + 1, len(checks)))
-        if outcome.is_timeout:
-            failed, num_required = name, 0
-        elif number < num_required and not outcome.passed:
+            outcome = _run(name, check, subject)
+        if number < num_required and not outcome.passed:
             failed = failed or name
         yield outcome
 
@@ -130,57 +91,15 @@ def preserved_state() -> Iterator[None]:
         state.restore()
 
 
-def _run(name: str, check: Callable[[Any], str | None], subject: object, position: tuple[int, int]) -> CheckOutcome:
+def _run(name: str, check: Callable[[Any], str | None], subject: object) -> CheckOutcome:
     try:
-        with _watched(name, *position):
-            note = check(subject)
+        note = check(subject)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # also SystemExit, which fails a trial in a run, too
-        cause = error.__cause__ if isinstance(error, ContractError) and error.__cause__ else error
-        text = "".join(traceback.format_exception(error))
-        is_timeout = isinstance(error, TimeLimitError)
-        return CheckOutcome(name, False, _describe(error), _describe(cause), text, is_timeout=is_timeout)
+        message = str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"
+        return CheckOutcome(name, False, message, "".join(traceback.format_exception(error)))
     return CheckOutcome(name, True, note or "")
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, TimeLimitError):
-        return f"{error} ({find_place(error) or 'in a library, or in another process'})"
-    return str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"
-
-
-@contextmanager
-def _watched(name: str, position: int, num_checks: int) -> Iterator[None]:
-    """Announce a check and limit its time, if checks are watched.
-
-    If other code than Python takes too long, the process ends after `SHUTDOWN_TIMEOUT` seconds more, and prints where
-    it was.
-    """
-    watch = _watch.get()
-    if watch is None:
-        yield
-        return
-    watch.announce(name, position, num_checks)
-
-    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise TimeLimitError(
-            f"it did not end within {watch.time_limit:g} s; look for a loop or a call that does not end, or give slow "
-            "code more time with --time-limit SECONDS"
-        )
-
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, watch.time_limit)
-    with suppress(AttributeError, OSError, ValueError):  # no standard error
-        faulthandler.dump_traceback_later(
-            watch.time_limit + SHUTDOWN_TIMEOUT, exit=True, file=sys.__stderr__ or sys.stderr
-        )
-    try:
-        yield
-    finally:
-        faulthandler.cancel_dump_traceback_later()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
 
 
 class Attempt:

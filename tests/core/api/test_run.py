@@ -62,7 +62,7 @@ def test_predictions_are_read_on_demand(run: pb.Run) -> None:
 
 @pytest.mark.parametrize(
     ("where", "message"),
-    [({"method": "toy.vot"}, "toy.vot.*did you mean toy.vote"), ({"metods": "a"}, "metods.*use one of method")],
+    [({"method": "toy.vot"}, "no finished trial has .*toy.vot"), ({"metods": "a"}, "metods.*use one of method")],
 )
 def test_unknown_predictions_are_refused(run: pb.Run, where: dict[str, str], message: str) -> None:
     with pytest.raises(pb.PeekbenchError, match=message):
@@ -111,7 +111,7 @@ def test_a_run_without_a_finished_trial_is_empty(make_spec: Callable[..., Any]) 
         pb.run(spec, progress=False)
     run = pb.load_run(spec)
     assert run.failed and run.arms.groupby("method")["bias"].mean().empty
-    with pytest.raises(pb.PeekbenchError, match="no trial is finished"):
+    with pytest.raises(pb.PeekbenchError, match="no finished trial has predictions"):
         run.predictions.to_pandas()
 
 

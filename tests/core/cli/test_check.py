@@ -25,21 +25,15 @@ def test_methods_are_prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PEEKBENCH_CACHE", str(cache))
     done = peek("check", "toy.short")
     assert done.stdout.splitlines() == [f"passed  {name}" for name in METHOD_CHECKS]
-    progress = [
-        f"running check {number} of {len(METHOD_CHECKS)}: {name}" for number, name in enumerate(METHOD_CHECKS, 1)
-    ]
-    assert done.stderr.splitlines() == progress
+    assert done.stderr == ""
     assert (cache / "toy-model").exists(), "prefetch wrote it"
 
 
 @pytest.mark.slow
-def test_one_error_is_printed_once() -> None:
+def test_checks_that_could_only_repeat_an_error_are_not_run() -> None:
     printed = peek("check", "toy.faulty", "--options", "{error: raise}", status=3).stdout
-    num_left = len(METHOD_CHECKS) - 2
-    assert (printed.count("FAILED  "), printed.count("not run")) == (2, 1)
-    assert printed.count("this method is broken (") == 1
-    assert f"2 checks of {len(METHOD_CHECKS)} failed in the same way:" in printed
-    assert f"{num_left} other checks not run" in printed
+    assert printed.count("FAILED  ") == printed.count("this method is broken (") == 2
+    assert f"{len(METHOD_CHECKS) - 2} other checks not run" in printed
     assert "Traceback" not in printed
 
 
@@ -50,23 +44,8 @@ def test_methods_are_checked_on_tasks() -> None:
     )
     done = peek("check", "toy.faulty", "--options", "{error: nan}", "--task", "files", "--task-options",
                 "{path: rows.csv}", "--traceback", status=3)  # fmt: skip
-    assert done.stdout.count("NaN or infinity in 45 of 45 rows") == 2, "the message and its traceback"
+    assert done.stdout.count("NaN or infinity in 45 of 45 rows") == 2
     assert "Traceback" in done.stdout
-
-
-def test_a_check_that_hangs_is_ended() -> None:
-    Path("mine.py").write_text("import time\n\n\ndef fit(unlabeled, train):\n    time.sleep(1000)\n")
-    done = peek("check", "mine.py:fit", "--time-limit", "0.5", status=3)
-    assert f"running check 1 of {len(METHOD_CHECKS)}: {next(iter(METHOD_CHECKS))}" in done.stderr
-    assert "did not end within 0.5 s" in done.stdout
-    assert "--time-limit SECONDS (mine.py, line 5, in fit)" in done.stdout
-
-
-@pytest.mark.slow
-def test_executors_are_watched() -> None:
-    done = peek("check", "local", "--options", "{in_process: true}", "--time-limit", "0.1", status=3)
-    assert "running check 1 of " in done.stderr
-    assert "did not end within 0.1 s" in done.stdout
 
 
 @pytest.mark.slow

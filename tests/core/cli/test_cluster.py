@@ -17,12 +17,11 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.cli.cluster import _describe_missing, list_ranges
 from peekbench.execution.observers import Progress
-from peekbench.execution.shards import MergeSummary, run_shard, shard_items
+from peekbench.execution.shards import run_shard, shard_items
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.store.merging import MergeCounts, Shard
+from peekbench.store.merging import Shard
 from peekbench.store.schema import add_triggers, hash_bytes
 from peekbench.store.writer import Store
 
@@ -125,7 +124,7 @@ def set_session(part: str, value: object) -> str:
 @pytest.mark.usefixtures("finished")
 def test_merged_shards_are_bit_equal_to_a_run() -> None:
     assert "0 trials added" in merge(str(shards()[0]), "--store", "whole.sqlite")
-    assert "trials are missing, in shard 2 of 2" in merge(shards()[0], "--store", "half.sqlite", status=3)
+    assert "trials missing, in 1 shard of 2" in merge(shards()[0], "--store", "half.sqlite", status=3)
     output = merge()
     assert "merged 2 stores of shards into runs/small.sqlite: 18 trials added" in output
     assert "peekbench report small" in output
@@ -137,7 +136,7 @@ def test_merged_shards_are_bit_equal_to_a_run() -> None:
         identifier = store.identifier()
     with Store.open("whole.sqlite") as whole:
         assert whole.identifier() == identifier
-    assert "0 trials added, 18 were already stored with the same numbers" in merge()
+    assert "0 trials added, 18 already stored with the same numbers" in merge()
     assert contents() == contents(Path("whole.sqlite"))
     assert run_command("check-store", "small").returncode == 0
 
@@ -156,7 +155,7 @@ def test_a_restarted_job_computes_only_what_is_missing(monkeypatch: pytest.Monke
     missing = num_trials - kept
     assert missing
     output = merge(status=3)
-    assert re.search(rf"{missing} of 18 trials (is|are) missing, in shard 1 of 2", output)
+    assert re.search(rf"{missing} of 18 trials missing, in 1 shard of 2", output)
     assert f"peekbench worker {SPEC} --shard 1/2 --out {OUT}" in output
     assert re.search(rf"shard 1/2: {missing} trials? finished, {kept} were in {OUT} already", work("1/2"))
     assert f"all {num_trials} trials of shard 1/2 are in {OUT}" in work("1/2")
@@ -200,7 +199,7 @@ def test_a_failure_gives_way_to_a_success(is_success_first: bool) -> None:
     failed = rewrite(first, *FAIL)
     order = [first, failed] if is_success_first else [failed, first]
     for path in order:
-        assert "18 trials are missing" in merge(path, status=3)
+        assert "18 trials missing" in merge(path, status=3)
     merge()
     assert contents() == expected
     with Store.open("runs/small.sqlite") as store:
@@ -268,11 +267,11 @@ def test_an_extended_spec_merges_the_shards_of_the_old_one(make_raw: Callable[..
     write_spec(make_raw, design=design, methods=["toy.constant", "toy.vote", BOLD])
     output = merge(status=3)
     assert "18 trials added" in output
-    assert "6 of 24 trials are missing" in output
+    assert "6 of 24 trials missing" in output
     work("1/3")
     work("2/3")
     work("3/3")
-    assert "6 trials added, 18 were already stored" in merge()
+    assert "6 trials added, 18 already stored" in merge()
 
 
 @pytest.mark.usefixtures("finished")
@@ -348,10 +347,7 @@ def test_failed_trials_are_counted_and_tried_again(make_raw: Callable[..., dict[
     assert "its other 14 trials were not tried" in done.stderr
     merged = run_command("merge", str(SPEC), str(OUT))
     assert merged.returncode == 3
-    assert (
-        "24 of 48 trials are missing (10 of them failed; the store has all tracebacks), in shard 1 of 1"
-        in merged.stderr
-    )
+    assert "24 of 48 trials missing (10 of them failed; the store has all tracebacks), in 1 shard of 1" in merged.stderr
     with Store.open("runs/small.sqlite") as store:
         assert {failure.error.partition(" (")[0] for failure in store.failures()} == {"RuntimeError: down"}
     again = run_command("worker", str(SPEC), "--shard", "1/1", "--out", str(OUT), "--keep-going")
@@ -369,13 +365,3 @@ def test_shards_are_balanced(make_spec: Callable[..., ExperimentSpec]) -> None:
     assert counts.min() >= 5
     numbers = [number for number, _ in shard_items(spec, 7)]
     assert all(len(set(numbers[start : start + 7])) == 7 for start in range(0, 196, 7))
-
-
-def test_one_missing_trial_is_in_singular() -> None:
-    message = _describe_missing(MergeSummary(OUT, 1, 0, MergeCounts(), 80, {Shard(1, 2): 1}), SPEC, OUT, None)
-    assert message.startswith("1 of 80 trials is missing, in shard 1 of 2\n")
-
-
-def test_numbers_of_shards_are_listed_as_ranges() -> None:
-    assert list_ranges([1]) == "1"
-    assert list_ranges([1, 2, 3, 7, 9, 10]) == "1-3,7,9-10"

@@ -113,7 +113,7 @@ def test_json_reports_match_the_schema(make_run: Run) -> None:
         assert content.keys() <= ReportDocument.model_fields.keys(), "every field is documented"
         del content["verdicts"]
         assert list(validator.iter_errors(content))
-    assert json.loads((DOCS / "report.schema.json").read_text()) == schema, "peekbench show report-schema -o docs/..."
+    assert json.loads((DOCS / "report.schema.json").read_text()) == schema, "peekbench show report-schema > docs/..."
 
 
 def test_comparisons_are_written_in_every_format(make_run: Run, tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ LONGEST = "a" + "bcdefghi_" * 4 + "xyz"
 
 
 def test_command_writes_files_and_prints_what_to_do_next() -> None:
-    done = run_command("new", "method", "my_lsa", "--folder", "own folder", "--author", "Zoë Doe <zoe@example.org>")
+    done = run_command("new", "method", "my_lsa", "--folder", "own folder", "--author", "Zoë Doe")
     assert done.returncode == 0, done.stderr
     assert "pip install --editable 'own folder'" in done.stdout
     assert "peekbench check my_lsa\n    peekbench run 'own folder/my_lsa.yaml'" in done.stdout
     project = tomllib.loads(Path("own folder/pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["authors"] == [{"name": "Zoë Doe", "email": "zoe@example.org"}]
+    assert project["authors"] == [{"name": "Zoë Doe"}]
     assert project["entry-points"]["peekbench"] == {"my_lsa": "peekbench_my_lsa"}
     assert {str(path.relative_to("own folder")) for path in Path("own folder").rglob("*") if path.is_file()} == {
         ".github/workflows/checks.yml", ".gitignore", "README.md", "my_lsa.yaml", "pyproject.toml", "tox.ini",
@@ -77,39 +77,32 @@ def test_nothing_is_left_if_writing_fails(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("MyMethod", "for example 'my_method'"),
-        ("my-method", "for example 'my_method'"),
-        ("peekbench-lsa2", "for example 'lsa2'"),
-        ("2lsa", "for example 'my_2lsa'"),
-        ("null", "for example 'my_null'"),
-        ("on", "for example 'my_on'"),
-        ("a__b_", "for example 'a_b'"),
-        ("naïve", "for example 'naive'"),
-        ("con", "for example 'my_con'"),
-        ("../lsa", "for example 'lsa'"),
+        ("MyMethod", "use up to 40 lowercase letters"),
+        ("my-method", "use up to 40 lowercase letters"),
+        ("2lsa", "use up to 40 lowercase letters"),
+        ("null", "such as 'null'"),
+        ("../lsa", "use up to 40 lowercase letters"),
         ("x" * 41, "up to 40"),
         ("", "use up to 40 lowercase letters"),
         ("classic", "peekbench has a plugin of this name; choose another name, for example 'my_classic'"),
         ("stats", "a package peekbench_stats is installed"),
     ],
 )
-def test_wrong_names_are_errors_with_a_name_that_is_valid(name: str, message: str) -> None:
+def test_wrong_names_are_errors(name: str, message: str) -> None:
     with pytest.raises(PeekbenchError) as caught:
         make_plugin("method", name)
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("kind", "author", "message"),
+    ("kind", "message"),
     [
-        ("metods", None, "did you mean method?"),
-        ("dataset", None, "choose from: analysis, audit, executor, method, observer, renderer, source"),
-        ("common", None, "choose from"),
-        ("method", "<jane@example.org>", "write it as 'Jane Doe"),
-        ("method", "Jane\nDoe", "write it as 'Jane Doe"),
+        ("metods", "did you mean method?"),
+        ("dataset", "choose from: analysis, audit, executor, method, observer, renderer, source"),
+        ("common", "choose from"),
     ],
 )
-def test_wrong_kinds_and_authors_are_errors(kind: str, author: str | None, message: str) -> None:
+def test_wrong_kinds_are_errors(kind: str, message: str) -> None:
     with pytest.raises(PeekbenchError) as caught:
-        make_plugin(kind, "fine", author)
+        make_plugin(kind, "fine")
     assert message in str(caught.value)

@@ -73,7 +73,7 @@ def test_invalid_specs_do_not_match(parts: dict[str, Any], make_raw: Any, valida
 
 @pytest.mark.slow
 def test_shipped_schema_is_current() -> None:
-    """To update it, run `peekbench show spec-schema -o specs/schema.json`."""
+    """To update it, run `peekbench show spec-schema > specs/schema.json`."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     printed = subprocess.run(
         [sys.executable, "-m", "peekbench", "show", "spec-schema"],

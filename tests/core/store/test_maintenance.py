@@ -109,4 +109,4 @@ def test_the_commands(make_spec: MakeSpec, capfd: pytest.CaptureFixture[str], mo
     Path("text").write_text("a text")
     monkeypatch.setattr("sys.argv", ["peekbench", "check-store", "text"])
     assert run_command() == 2
-    assert "text is a text file, not a run" in capfd.readouterr().err
+    assert "text is a file of another kind, not a run" in capfd.readouterr().err

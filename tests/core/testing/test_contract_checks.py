@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,28 +12,27 @@ import faulty_methods as faulty
 import numpy as np
 import pytest
 from faulty_methods import Knob, valid_method
-from limits import TIMEOUT
 from process_checks import IN_NEW_PROCESS
 from pydantic import Field
 
 from peekbench import Dataset, Inputs, MethodEntry, Options, PeekbenchError, Predictor
 from peekbench.cache import atomic_write
-from peekbench.errors import ContractError, DataError, SpecError
+from peekbench.errors import ContractError, DataError
 from peekbench.plugins import registry
 from peekbench.plugins.validation import Plugin
 from peekbench.testing import METHOD_CHECKS, check_entry, check_module_light, make_case, sample_numbers, sample_texts
 from peekbench.testing.fresh_process import describe_changes, take_state, view_cache
-from peekbench.testing.runner import Watch, run_checks, watching
+from peekbench.testing.runner import run_checks
 
 BASE, EXTRA = "fits and predicts without unlabeled inputs", "fits and predicts with unlabeled inputs"
 SEED, REFIT = "same seed, same predictions", "fits are independent of earlier fits"
-EARLIER, METRICS = "predictors are independent of later fits", "metrics are finite numbers"
+EARLIER = "predictors are independent of later fits"
 BATCH, TEXTS = "predictions are independent of other inputs", "log-likelihoods are independent of other texts"
 GLOBAL, UNTOUCHED = "global random state is unused and unchanged", "inputs and labels are unchanged"
 OPTIONS, SHARED = "unlabeled_options have no effect on the base arm", "methods with the same base agree"
-LARGER, EMPTY = "predictions of a larger task are independent", "predictions of an empty text are valid"
-PROCESS, CACHE, LABELS, STATE, MEMORY, NETWORK, IMPORT = IN_NEW_PROCESS
-HERE = (BASE, EXTRA, METRICS, SEED, REFIT, EARLIER, BATCH, LARGER, EMPTY, TEXTS, GLOBAL, UNTOUCHED, OPTIONS, SHARED)
+EMPTY = "predictions of an empty text are valid"
+PROCESS, CACHE, LABELS, STATE, IMPORT = IN_NEW_PROCESS
+HERE = (BASE, EXTRA, SEED, REFIT, EARLIER, BATCH, EMPTY, TEXTS, GLOBAL, UNTOUCHED, OPTIONS, SHARED)
 ELSEWHERE = IN_NEW_PROCESS[:-1]
 
 
@@ -62,16 +59,13 @@ def test_correct_method_passes(tmp_path: Path) -> None:
         (faulty.needs_unlabeled, set(HERE) - {EXTRA}, "no unlabeled inputs"),
         (faulty.returns_nan, set(HERE), "NaN"),
         (faulty.sums_almost_to_one, set(HERE), "sum"),
-        (faulty.returns_an_array_metric, {METRICS}, "loss"),
-        (faulty.returns_an_infinite_metric, {METRICS}, "'perplexity' is inf"),
-        (faulty.unseeded, {SEED, REFIT, LARGER}, "draw all random numbers from context.seed"),
-        (faulty.starts_where_it_left_off, {SEED, REFIT, LARGER}, "with the same seed"),
+        (faulty.unseeded, {SEED, REFIT}, "draw all random numbers from context.seed"),
+        (faulty.starts_where_it_left_off, {SEED, REFIT}, "with the same seed"),
         (faulty.shares_a_model, {EARLIER}, "give each fit its own model"),
-        (faulty.adapts_to_the_batch, {BATCH, LARGER, EMPTY}, "adapts to its batch"),
-        (faulty.postpones_its_fit, {BATCH, LARGER}, "adapts to its batch"),
-        (faulty.looks_at_the_neighbor, {BATCH, LARGER}, "adapts to its batch"),
+        (faulty.adapts_to_the_batch, {BATCH, EMPTY}, "adapts to its batch"),
+        (faulty.postpones_its_fit, {BATCH}, "adapts to its batch"),
+        (faulty.looks_at_the_neighbor, {BATCH}, "adapts to its batch"),
         (faulty.adapts_to_large_batches, {BATCH}, "in a batch of 500"),
-        (faulty.adapts_to_a_large_unlabeled_set, {LARGER}, "2 classes, 96 train and 128 unlabeled inputs"),
         (faulty.divides_by_the_number_of_words, {EMPTY}, "for an empty text"),
         (faulty.scores_texts_together, {TEXTS}, "score each text independently"),
         (faulty.predicts_differently_after_scoring, {TEXTS}, "restore the state"),
@@ -98,7 +92,6 @@ def test_each_error_fails_its_checks_and_no_others(method: Any, checks: set[str]
         (faulty.leaves_a_thread, STATE, "5 times thread 'prefetcher'"),
         (faulty.leaves_a_process, STATE, "5 times process "),
         (faulty.leaves_files, STATE, "file00.txt, file01.txt, file02.txt and 17 more"),
-        (faulty.keeps_memory, MEMORY, "about 100 MB per fit"),
         (faulty.unseeded, "", ""),
     ],
 )
@@ -106,14 +99,6 @@ def test_each_error_that_another_process_reveals(method: Any, check: str, words:
     messages = failed(make(method), tmp_path, ELSEWHERE)
     assert list(messages) == ([check] if check else [])
     assert words in messages.get(check, "")
-
-
-@pytest.mark.slow
-def test_positive_controls_may_know_labels_and_connections_are_a_warning(tmp_path: Path) -> None:
-    assert failed(make(faulty.looks_up_labels, control="positive"), tmp_path, [LABELS, PROCESS]) == {}
-    warning = METHOD_CHECKS[NETWORK](make_case("toy.vote", make(faulty.connects), Knob(), tmp_path))
-    assert warning is not None
-    assert "connects to peekbench.invalid;" in warning
 
 
 def refuses_empty_texts(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
@@ -127,23 +112,15 @@ def refuses_empty_texts(unlabeled: Any, train: Any, task: Any, *, options: Any, 
     return Predictor(predict)
 
 
-def needs_three_classes(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Predictor:
-    if task.num_classes != 3:
-        raise SpecError("options.words: no word for the class third")
-    return valid_method(unlabeled, train, task, options=options, context=context)
+@pytest.mark.slow
+def test_positive_controls_may_know_labels(tmp_path: Path) -> None:
+    assert failed(make(faulty.looks_up_labels, control="positive"), tmp_path, [LABELS, PROCESS]) == {}
 
 
-@pytest.mark.parametrize(
-    ("method", "check", "words"),
-    [
-        (refuses_empty_texts, EMPTY, "with unlabeled inputs: warning: it refuses an empty text: a text is empty"),
-        (needs_three_classes, LARGER, "a synthetic task with 2 classes, 96 train and 128 unlabeled inputs: options"),
-    ],
-)
-def test_refusals_are_warnings(method: Any, check: str, words: str, tmp_path: Path) -> None:
-    warning = METHOD_CHECKS[check](make_case("toy.vote", make(method), Knob(), tmp_path))
+def test_refusal_of_an_empty_text_is_a_warning(tmp_path: Path) -> None:
+    warning = METHOD_CHECKS[EMPTY](make_case("toy.vote", make(refuses_empty_texts), Knob(), tmp_path))
     assert warning is not None
-    assert words in warning
+    assert "with unlabeled inputs: warning: it refuses an empty text: a text is empty" in warning
 
 
 @pytest.mark.slow
@@ -152,7 +129,7 @@ def test_changes_of_the_state_are_named_and_undone(tmp_path: Path) -> None:
     message = failed(make(faulty.changes_state), tmp_path, [STATE])[STATE]
     for name in (
         "the working folder", "warnings.filters", "numpy.errstate(over)", "os.environ['TOKENIZERS_PARALLELISM']",
-        "sys.getrecursionlimit()", "the root logger",
+        "the root logger",
     ):  # fmt: skip
         assert name in message
     left = " ".join(describe_changes(before, take_state()))
@@ -176,9 +153,7 @@ def test_fits_see_the_cache_and_do_not_change_it(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "models" / "weights").read_text() == "prefetched"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "check"), [(faulty.unseeded, SEED), (faulty.adapts_to_the_batch, BATCH), (faulty.returns_nan, LARGER)]
-)
+@pytest.mark.parametrize(("wrong", "check"), [(faulty.unseeded, SEED), (faulty.adapts_to_the_batch, BATCH)])
 def test_error_in_one_arm_names_the_arm(wrong: Any, check: str, tmp_path: Path) -> None:
     for arm in ("without", "with"):
 
@@ -314,27 +289,3 @@ def test_heavy_imports_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         METHOD_CHECKS[IMPORT](make_case("heavy.tried", make(valid_method), Knob(), tmp_path))
     with pytest.raises(ContractError, match="cannot be imported on its own: .*no_such_module"):
         check_module_light("broken_plugin")
-
-
-def test_a_check_that_hangs_is_ended(tmp_path: Path) -> None:
-    announced: list[tuple[str, int, int]] = []
-    with watching(Watch(lambda *check: announced.append(check), time_limit=0.5)):
-        case = make_case("toy.vote", make(faulty.sleeps), Knob(), tmp_path)
-        outcomes = list(run_checks(METHOD_CHECKS, case, num_required=2))
-    first, *others = METHOD_CHECKS
-    assert announced == [(first, 1, len(METHOD_CHECKS))]
-    assert "did not end within 0.5 s" in outcomes[0].message
-    assert "faulty_methods.py, line " in outcomes[0].message
-    assert [outcome.name for outcome in outcomes if not outcome.was_run] == others
-
-
-@pytest.mark.slow
-def test_code_that_no_signal_interrupts_ends_the_process() -> None:
-    code = (
-        "import signal; from peekbench.testing import runner; runner.SHUTDOWN_TIMEOUT = 0.5\n"
-        "def hang(_): signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM]); signal.sigwait([signal.SIGUSR1])\n"
-        "with runner.watching(runner.Watch(lambda *_: None, 0.2)): list(runner.run_checks({'some': hang}, None))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=TIMEOUT)
-    assert done.returncode == 1
-    assert 'File "<string>", line 2 in hang' in done.stderr
