@@ -47,7 +47,7 @@ EXPECTED: tuple[tuple[set[str], str, str], ...] = (
     ({"counts_type"}, "a whole number or a list of them", "write digits without quotes, such as 50 or [50, 100]"),
     ({"float_type", "float_parsing", "finite_number"}, "a number", "write it without quotes, such as 0.5 or 1.0e-4"),
     ({"bool_type", "bool_parsing"}, "true or false", "write one of them without quotes"),
-    ({"string_type"}, "a text", "put it in quotes, also yes, no, on and off"),
+    ({"string_type"}, "a text", "put it in quotes, because YAML reads some words and digits as other values"),
     ({"tuple_type", "list_type"}, "a list", "write [A, B], or a dash before each entry"),
     ({"dict_type", "model_type", "model_attributes_type", "mapping_type"}, "a mapping",
      "write {name: value}, without dashes"),
@@ -267,9 +267,11 @@ def _describe_value(details: Sequence[Mapping[str, Any]]) -> str:
         return "has no value; write one after the colon"
     if kind == "string_pattern_mismatch" and context["pattern"] == NAME:
         return (
-            f"{reprlib.repr(value)} is not a name of letters, digits, '_', '-' and '.' that starts with a letter or a "
+            f"{reprlib.repr(value)} is not a name; use letters, digits, '_', '-' and '.', and start with a letter or a "
             "digit"
         )
+    if kind == "truth_value":
+        return str(detail["msg"])
     if kind == "literal_error" and len(details) == 1:
         choices = _choices(detail)
         close = get_close_matches(str(value)[:MAX_NAME].lower(), choices, n=1)

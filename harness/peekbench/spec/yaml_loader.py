@@ -202,7 +202,8 @@ def describe_yaml_error(error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return str(error)
     context = f"{error.context}: " if error.context else ""
-    start = f" (from line {error.context_mark.line + 1})" if error.context_mark else ""
+    begin, end = (mark.line + 1 if mark else 0 for mark in (error.context_mark, error.problem_mark))
+    start = f" (from line {begin})" if 0 < begin < end else ""
     message = f"{context}{error.problem}"
     remedy = next((f"; {words}" for part, words in YAML_REMEDIES if part in message), "")
-    return f"line {error.problem_mark.line + 1}{start}: {message}{remedy}"
+    return f"line {end}{start}: {message}{remedy}"

@@ -56,7 +56,7 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
     ("parts", "errors"),
     [
         ({"nmae": "x"}, ["nmae: no such option; did you mean name?"]),
-        ({"name": "../x"}, ["name: '../x' is not a name of letters"]),
+        ({"name": "../x"}, ["name: '../x' is not a name; use letters"]),
         ({"name": None}, ["name: has no value"]),
         ({"seed": -1}, ["seed: -1 is too small; use at least 0"]),
         ({"seed": "7"}, ["seed: '7' is not a whole number; write digits without quotes"]),
