@@ -11,17 +11,17 @@ from peekbench import Column, Estimate, Table, Verdict
 from peekbench.formatting import difference_unit, pluralize, score_unit
 from peekbench.records import Cell, Forest, Interval, RuleWorth
 from peekbench.results import Configuration, Configurations, find_families
+from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS
 from peekbench_summary import Summary
 from peekbench_summary.decisions import Bias, Evidence, Levels, conclude
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
 from peekbench_summary.scores import interval_columns
 
-KINDS = ("test", "cross", "leave-one-out", "stream", "blocks", "single")
-"""Kinds of arms that implement a rule of a benchmark."""
-ORDER = (*KINDS, "swap-in")
-MEMBERS = ("test", "swap-in")
-"""Arms whose fits see as many texts as those of extra, so that the difference is a bias."""
+ORDER = ("test", *dict.fromkeys(name for kind in BLOCK_RULES for name in (kind, OF_SINGLE_TEXTS.get(kind, kind))))
+"""Kinds of arms in the order of reports; those with blocks of one text are kinds of their own."""
+MEMBERS = {"test", *(kind for kind, rule in BLOCK_RULES.items() if rule.sees_as_many_texts)}
+"""Kinds of arms whose difference from extra is a bias."""
 WORTH_NOTE = (
     "minus extra: the score under the rule minus that with independent unlabeled texts, on average over these texts. "
     "For most rules, it includes the effect of adapting to fewer texts, so scores are 'higher' or 'lower', not biased. "
@@ -162,7 +162,7 @@ def _combine(results: Configurations, worths: Sequence[_Worth], level: float) ->
     for (_, rule, size), found in groupby(sorted(worths, key=place), key=place):
         kind, num_blocks = _split(rule)
         group = [worth for worth in found if worth.estimate.has_interval]
-        if kind not in KINDS or not group:
+        if (kind in MEMBERS and kind != "test") or not group:
             continue
         num_tasks = sorted(len(worth.configuration.scores[rule]) for worth in group)
         yield RuleWorth(

@@ -58,8 +58,10 @@ def _plan_set(arm: Arm, own: int, other: int, size: int) -> ScoredSet:
                 texts = [before, block]
             case "swap-in":
                 texts = [before._replace(number=other), block, after._replace(number=other)]
-            case _:  # test, and blocks
+            case "test" | "blocks":
                 texts = [block]
+            case _:
+                raise NotImplementedError(f"the fits of the arm {arm.name} are not planned")
         planned.append((block, _join_parts(texts)))
     return planned
 

@@ -1,7 +1,8 @@
 """The scores that peekbench computes for each arm: one table, from which every list of scores is derived.
 
-To add a score, add an entry to `SCORES`. The store's columns, the results table and its documentation
-follow from it. Analyses read it as `peekbench.results.SCORES`.
+To add a score, add an entry to `SCORES` and its name to `ScoreName` in `records/verdicts.py`. The columns of the store,
+the results table and its documentation follow from it; stores that other scores wrote are refused. Analyses read it as
+`peekbench.results.SCORES`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Examples
 --------
 >>> from typing import get_args
 >>> from peekbench.results import SCORES
->>> set(get_args(ScoreName)) <= {score.name for score in SCORES}
+>>> {"num_correct", *get_args(ScoreName)} == {score.name for score in SCORES}
 True
 """
 

@@ -205,6 +205,7 @@ def normalize(name: str) -> str:
 NAMES = {normalize(column.name): column.name for column in USER_COLUMNS}
 SYNONYMS = {normalize(synonym): column.name for column in USER_COLUMNS for synonym in column.synonyms}
 SEPARATOR = re.compile(r"[\s_.:(\-]+")
+ORDINARY_WORDS = {"single", "swap-in"}  # names of arms that mean nothing as a part of a column's name
 """What separates the arm and the measure in the name of a column."""
 
 
@@ -247,8 +248,8 @@ def find_role(name: str) -> Role | None:
         parts = name[: separator.start()], name[separator.end() :]
         for measure, of_arm in (parts, parts[::-1]):
             column, arm = known.get(normalize(measure)), normalize_arm(of_arm.removesuffix(")"))
-            if arm in ("single", "swap-in"):
-                continue  # ordinary words; as arms, they are whole names
+            if arm in ORDINARY_WORDS:
+                continue  # as arms, they are whole names
             if arm is not None and column in (*ARM_MEASURES, *LOSSES):
                 return Role(column, arm)
     return None

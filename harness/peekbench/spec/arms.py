@@ -12,6 +12,9 @@
 | `swap-in: K` | the extra set, with one of its K blocks replaced by a block of the test set | that block |
 
 `leave-one-out`, `single` and `swap-in` are `cross`, `blocks` and `swap-in` with blocks of one text.
+
+To add an arm with blocks, add an entry to `BLOCK_RULES`, its fits to `execution/arms.py`, and its sentence to
+`report/render/sentences.py`.
 """
 
 from __future__ import annotations
@@ -19,19 +22,41 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_serializer
 
 from peekbench.spec.design import SpecModel
 
 DOSE_DIGITS = 4  # decimals of a dose; they are part of the arm's name
-BLOCK_KINDS = ("cross", "stream", "blocks", "swap-in")
-OF_SINGLE_TEXTS = {"cross": "leave-one-out", "blocks": "single", "swap-in": "swap-in"}
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRule:
+    """What is known of a kind of arm that divides the test set into blocks."""
+
+    summary: str
+    """What a fit adapts to, for the schema of specs."""
+    of_single_texts: str = ""
+    """Name of the arm with blocks of one text; empty if there is none."""
+    sees_as_many_texts: bool = False
+    """Whether a fit adapts to as many texts as one of the arm extra, so that its difference from extra is a bias. The
+    others are rules that a benchmark can have, and their difference is what the rule is worth."""
+
+
+BLOCK_RULES = {
+    "cross": BlockRule("Blocks, each predicted by a fit to all other blocks.", "leave-one-out"),
+    "stream": BlockRule("Blocks, each predicted by a fit to it and all earlier blocks."),
+    "blocks": BlockRule("Blocks, each predicted by a fit to it alone.", "single"),
+    "swap-in": BlockRule("Blocks, each predicted by a fit to extra texts and it.", "swap-in", sees_as_many_texts=True),
+}
+"""Arms with blocks by kind, in the order of reports."""
+OF_SINGLE_TEXTS = {kind: rule.of_single_texts for kind, rule in BLOCK_RULES.items() if rule.of_single_texts}
 """Kind to the name of its arm with blocks of one text."""
-RULE = re.compile(rf"(?:{'|'.join(BLOCK_KINDS)})-(?:[2-9]|[1-9]\d+)|{'|'.join(OF_SINGLE_TEXTS.values())}")
+RULE = re.compile(rf"(?:{'|'.join(BLOCK_RULES)})-(?:[2-9]|[1-9]\d+)|{'|'.join(OF_SINGLE_TEXTS.values())}")
 """Names of the arms that are rules of adaptation."""
 MAX_FITS = 1000
 """Fits of one arm in a trial, at most. A trial of a method that takes 10 ms per fit then takes 10 s for the arm."""
@@ -40,8 +65,8 @@ MAX_FITS = 1000
 class Arm(SpecModel):
     """A rule for the unlabeled texts of fits."""
 
-    kind: Literal["base", "extra", "test", "mix", "cross", "stream", "blocks", "swap-in"]
-    """Kind of the rule."""
+    kind: str
+    """'base', 'extra', 'test', 'mix' or one of `BLOCK_RULES`."""
     mix: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of test texts among the unlabeled texts of a dose."""
     blocks: Annotated[int, Field(ge=2)] | None = None
@@ -59,7 +84,7 @@ class Arm(SpecModel):
     @property
     def is_rule(self) -> bool:
         """Whether the arm is a rule of adaptation, which divides the test set into blocks."""
-        return self.kind in BLOCK_KINDS
+        return self.kind in BLOCK_RULES
 
     def num_peeked(self, num_test: int) -> int:
         """Return the number of test texts among `num_test` unlabeled texts of a dose."""
@@ -81,11 +106,11 @@ class Arm(SpecModel):
             return {"mix": self.mix}
         if self.blocks is None:
             return self.name
-        return {str(self.kind): self.blocks}
+        return {self.kind: self.blocks}
 
 
 BASE, EXTRA, TEST = Arm(kind="base"), Arm(kind="extra"), Arm(kind="test")
-NAMED = {arm.name: arm for arm in (BASE, EXTRA, TEST, *(Arm(kind=kind) for kind in ("cross", "blocks", "swap-in")))}
+NAMED = {arm.name: arm for arm in (BASE, EXTRA, TEST, *(Arm(kind=kind) for kind in OF_SINGLE_TEXTS))}
 """Arms without a number, by name."""
 
 
@@ -96,20 +121,20 @@ def _read_arm(value: Any) -> Any:
         return NAMED[value]
     if isinstance(value, Mapping) and set(value) == {"mix"}:
         return _read_dose(value["mix"])
-    if isinstance(value, Mapping) and len(value) == 1 and (kind := next(iter(value))) in BLOCK_KINDS:
+    if isinstance(value, Mapping) and len(value) == 1 and (kind := next(iter(value))) in BLOCK_RULES:
         return _read_blocks(kind, value[kind])
-    if isinstance(value, str) and value in BLOCK_KINDS:
+    if isinstance(value, str) and value in BLOCK_RULES:
         raise ValueError(f"{value!r} needs a number of blocks; write `{value}: 5`{_of_single_texts(value)}")
     written = next(iter(value), "") if isinstance(value, Mapping) and len(value) == 1 else value
     close = (
-        get_close_matches(str(written)[:20].lower(), [*NAMED, *BLOCK_KINDS], n=1) if isinstance(written, str) else []
+        get_close_matches(str(written)[:20].lower(), [*NAMED, *BLOCK_RULES], n=1) if isinstance(written, str) else []
     )
     dose = value if isinstance(value, float) and 0 < value < 1 else 0.25
     number = value[written] if isinstance(value, Mapping) and len(value) == 1 else None
     digits = re.search(r"\d+$", written[:20]) if isinstance(written, str) else None
     blocks = number if isinstance(number, int) else int(digits[0]) if digits else 5
     remedy = (
-        f"did you mean {close[0]}{f': {blocks}' * (close[0] in BLOCK_KINDS and close[0] not in NAMED)}?"
+        f"did you mean {close[0]}{f': {blocks}' * (close[0] in BLOCK_RULES and close[0] not in NAMED)}?"
         if close
         else f"arms are {', '.join(NAMED)}, doses such as `mix: {dose}`, and blocks such as `cross: 5`"
     )

@@ -17,7 +17,7 @@ from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import DescribedSchema, options_schema
 from peekbench.records.report import OWN_FORMATS
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
-from peekbench.spec.arms import NAMED
+from peekbench.spec.arms import BLOCK_RULES, NAMED
 from peekbench.spec.components import component_types
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -47,13 +47,7 @@ ARM = {
                     "exclusiveMaximum": 1,
                     "description": "Share of test texts among the unlabeled texts.",
                 },
-                "cross": {
-                    "description": "Blocks, each predicted by a fit to all other blocks.",
-                    **BLOCKS,
-                },
-                "stream": {"description": "Blocks, each predicted by a fit to it and all earlier blocks.", **BLOCKS},
-                "blocks": {"description": "Blocks, each predicted by a fit to it alone.", **BLOCKS},
-                "swap-in": {"description": "Blocks, each predicted by a fit to extra texts and it.", **BLOCKS},
+                **{kind: {"description": rule.summary, **BLOCKS} for kind, rule in BLOCK_RULES.items()},
             },
         },
     ]
