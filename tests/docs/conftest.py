@@ -27,14 +27,11 @@ def supposed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "folder"
     shutil.copytree(FILES, folder)
     shutil.copy(ROOT / "docs" / "guides" / "example_scores.csv", folder)
-    (folder / "specs").mkdir()
-    for path in (ROOT / "specs").iterdir():
-        (folder / "specs" / path.name).symlink_to(path)
+    shutil.copytree(ROOT / "specs", folder / "specs")  # commands of the documentation write there
     spec = yaml.safe_load((ROOT / "specs" / "quickstart.yaml").read_text())
     spec["tasks"] = ["docstrings.numpy", "docstrings.pandas"]
     spec["design"]["num_subsamples"] = NUM_SUBSAMPLES
     spec["executor"] = {"use": "local", "options": {"in_process": True}}
-    (folder / "specs" / "quickstart.yaml").unlink()
     (folder / "specs" / "quickstart.yaml").write_text(yaml.safe_dump(spec))
     rng = np.random.default_rng(0)
     rows = [f"text {row},{'good' if row % 2 else 'bad'}" for row in range(700)]
@@ -60,6 +57,7 @@ def readers_folder(supposed_folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
     """A copy of these files, in which runs from Python are small."""
     folder = tmp_path / "folder"
     shutil.copytree(supposed_folder, folder, symlinks=True)
+    (folder / "docs").mkdir(exist_ok=True)  # in which commands write, as in the repository
     design = {**measuring.DESIGN, "num_subsamples": NUM_SUBSAMPLES}
     monkeypatch.setattr(measuring, "DESIGN", design)
     yield folder

@@ -71,7 +71,7 @@ def test_an_exception_is_one_line_with_its_place_and_remedy(command: str) -> Non
 def test_the_remedy_prints_the_traceback() -> None:
     done = run_command("check", "own.py:load_broken", "--traceback")
     assert done.returncode == 3
-    assert done.stdout.count("it raised KeyError: 'review' (own.py, line ") == 1
+    assert done.stdout.count("KeyError: 'review'") == 1
     assert "Traceback" in done.stdout
     assert "6 other checks not run; correct the failed ones first" in done.stdout
 

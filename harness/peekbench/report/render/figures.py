@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from statistics import fmean
 from typing import assert_never
 
@@ -12,7 +13,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_default
-from peekbench.records.figures import Axis, Curve, Curves, Densities, Figure, Forest, Violins
+from peekbench.records.figures import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Violins
 from peekbench.records.report import Report
 
 FOLDER = "figures"
@@ -86,6 +87,8 @@ def alt_text(figure: Figure) -> str:
                 for heading, group in figure.groups
                 for each in group
             ]
+            if len(parts) > MAX_PARTS:
+                parts = [(heading, "", _summarize(figure.axis, group)) for heading, group in figure.groups if group]
         case Violins() | Densities():
             groups = figure.columns if isinstance(figure, Violins) else figure.groups
             parts = [
@@ -106,6 +109,14 @@ def alt_text(figure: Figure) -> str:
     shown = [f"{', '.join(filter(None, (heading, label)))}: {text}" for heading, label, text in parts[:MAX_PARTS]]
     shown += [f"And {len(parts) - MAX_PARTS} more"] if len(parts) > MAX_PARTS else []
     return f"{'. '.join(shown) or 'No values'}."
+
+
+def _summarize(axis: Axis, group: Sequence[Interval]) -> str:
+    """Return the range of estimates that are too many to be listed."""
+    ends = [end(group, key=attrgetter("estimate")) for end in (min, max)]
+    low, high = (f"{_format(axis, each.estimate)} ({each.label})" for each in ends)
+    number = sum(not each.low <= 0 <= each.high for each in group)
+    return f"{len(group)} estimates from {low} to {high}; {number} intervals exclude zero"
 
 
 def _point(figure: Curves, curve: Curve, place: int) -> str:

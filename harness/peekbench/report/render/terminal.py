@@ -67,8 +67,8 @@ def render_text(report: Report, console: Console, closing: Sequence[str] = (), *
     tickets  1 method on 1 task
     <BLANKLINE>
     Does a method score higher if its unlabeled text comes from the test set?
-    equivalent    lsa ├────────────────●────────────────┤  +0.10 [ -0.20,  +0.40]
-                      -0.2      0.0        +0.2      +0.4                  points
+    equivalent    lsa ├──────────────────●──────────────────┤ +0.10 [-0.20, +0.40]
+                      -0.2        0.0        +0.2        +0.4               points
     95% intervals. Biased: the interval excludes 0 and extends beyond ±0.50
     points. Equivalent: the interval lies entirely within ±0.50 points.
     Inconclusive: neither.
