@@ -6,10 +6,9 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from peekbench.records.verdicts import Unit
-
 if TYPE_CHECKING:
     from peekbench.records.report import Cell
+    from peekbench.records.verdicts import Unit
 
 UNKNOWN = "-"
 

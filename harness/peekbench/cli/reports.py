@@ -16,10 +16,10 @@ from peekbench.cli.app import fail
 from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.data import TableOptions
 
 if TYPE_CHECKING:
     from peekbench.records import Report
+    from peekbench.records.data import TableOptions
     from peekbench.records.report import Analysis
     from peekbench.records.verdicts import Verdict
 
@@ -70,6 +70,8 @@ class TableFlags:
 
     def read(self) -> TableOptions:
         """Return how to read the table."""
+        from peekbench.records.data import TableOptions  # noqa: PLC0415 - for a fast --help
+
         columns = _parse_mapping(self.columns or ())
         ignore = tuple(self.ignore or ())
         return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region)

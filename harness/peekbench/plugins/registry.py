@@ -14,6 +14,7 @@ from functools import cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING
 
 from peekbench.errors import ContractError, PluginError, PluginWarning
 from peekbench.plugins import api_version, hookspecs, registry
@@ -23,7 +24,10 @@ from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import FILE, is_code, join_name, load_module, split_name
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.plugins.validation import EntryT, Plugin, make_plugin
-from peekbench.records.report import OWN_FORMATS, Report
+from peekbench.records.runs import OWN_FORMATS
+
+if TYPE_CHECKING:
+    from peekbench.records.report import Report
 
 MAX_LISTED = 12  # entries of a plugin that a message lists
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from peekbench.records.figures import Figure
+from peekbench.records.runs import DEFAULT_FORMATS
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, Unit, Verdict
 
@@ -301,14 +302,6 @@ def read_estimates(table: Table) -> tuple[ScoreEstimate, ...]:
         known = {name: number for name, number in numbers.items() if number is not None}
         estimates.append(ScoreEstimate(**cells, estimate=Estimate(**known)))
     return tuple(estimates)
-
-
-ReportFormat: TypeAlias = Literal["html", "text", "markdown", "json", "cards", "svg", "png"]
-"""Formats of peekbench itself. 'cards' is one Markdown file per method; 'svg' and 'png' are one picture per figure."""
-
-OWN_FORMATS: tuple[str, ...] = get_args(ReportFormat)
-"""Names that no format of a plugin can have."""
-DEFAULT_FORMATS: tuple[ReportFormat, ...] = ("html", "text", "markdown", "json", "cards")
 
 
 @dataclass(frozen=True, slots=True)

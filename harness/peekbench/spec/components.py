@@ -38,7 +38,7 @@ from peekbench.plugins.local_code import GIVE_SPEC, bind, is_refused, join_name,
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
-from peekbench.records.report import DEFAULT_FORMATS
+from peekbench.records.runs import DEFAULT_FORMATS
 from peekbench.spec.design import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
 from peekbench.spec.yaml_loader import read_yaml

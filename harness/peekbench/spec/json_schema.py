@@ -15,7 +15,7 @@ from peekbench.plugins.hookspecs import PluginKind, kind_of
 from peekbench.plugins.local_code import join_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import DescribedSchema, options_schema
-from peekbench.records.report import OWN_FORMATS
+from peekbench.records.runs import OWN_FORMATS
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
 from peekbench.spec.arms import BLOCK_RULES, NAMED
 from peekbench.spec.components import component_types

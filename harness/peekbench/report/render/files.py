@@ -22,7 +22,8 @@ from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_format, list_files, write_format
-from peekbench.records.report import OWN_FORMATS, Report
+from peekbench.records.report import Report
+from peekbench.records.runs import OWN_FORMATS
 from peekbench.report.render.content import make_printable
 from peekbench.report.render.figures import FOLDER, PICTURES, make_renderer, name_figures
 from peekbench.report.render.html import render_html
