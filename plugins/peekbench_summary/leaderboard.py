@@ -18,7 +18,7 @@ from peekbench_summary import Summary
 from peekbench_summary.comparison import compare
 from peekbench_summary.decisions import NO_LOOKS
 from peekbench_summary.estimates import mean_over_tasks
-from peekbench_summary.rules import rule_arms
+from peekbench_summary.rule_worth import rule_arms
 from peekbench_summary.scores import (
     EFFECTS,
     choose_configurations,

@@ -34,7 +34,7 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.rules import other_effects, rule_arms, rule_tables
+from peekbench_summary.rule_worth import other_effects, rule_arms, rule_tables
 from peekbench_summary.scores import (
     choose_configurations,
     effect_cells,

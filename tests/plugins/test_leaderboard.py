@@ -65,17 +65,6 @@ def test_methods_are_ranked_by_the_score_of_extra() -> None:
     assert "3 tasks and 60 trials" in table.note
 
 
-def test_mean_biases_by_task_and_method() -> None:
-    results = simulate_methods({"one": 0.0, "two": 0.1})
-    (table,) = [table for table in summarize(results).tables if "tasks by methods" in table.title]
-    by_task = results[results["method"] == "two"].pivot(index=["task", "subsample"], columns="arm", values="score")
-    means = (by_task["test"] - by_task["extra"]).groupby("task").mean()
-    assert [column.name for column in table.columns] == ["task", "one", "two"]
-    assert [row["two"] for row in table_rows(table)] == pytest.approx(means.tolist())
-    alone = summarize(results[results["method"] == "one"])
-    assert not any("tasks by methods" in table.title for table in alone.tables)
-
-
 def test_ties_are_paired_by_subsample() -> None:
     """A gain of one point is detected although subsamples differ by 5 points, if methods share the subsamples."""
     results = simulate_methods({"one": 0.0, "two": 0.01, "also two": 0.01})

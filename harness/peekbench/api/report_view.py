@@ -14,9 +14,9 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.figures import alt_text, find_renderer
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
+from peekbench.report.render.pictures import alt_text, find_renderer
 from peekbench.report.render.sentences import state
 
 

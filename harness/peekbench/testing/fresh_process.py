@@ -215,13 +215,13 @@ class _LibraryImports(MetaPathFinder):
         return spec
 
     def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+        self.importing = True  # also while the state is read, for which libraries import modules
         before, threads = take_state(), set(_list_threads())
-        self.importing = True
         try:
             execute(module)
         finally:
-            self.importing = False
             after = take_state()
+            self.importing = False
             self.state |= {name: value for name, value in after.items() if name not in before or before[name] != value}
             self.running |= set(_list_threads()) - threads
 

@@ -19,7 +19,7 @@ from peekbench.records.figures import (
     Violins,
     downsample,
 )
-from peekbench.report.render.figures import alt_text
+from peekbench.report.render.pictures import alt_text
 
 POINTS = Axis("bias, accuracy points")
 

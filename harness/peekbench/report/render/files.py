@@ -25,10 +25,10 @@ from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.report import Report
 from peekbench.records.runs import OWN_FORMATS
 from peekbench.report.render.content import make_printable
-from peekbench.report.render.figures import FOLDER, PICTURES, make_renderer, name_figures
 from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_cards, render_markdown
+from peekbench.report.render.pictures import FOLDER, PICTURES, make_renderer, name_figures
 from peekbench.report.render.terminal import render_text
 
 TEXT_WIDTH = 120

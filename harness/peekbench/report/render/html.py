@@ -27,7 +27,7 @@ from peekbench.records.figures import Figure, Forest
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.content import fold_intervals, make_printable, parts_by_method, row_as_facts
-from peekbench.report.render.figures import alt_text, make_renderer
+from peekbench.report.render.pictures import alt_text, make_renderer
 from peekbench.report.render.sentences import state, state_alone
 from peekbench.report.render.words import (
     CONTROLS,

@@ -17,7 +17,7 @@ from peekbench.report.render.content import (
     parts_by_method,
     row_as_facts,
 )
-from peekbench.report.render.figures import FOLDER, alt_text, list_undrawn_figures, name_figures
+from peekbench.report.render.pictures import FOLDER, alt_text, list_undrawn_figures, name_figures
 from peekbench.report.render.terminal import forest_as_text
 from peekbench.report.render.words import (
     ask_about,

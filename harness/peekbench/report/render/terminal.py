@@ -21,7 +21,7 @@ from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.content import FoldedTable, fold_intervals, make_printable
-from peekbench.report.render.figures import list_undrawn_figures
+from peekbench.report.render.pictures import list_undrawn_figures
 from peekbench.report.render.words import (
     CONTROLS,
     DECISION_STYLES,

@@ -12,7 +12,7 @@ from analysis_tables import find_rows, run_analysis, table_rows
 from peekbench.records import Analysis, Forest, Looks
 from peekbench.results import tidy
 from peekbench_summary import Summary
-from peekbench_summary.rules import ORDER
+from peekbench_summary.rule_worth import ORDER
 from peekbench_summary.summary import summarize as summarize_run
 
 summarize = partial(run_analysis, "summary")

@@ -1,4 +1,4 @@
-"""Figures in reports: finds the plugin that draws them and describes them in sentences."""
+"""Pictures of figures: finds the plugin that draws them, names their files, and describes them in sentences."""
 
 from __future__ import annotations
 
