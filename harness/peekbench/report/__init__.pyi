@@ -4,9 +4,9 @@ from .build.run_report import report_of_audits as report_of_audits
 from .build.run_report import report_of_run as report_of_run
 from .build.run_report import report_of_table as report_of_table
 from .build.tables import text_tables as text_tables
-from .render.figures import alt_text as alt_text
 from .render.files import write_pictures as write_pictures
 from .render.files import write_report as write_report
+from .render.pictures import alt_text as alt_text
 from .render.sentences import state as state
 from .render.terminal import render_tables as render_tables
 from .render.terminal import render_text as render_text
