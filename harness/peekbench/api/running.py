@@ -75,7 +75,7 @@ def run(
         Try all trials of a method, even if its first ten fail in the same way.
     allow_changed_code
         Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
-        separates old and new trials.
+        warns that its trials are of several versions.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def run(
     for plugin in summary.changed_code:
         warnings.warn(
             f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}; the report "
-            "separates them",
+            "warns that its trials are of several versions",
             RunWarning,
             stacklevel=outer_level(),
         )

@@ -125,7 +125,7 @@ ChangedCodeOption = Annotated[
     bool,
     typer.Option(
         "--allow-changed-code",
-        help="Go on although the code of a method changed; the report separates old and new trials.",
+        help="Go on although the code of a method changed; the report warns that versions are mixed.",
     ),
 ]
 IncompleteOption = Annotated[

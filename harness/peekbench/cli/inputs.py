@@ -64,7 +64,7 @@ def identify(path: Path) -> FileKind:
         return FileKind("store" if path.suffix == STORE_SUFFIX else "other", "an empty file")
     if path.suffix.lower() in SCORES:
         return FileKind("scores", "a table of scores", remedy=f"`peekbench analyze {quote(str(path))}` analyzes it")
-    if path.suffix not in (".yaml", ".yml"):
+    if path.suffix.lower() not in (".yaml", ".yml"):
         return FileKind("other", "a file of another kind")
     try:  # reading a spec reports another encoding
         raw = read_yaml(path.read_text("latin-1"), str(path))

@@ -320,7 +320,7 @@ def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], c
             + "\n  ".join(changes)
             + "\nMore trials would mix results of old and new code. To measure the new code alone, run the spec under "
             "another name or move the store; otherwise restore the old code, or resume the run with "
-            "--allow-changed-code (in Python, allow_changed_code=True), so that the report separates old and new trials"
+            "--allow-changed-code (in Python, allow_changed_code=True); the report then warns that versions are mixed"
         )
 
 

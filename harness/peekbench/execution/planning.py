@@ -118,7 +118,7 @@ PAGE_BYTES, ROW_OVERHEAD = 4096, 12  # of SQLite
 ROW_BYTES = 1950  # of a trial without predictions: about 1,800 measured for classification, 2,600 for regression
 
 
-def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int | None = None) -> Size:
+def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
     """Count the trials and fits of a spec and estimate the size of its store.
 
     Parameters
@@ -127,13 +127,10 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int], num_bases: int
         The spec.
     num_outputs
         Numbers predicted for one input, by task: the number of classes, or 1 for regression.
-    num_bases
-        Number of different base arms on one draw; by default, the methods' entries tell.
     """
     others = [arm for arm in spec.arms if arm.kind != "base"]
     has_base = len(others) < len(spec.arms)
-    if num_bases is None:
-        num_bases = len({method.base_key() for method in spec.methods})
+    num_bases = len({method.base_key() for method in spec.methods})
     num_sets = spec.design.num_sets
     scored = spec.design.crossover or 1
     trials = fits = size = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,6 @@ def merge(
     *,
     store: Path | None = None,
     allow_changed_code: bool = False,
-    report: Callable[[int, int], None] = lambda done, total: None,
 ) -> MergeSummary:
     """Put the trials of shards into the store of a spec, and compare those that it has already.
 
@@ -207,8 +206,6 @@ def merge(
         The SQLite file of the run; `runs/<name>.sqlite` by default.
     allow_changed_code
         Merge shards of other code or versions.
-    report
-        Receives the number of merged shards and that of all shards.
 
     Returns
     -------
@@ -249,7 +246,6 @@ def merge(
             except StoreError as error:
                 before = f"{pluralize(number - 1, 'shard')} of {len(paths)} before it remain merged"
                 raise StoreError("\n  ".join([f"{error}\n{before}", *comparison.changes])) from error
-            report(number, len(paths))
         store_descriptions(spec, opened)
         planned, missing = _find_missing(spec, opened.done(), num_shards.most_common(1)[0][0] if num_shards else 1)
         failed = len(opened.failures())

@@ -131,6 +131,9 @@ class CellReader:
             is_percentage = texts.str.endswith("%")
             parsed = to_floats(texts.str.removesuffix("%").str.replace(",", "."))
             values = values.fillna(parsed)
+            if is_percentage.any() and not self._percent:
+                problem = "has no percent sign, but other cells have one; write it in all cells or in none"
+                self.require(is_percentage | values.isna(), source, problem)
         if self._percent:
             problem = (
                 "is at most 1, but --percent is given; remove the option if these are fractions, or write a % sign"
@@ -209,10 +212,10 @@ def short(text: str) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
-def quoted(names: Collection[object], limit: int = MAX_QUOTED) -> str:
+def quoted(names: Collection[object]) -> str:
     """Return a bounded list of names for a message."""
-    listed = [repr(short(str(name))) for name in islice(names, limit)]
-    return ", ".join(listed) + (f" and {len(names) - limit} more" if len(names) > limit else "")
+    listed = [repr(short(str(name))) for name in islice(names, MAX_QUOTED)]
+    return ", ".join(listed) + (f" and {len(names) - MAX_QUOTED} more" if len(names) > MAX_QUOTED else "")
 
 
 def rank(cells: pd.Series[Any]) -> IntArray:

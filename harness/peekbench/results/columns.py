@@ -134,7 +134,6 @@ SIZES = ("num_train", "num_test")
 MAJORITY = "majority"
 TEXT_DEFAULTS = {column.name: "" for column in COLUMNS if column.type == "text"} | {"task": "task", "method": "method"}
 """Columns of texts with the values that replace missing columns."""
-TEXT_COLUMNS = tuple(column.name for column in USER_COLUMNS if column.type == "text")
 WHOLE_NUMBERS = tuple(column.name for column in COLUMNS if column.type == "integer")
 NUMBERS = tuple(column.name for column in COLUMNS if column.type == "number")
 ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and column.name != "arm")

@@ -114,7 +114,7 @@ def run(
         Try all trials of a method, even if its first ten fail in the same way.
     allow_changed_code
         Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
-        separates old and new trials.
+        warns that its trials are of several versions.
 
     Returns
     -------

@@ -108,8 +108,10 @@ def grades_as_numbers(table: pd.DataFrame, roles: ColumnRoles) -> pd.DataFrame:
     if Role(TEXT.name) not in roles.sources:
         return table
     scores = [names[0] for role, names in roles.sources.items() if role.column in ("score", "num_correct")]
-    grades = [name for name in scores if table[name].astype("str").isin(("True", "False")).all()]
-    return table.assign(**{name: (table[name].astype("str") == "True").astype("int64") for name in grades})
+    grades = [name for name in scores if table[name].astype("str").str.casefold().isin(("true", "false")).all()]
+    return table.assign(
+        **{name: (table[name].astype("str").str.casefold() == "true").astype("int64") for name in grades}
+    )
 
 
 @dataclass(frozen=True, slots=True)

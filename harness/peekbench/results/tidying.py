@@ -53,6 +53,7 @@ PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
 MAX_LISTED = 3  # rows that a message lists
 MAX_ARMS = 12  # values of a column of arms that a message lists
+MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     rows = _read_arms(trials, roles, reader, options.arms)
     (fill_text_scores if texts else fill_scores)(rows, roles, reader)
     num_arms = max(1, len(roles.arms))
+    if pairing in (BY_ORDER, BY_ROW):
+        _refuse_copies(trials, rows, origin)
     if subsamples is None:
         scores = rows["score"].to_numpy().reshape(num_arms, len(table)).T
         subsamples = number_by_content(trials, pd.DataFrame(scores))
@@ -337,6 +340,18 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
         if not (rows["arm"] == arm).any():
             raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows")
     return rows
+
+
+def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> None:
+    """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
+    scores = rows["score"].to_numpy().reshape(-1, len(trials))
+    distinct = trials.assign(**{f"score {number}": column for number, column in enumerate(scores)})
+    counts = distinct.groupby(list(distinct.columns), dropna=False).size()
+    if len(counts) >= MIN_COPIED and counts.min() > 1:
+        raise ResultsError(
+            f"{origin}: each row occurs at least {counts.min()} times, and no column numbers the draws; delete the "
+            "copies, or add a column 'subsample' with the number of the draw if these are different draws"
+        )
 
 
 def _refuse_duplicate(rows: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> NoReturn:

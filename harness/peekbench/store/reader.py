@@ -88,8 +88,6 @@ class TrialGroup:
     is_last_session: bool
     is_failed: bool
     trials: int
-    seconds: float
-    """Total time of their fits and predictions, without base arms, which methods may share."""
 
 
 class Reader(Database):
@@ -231,11 +229,9 @@ class Reader(Database):
         """Return the numbers of trials so far, by method, design point, session and outcome."""
         rows = self._query(
             "SELECT trials.method, num_train, num_test, trials.session = (SELECT max(id) FROM sessions), "
-            "error IS NOT NULL, count(*), coalesce(sum((SELECT sum(fit_seconds + predict_seconds) FROM arms "
-            "WHERE arms.draw = trials.draw AND arms.owner = trials.method)), 0) "
-            "FROM trials JOIN draws ON draws.id = trials.draw GROUP BY 1, 2, 3, 4, 5"
+            "error IS NOT NULL, count(*) FROM trials JOIN draws ON draws.id = trials.draw GROUP BY 1, 2, 3, 4, 5"
         )
-        return [TrialGroup((row[0], row[1], row[2]), bool(row[3]), bool(row[4]), row[5], row[6]) for row in rows]
+        return [TrialGroup((row[0], row[1], row[2]), bool(row[3]), bool(row[4]), row[5]) for row in rows]
 
     def first_failure(self) -> TrialFailure | None:
         """Return the first trial of the last session that failed; None if none did."""

@@ -7,6 +7,7 @@ import platform
 import signal
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -271,8 +272,13 @@ def with_workers(check: Callable[[ExecutorCase], None]) -> Callable[[ExecutorCas
 
 
 def check_complete(case: ExecutorCase) -> None:
-    """Check that each trial has an outcome."""
-    found = {outcome.trial for outcome in case.plain.outcomes}
+    """Check that each trial has exactly one outcome."""
+    found = Counter(outcome.trial for outcome in case.plain.outcomes)
+    if repeated := [trial for trial, number in found.items() if number > 1]:
+        raise ContractError(
+            f"{pluralize(len(repeated), 'trial')} got several outcomes, such as {repeated[0]}; yield an outcome once, "
+            "also if its item is run again"
+        )
     if missing := [trial for trial in case.plain.trials if trial not in found]:
         raise ContractError(
             f"{pluralize(len(missing), 'trial')} of {len(case.plain.trials)} got no outcome, such as that of "

@@ -106,7 +106,8 @@ def alt_text(figure: Figure) -> str:
             ]
         case _:
             assert_never(figure)
-    shown = [f"{', '.join(filter(None, (heading, label)))}: {text}" for heading, label, text in parts[:MAX_PARTS]]
+    named = [(", ".join(filter(None, (heading, label))), text) for heading, label, text in parts[:MAX_PARTS]]
+    shown = [": ".join(filter(None, part)) for part in named]
     shown += [f"And {len(parts) - MAX_PARTS} more"] if len(parts) > MAX_PARTS else []
     return f"{'. '.join(shown) or 'No values'}."
 

@@ -53,6 +53,11 @@ def parse(model: type[PartT], content: str | bytes, place: object) -> PartT:
 def find_file(path: Path, pattern: str) -> Path:
     """Return the main file of a log, which is given itself or as a folder that contains a single one."""
     found = sorted(path.rglob(pattern)) if path.is_dir() else [path]
+    if not found and any(path.rglob("*.eval")):
+        raise ResultsError(
+            f"{path} has logs of Inspect that are not in JSON; convert each: "
+            "`inspect log convert LOG --to json --output-dir json`"
+        )
     if len(found) != 1:
         raise ResultsError(
             f"{path} contains {len(found)} files {pattern}; give one of them, or a folder with a single one"
