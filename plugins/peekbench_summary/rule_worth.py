@@ -10,17 +10,16 @@ from itertools import groupby
 from peekbench import Column, Estimate, Table, Verdict
 from peekbench.formatting import difference_unit, pluralize, score_unit
 from peekbench.records import Cell, Forest, Interval, RuleWorth
-from peekbench.results import Configuration, Configurations, find_families
-from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS
+from peekbench.results import RULE_KINDS, Configuration, Configurations, find_families
 from peekbench_summary import Summary
 from peekbench_summary.decisions import Bias, Evidence, Levels, conclude
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
 from peekbench_summary.scores import interval_columns
 
-ORDER = ("test", *dict.fromkeys(name for kind in BLOCK_RULES for name in (kind, OF_SINGLE_TEXTS.get(kind, kind))))
+ORDER = tuple(RULE_KINDS)
 """Kinds of arms in the order of reports; those with blocks of one text are kinds of their own."""
-MEMBERS = {"test", *(kind for kind, rule in BLOCK_RULES.items() if rule.sees_as_many_texts)}
+MEMBERS = {kind for kind, sees_as_many_texts in RULE_KINDS.items() if sees_as_many_texts}
 """Kinds of arms whose difference from extra is a bias."""
 WORTH_NOTE = (
     "minus extra: the score under the rule minus that with independent unlabeled texts, on average over these texts. "

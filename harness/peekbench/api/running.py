@@ -112,7 +112,8 @@ def run(
     with Observers(experiment, path, _warn_of_observer) as observers:
         # Lines in a notebook, where the live display of rich would need the package ipywidgets.
         console = PrintableConsole(stderr=True, force_jupyter=False)
-        with make_progress(console) if progress else nullcontext() as shown:
+        is_live = not PrintableConsole().is_jupyter  # whose standard error looks like a terminal
+        with make_progress(console, is_live=is_live) if progress else nullcontext() as shown:
             summary = run_spec(
                 experiment,
                 store=path,

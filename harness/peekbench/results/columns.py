@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from peekbench.records.scores import SCORES, Score
-from peekbench.spec.arms import RULE
+from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS, RULE
 
 __all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns"]
 
@@ -143,6 +143,13 @@ LOSSES = (LOSS.name, ERROR_RATE.name)
 SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", *LOSSES)
 """Columns of users' tables from which the score is known."""
 ARMS = ("base", "extra", "test")
+RULE_KINDS = {"test": True} | {
+    name: rule.sees_as_many_texts
+    for kind, rule in BLOCK_RULES.items()
+    for name in (kind, OF_SINGLE_TEXTS.get(kind, kind))
+}
+"""Kinds of arms that are rules of adaptation, in the order of reports, and whether their difference from extra is a
+bias. Those with blocks of one text are kinds of their own."""
 DOSE = re.compile(r"mix-0?\.\d+")
 
 
