@@ -149,7 +149,13 @@ RULE_KINDS = {"test": True} | {
     for name in (kind, OF_SINGLE_TEXTS.get(kind, kind))
 }
 """Kinds of arms that are rules of adaptation, in the order of reports, and whether their difference from extra is a
-bias. Those with blocks of one text are kinds of their own."""
+bias. Those with blocks of one text are kinds of their own.
+
+Examples
+--------
+>>> [kind for kind, is_bias in RULE_KINDS.items() if is_bias]
+['test', 'swap-in']
+"""
 DOSE = re.compile(r"mix-0?\.\d+")
 
 
