@@ -47,8 +47,6 @@ class Frame:
     """Panels side by side."""
     label: list[str]
     """Name of the vertical axis, in lines."""
-    tick_width: float
-    """Width of the tick labels of the vertical axis."""
     left: float
     """Left edge of the first panel."""
     gap: float
@@ -133,7 +131,7 @@ def _frame(figure: Curves) -> Frame:
     left = MARGIN + len(label) * line_height(TEXT) + tick_width + 0.04
     gap = GAP + (tick_width if len(set(y_ends)) > 1 else 0.0)
     width = (WIDTH - MARGIN - 0.05 - left - gap * (across - 1)) / across
-    return Frame(x_ends, tuple(y_ends), across, label, tick_width, left, gap, width, height)
+    return Frame(x_ends, tuple(y_ends), across, label, left, gap, width, height)
 
 
 def _draw_row(page: Page, figure: Curves, frame: Frame, start: int, styles: dict[str, LineStyle]) -> None:

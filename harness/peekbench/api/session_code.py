@@ -7,7 +7,6 @@ import functools
 import hashlib
 import pickle
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -15,6 +14,7 @@ from typing import Any
 
 from peekbench.errors import PluginError
 from peekbench.plugins.functions import clone_estimator, is_estimator
+from peekbench.plugins.local_code import is_installed
 
 DIGITS = 8  # hexadecimal digits of a hash
 PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
@@ -23,8 +23,6 @@ IGNORED = {
     "__static_attributes__", "__weakref__",
 }  # fmt: skip
 """Members of classes that have no effect on results."""
-LIBRARIES = Path(sysconfig.get_path("stdlib")).resolve()
-FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
 
 
 def hash_text(text: str) -> str:
@@ -162,5 +160,4 @@ def _is_installed(module: str | None, path: str | None) -> bool:
         return False
     if module.partition(".")[0] in ("builtins", "peekbench") or path is None:
         return True
-    file = Path(path).resolve()
-    return file.is_relative_to(LIBRARIES) or not FOLDERS_OF_LIBRARIES.isdisjoint(file.parts)
+    return is_installed(Path(path))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-import sysconfig
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ from peekbench.execution.preparation import StoredRun
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.local_code import find_file, is_code, split_name
+from peekbench.plugins.local_code import find_file, is_code, is_installed, split_name
 from peekbench.plugins.references import find_reference, iterate_callables
 from peekbench.records.trials import Trial
 from peekbench.spec.experiment import ExperimentSpec
@@ -35,7 +34,6 @@ from peekbench.spec.experiment import ExperimentSpec
 CORE = "peekbench"
 """Package of the core, whose code is no plugin's."""
 SUFFIXES = (".py", *EXTENSION_SUFFIXES)
-INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib"))
 DIGITS = 12  # of the hash of a file
 MAX_LISTED = 5  # files in a message
 
@@ -85,7 +83,7 @@ def find_code(plugin: str) -> dict[str, Path]:
         names += [reference.target.partition(":")[0] for reference in references]
     if is_code(plugin) and folder is None and (found := _locate(names[0])):
         parent = _root(*found)
-        folder = None if any(parent.resolve().is_relative_to(installed) for installed in INSTALLED) else parent
+        folder = None if is_installed(parent) else parent
     files: dict[str, Path] = {}
     done = {CORE}
     while names:

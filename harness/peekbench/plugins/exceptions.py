@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +11,10 @@ from shlex import quote
 
 from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import shorten
-from peekbench.plugins.local_code import find_file, names_code, split_code
+from peekbench.plugins.local_code import find_file, is_installed, names_code, split_code
 from peekbench.plugins.protocols import Options
 
 CORE = Path(__file__).resolve().parents[1]
-LIBRARIES = [Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "purelib", "platlib")]
 MAX_MESSAGE = 500  # characters of the exception's message
 
 
@@ -59,20 +57,19 @@ def describe_exception(error: BaseException) -> str:
 
 def find_place(error: BaseException, *, is_own: bool = True) -> str:
     """Return the innermost place outside of the core and the libraries, or the outermost outside of the core."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_in(frame.filename, [CORE])]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not Path(frame.filename).resolve().is_relative_to(CORE)
+    ]
     if is_own:
         frames = [frame for frame in frames[::-1] if Path(frame.filename).is_absolute()]
-        frames = [frame for frame in frames if not _is_in(frame.filename, LIBRARIES)]
+        frames = [frame for frame in frames if not is_installed(Path(frame.filename))]
     if not frames:
         return ""
     frame = frames[0]
     function = "" if frame.name.startswith("<") else f", in {frame.name}"
     return f"{_relative(Path(frame.filename))}, line {frame.lineno}{function}"
-
-
-def _is_in(file: str, folders: list[Path]) -> bool:
-    path = Path(file).resolve()
-    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def _relative(path: Path) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -22,6 +23,8 @@ from peekbench.plugins.similar_names import find_nearest_file
 
 FILE = ".py"
 MAX_ERROR = 300  # characters of an error of the code
+STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
+FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
 GIVE_SPEC = "if you trust it, give the spec of the run instead of its name or store, or name the code yourself"
 
 _named: set[str] = set()
@@ -38,6 +41,15 @@ _helpers: dict[str, Path] = {}
 """Modules beside files that the files import, with their folders."""
 _folders: list[str] = []
 """Folders of specs that are searched for modules."""
+
+
+def is_installed(path: Path) -> bool:
+    """Return whether a file or folder is of an installed library, rather than of the user.
+
+    An environment that sees the packages of another one has several folders of libraries.
+    """
+    path = path.resolve()
+    return path.is_relative_to(STANDARD_LIBRARY) or not FOLDERS_OF_LIBRARIES.isdisjoint(path.parts)
 
 
 def names_code(use: str) -> bool:

@@ -39,7 +39,7 @@ LIMITS = {
 } | {"score": (-MAX_SIZE, 1.0)}  # R^2 can be negative
 """Minimum and maximum of the columns of numbers."""
 PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
-"""Columns that may be percentages. Their range is so small that a comma in a number can only be a decimal comma."""
+"""Columns that may be percentages."""
 PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
 
 MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None")
@@ -104,9 +104,9 @@ class CellReader:
         """Return a column of the user as float64, checked as a column of the results table."""
         cells = self._table[source]
         values = to_floats(cells)
-        problem, remedy = "is not a number; correct it, and write whole numbers without a comma", "correct it"
+        problem, remedy = "is not a number; correct it, and write numbers without a comma", "correct it"
         if column in PERCENTAGES:
-            values = self._fractions(values, cells, source)
+            values = self._fractions(values, cells, source, is_bounded=column != "loss" and not self._has_unit)
             remedy = "give fractions, or use --percent if these are percentages"
             if column == "score":
                 remedy += (
@@ -123,14 +123,19 @@ class CellReader:
         self.require(values.isna() | (values <= high), source, f"is above the maximum of {high:g}; {remedy}")
         return values
 
-    def _fractions(self, values: pd.Series[float], cells: pd.Series[Any], source: str) -> pd.Series[float]:
-        """Return fractions: cells with a percent sign are percentages, and with --percent all others, too."""
+    def _fractions(
+        self, values: pd.Series[float], cells: pd.Series[Any], source: str, *, is_bounded: bool
+    ) -> pd.Series[float]:
+        """Return fractions: cells with a percent sign are percentages, and with --percent all others, too.
+
+        Where values are at most 100, a comma can only be a decimal comma. '1,234' of an unbounded loss is refused.
+        """
         is_percentage = pd.Series(False, index=values.index)
         if not is_numeric_dtype(cells):
             texts = cells.where(cells.map(lambda cell: isinstance(cell, str)), "").astype("object").str.strip()
             is_percentage = texts.str.endswith("%")
-            parsed = to_floats(texts.str.removesuffix("%").str.replace(",", "."))
-            values = values.fillna(parsed)
+            numbers = texts.str.removesuffix("%")
+            values = values.fillna(to_floats(numbers.str.replace(",", ".") if is_bounded else numbers))
             if is_percentage.any() and not self._percent:
                 problem = "has no percent sign, but other cells have one; write it in all cells or in none"
                 self.require(is_percentage | values.isna(), source, problem)

@@ -38,13 +38,12 @@ from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
-from peekbench.plugins.local_code import find_pickled_files, is_code, load_module, split_name
+from peekbench.plugins.local_code import find_pickled_files, is_code, is_installed, load_module, split_name
 
 HASH_VARIABLE = "PYTHONHASHSEED"
 MAX_OUTPUT = 500  # characters of the output of a process that ended early
 MAX_VALUE = 80  # characters of a value in a message
 MAX_LISTED = 3  # items of a list in a message
-FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
 SHUTDOWN_TIMEOUT = 1.0
 """Seconds in which threads and processes that were told to stop may end."""
 TRACKER = "resource_tracker"  # a process that `multiprocessing` starts once and keeps
@@ -210,7 +209,7 @@ class _LibraryImports(MetaPathFinder):
             return None
         specs = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
         spec = next((spec for spec in specs if spec is not None), None)
-        if spec and spec.loader and not FOLDERS_OF_LIBRARIES.isdisjoint(Path(str(spec.origin)).parts):
+        if spec and spec.loader and spec.has_location and is_installed(Path(str(spec.origin))):
             spec.loader.exec_module = partial(self._execute, spec.loader.exec_module)  # type: ignore[method-assign]
         return spec
 
