@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from peekbench.records import BoolArray, FloatArray
+from peekbench.records import FloatArray
 
 NUM_PERMUTATIONS = 4_999  # so a p-value is a multiple of 1 / 5,000
 TOLERANCE = 1e-9  # relative difference below which two sums are equal
@@ -21,18 +21,13 @@ class Groups:
 
     Examples
     --------
-    >>> Groups(num_audited=2, num_unseen=3).is_audited.tolist()
-    [True, True, False, False, False]
+    >>> Groups(num_audited=2, num_unseen=3).weights.shape
+    (5000, 5)
     """
 
     num_audited: int
     num_unseen: int
     seed: int = 0
-
-    @property
-    def is_audited(self) -> BoolArray:
-        """Whether each text is audited; shape `(num_audited + num_unseen,)`."""
-        return np.arange(self.num_audited + self.num_unseen) < self.num_audited
 
     @property
     def weights(self) -> FloatArray:

@@ -147,6 +147,8 @@ def _install() -> None:
     """Replace the client of the client library by one with the same hooks and those of this module.
 
     The hooks are not added to the existing client, because the client library makes a new one after an error of TLS.
+    A client that the user configured keeps its hooks, but not its transport: set proxies and certificates with the
+    environment variables HTTPS_PROXY and SSL_CERT_FILE.
     """
     global _is_installed
     with _install_lock:
