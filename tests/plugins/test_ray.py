@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,15 @@ from peekbench.records import Resources
 from peekbench.results.planned_looks import run
 from peekbench.store.writer import Store
 from peekbench.testing import check_entry
+
+pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+
 from peekbench_ray.executor import MAX_FOLDER, RayPool, find_address
 from peekbench_ray.options import Ray
 from peekbench_ray.placement import Node, place, worker_environment
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SLOW = {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.01}}
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed (extra `ray`)")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,6 @@ def test_only_workers_whose_trials_ask_for_a_gpu_see_one() -> None:
     }
 
 
-@needs_ray
 @pytest.mark.slow
 def test_only_deaths_on_nodes_that_live_count(nodes: RayNodes, make_quick: Any, tmp_path: Path) -> None:
     """Kill a node during a run without retries, in which few trials kill their actor, as Ray does if memory runs out.
@@ -154,7 +154,6 @@ def _leave_out_plugin(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(path for path in paths if path != str(FIXTURES))}
 
 
-@needs_ray
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "messages"),
@@ -176,7 +175,6 @@ def test_a_node_that_differs_is_refused(
         nodes.remove("other")
 
 
-@needs_ray
 @pytest.mark.slow
 def test_a_cluster_of_its_own_is_private_and_ends_with_the_run(make_raw: Any) -> None:
     slow = {"use": "toy.faulty", "name": "slow", "options": {"error": "none", "seconds": 0.1}}
@@ -220,7 +218,6 @@ def test_a_cluster_of_its_own_is_private_and_ends_with_the_run(make_raw: Any) ->
     parent.rmdir()  # which fails if a file is left
 
 
-@needs_ray
 @pytest.mark.slow
 def test_a_cluster_with_a_token_needs_it(make_quick: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     token = "ab" * 32
@@ -257,7 +254,6 @@ def check_foreign_driver(address: str, processes: Sequence[psutil.Process]) -> N
         assert "token is missing or incorrect" in err
 
 
-@needs_ray
 @pytest.mark.slow
 def test_resources_that_no_node_has_end_the_run(nodes: RayNodes, make_quick: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("peekbench.execution.work.SpecWork.needs", lambda work, item: Resources(cpus=64, gpus=0.5))
@@ -265,7 +261,6 @@ def test_resources_that_no_node_has_end_the_run(nodes: RayNodes, make_quick: Any
         run(make_quick(on(nodes, patience=0.2)))
 
 
-@needs_ray
 @pytest.mark.slow
 def test_the_executor_passes_its_contract_checks(nodes: RayNodes) -> None:
     outcomes = check_entry("ray", {"address": nodes.address, "retries": 1})

@@ -121,6 +121,7 @@ def drawn(text: str) -> Report:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_inline_drawings_contain_only_shapes_and_text(text: str) -> None:
+    pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
     page, without = Page(render_html(drawn(text))), Page(render_html(replace(hostile("plain"), figures=())))
     shapes = {"svg", "g", "defs", "path", "clippath", "rect", "text", "tspan", "title", "desc", "use", "figure"}
     assert {tag for tag, _ in page.elements} - {tag for tag, _ in without.elements} <= shapes | {"figcaption", "bdi"}
