@@ -39,7 +39,7 @@ def new(
 
     Example: peekbench new method my_method
     """
-    from peekbench.scaffold.new_plugin import list_commands, make_plugin, write_plugin  # noqa: PLC0415 - fast --help
+    from peekbench.cli.scaffold.new_plugin import list_commands, make_plugin, write_plugin  # noqa: PLC0415 - fast --help
 
     plugin = make_plugin(kind, name, author)
     folder = Path(plugin.distribution) if folder is None else folder
