@@ -16,7 +16,7 @@ from peekbench.execution.work import Fit, Prediction, rows_of, run_arms
 from peekbench.records.scores import SCORES
 from peekbench.records.trials import Subsample
 from peekbench.results import load_results, pair_arms
-from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, NAMED, TEST, Arm
+from peekbench.spec.arms import BASE, BLOCK_RULES, EXTRA, MAX_FITS, NAMED, TEST, Arm
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
@@ -34,6 +34,13 @@ def parts_of(arm: Arm, subsample: Subsample = ROWS, *, crossover: bool = False) 
         for of_set in plan_arm(arm, len(subsample.sets), len(subsample.test), crossover=crossover)
         for part, seen in of_set
     ]
+
+
+@pytest.mark.parametrize("kind", BLOCK_RULES)
+def test_every_rule_with_blocks_predicts_each_text_once_with_a_fit_to_texts(kind: str) -> None:
+    parts = parts_of(Arm(kind=kind, blocks=2))
+    assert [row for predicted, _ in parts for row in predicted] == TEST_ROWS.tolist()
+    assert all(seen for _, seen in parts)
 
 
 def test_base_extra_and_test_predict_the_whole_set() -> None:

@@ -27,7 +27,7 @@ from peekbench.report import report_of_run
 from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.schema import translate_errors
+from peekbench.store.schema import VERSION, translate_errors
 from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -345,7 +345,7 @@ def test_a_store_of_another_version_is_refused(make_spec: MakeSpec) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     for access in (lambda: run(make_spec()), lambda: Store.open(path)):
-        with pytest.raises(StoreError, match="has version 99, this peekbench reads version 12"):
+        with pytest.raises(StoreError, match=f"has version 99, this peekbench reads version {VERSION}"):
             access()
 
 
