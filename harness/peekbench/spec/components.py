@@ -17,7 +17,6 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
-    model_serializer,
     model_validator,
 )
 from pydantic_core import PydanticSerializationError
@@ -341,7 +340,7 @@ class ReportSpec(SpecModel):
     figures. Cards and figures have folders of their own. Plugins add formats, which are named `plugin.thing`."""
     allow_incomplete: bool = False
     """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
-    renderer: str = ""
+    renderer: str = Field(default="", exclude_if=lambda renderer: not renderer)
     """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
 
     @field_validator("renderer")
@@ -353,12 +352,6 @@ class ReportSpec(SpecModel):
             except PluginError as error:
                 raise ValueError(str(error)) from error
         return renderer
-
-    @model_serializer(mode="wrap")
-    def _without_default_renderer(self, serialize: Any) -> dict[str, Any]:
-        """Keep the stored form of specs that name no renderer."""
-        dumped: dict[str, Any] = serialize(self)
-        return {key: value for key, value in dumped.items() if key != "renderer" or value}
 
 
 COMPONENTS = ("tasks", "methods", "analyses", "audits", "observers", "executor")
