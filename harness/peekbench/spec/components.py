@@ -38,7 +38,7 @@ from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.runs import DEFAULT_FORMATS
-from peekbench.spec.design import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze, sort_sizes
+from peekbench.spec.design import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
 from peekbench.spec.yaml_loader import read_yaml
 
@@ -230,11 +230,6 @@ class TaskSpec(NamedComponent):
             remedy = f"write {{use: {reader}, options: {{path: {use}}}}}"
             raise ValueError(f"{shorten(repr(use), 100)} is a file, not a data source; {remedy}")
         return use
-
-    @field_validator("num_test")
-    @classmethod
-    def _sort_sizes(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        return sort_sizes(sizes)
 
 
 # Tables name the model, and locks pin its revision, by method.

@@ -9,12 +9,14 @@ from itertools import product
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     TypeAdapter,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -37,8 +39,20 @@ def _as_tuple(value: Any) -> Any:
 
 
 Count: TypeAlias = Annotated[int, Field(ge=1, le=10**7, strict=True)]
-Counts: TypeAlias = Annotated[tuple[Count, ...], BeforeValidator(_as_tuple)]
 
+
+def sort_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return sizes in ascending order, none of which may be duplicated."""
+    if len(set(sizes)) < len(sizes):
+        raise ValueError(f"{list(sizes)} has a number twice; remove one")
+    return tuple(sorted(sizes))
+
+
+_ITEM = {"type": "integer", "minimum": 1}
+_ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [_ITEM, {"type": "array", "items": _ITEM, "minItems": 1}]})
+Counts: TypeAlias = Annotated[
+    tuple[Count, ...], BeforeValidator(_as_tuple), AfterValidator(sort_sizes), _ONE_OR_SEVERAL
+]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -82,13 +96,6 @@ class SpecModel(BaseModel):
 
     # Validators are built at the first use: that of a whole spec contains those of its parts.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-
-def sort_sizes(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return sizes in ascending order, none of which may be duplicated."""
-    if len(set(sizes)) < len(sizes):
-        raise ValueError(f"{list(sizes)} has a number twice; remove one")
-    return tuple(sorted(sizes))
 
 
 MIN_SUBSAMPLES = 2
@@ -169,7 +176,7 @@ class Design(SpecModel):
     """Number of labeled train texts, one number or several."""
     num_test: Annotated[Counts, Field(min_length=1)]
     """Number of test texts and of extra texts, one number or several."""
-    num_subsamples: Repeats
+    num_subsamples: Annotated[Repeats, AfterValidator(freeze)]
     """Number of subsamples, or one number for each `num_test`: {50: 100, 500: 20}. With `stop`, it is a maximum."""
     train: TrainShares = "balanced"
     """Classes of train texts. balanced: floor(num_train / classes) of each class. natural: drawn at random like test
@@ -179,11 +186,6 @@ class Design(SpecModel):
     others, so that the differences between sets and between fits cancel. false: only one set is scored."""
     stop: Stop | None = None
     """Planned looks at the results, at which the run may stop early; by default there are none."""
-
-    @field_validator("num_train", "num_test")
-    @classmethod
-    def _sort_sizes(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        return sort_sizes(sizes)
 
     @field_validator("crossover", mode="before")
     @classmethod
@@ -209,11 +211,6 @@ class Design(SpecModel):
         if len(by_num_test) < len(repeats):
             raise ValueError("two entries have the same num_test; remove one of them")
         return by_num_test
-
-    @field_validator("num_subsamples")
-    @classmethod
-    def _freeze_repeats(cls, repeats: Any) -> Any:
-        return freeze(repeats)
 
     @model_validator(mode="after")
     def _check_each_size_has_repeats(self) -> Design:

@@ -21,14 +21,6 @@ from peekbench.spec.arms import BLOCK_RULES, NAMED
 from peekbench.spec.components import component_types
 from peekbench.spec.experiment import ExperimentSpec
 
-# Options that take one number or several; pydantic describes only the lists.
-NUMBERS = (
-    ("Design", "num_train"),
-    ("Design", "num_test"),
-    ("TaskSpec", "num_test"),
-    ("Selection", "num_train"),
-    ("Selection", "num_test"),
-)
 KINDS_OF_CODE = ("data source", "method", "analysis")
 BLOCKS = {"type": "integer", "minimum": 2}
 CODE = r"^[^:]+:[A-Za-z_]\w*$"
@@ -71,9 +63,6 @@ def make_schema() -> dict[str, Any]:
     definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
     working = [name for name in registry.installed() if name not in broken]
-    for model, option in NUMBERS:
-        properties = definitions[model]["properties"]
-        properties[option] = _one_or_several(properties[option])
     for name in ("task", "method", "model"):
         several = {"type": "array", "items": {"type": "string"}}
         properties = definitions["Selection"]["properties"]
@@ -105,14 +94,6 @@ def make_schema() -> dict[str, Any]:
         "if": {"required": ["analyses"], "not": of_experiments},
         "then": {"$ref": "#/$defs/AnalysisOnlySpec"},
         "else": {"$ref": "#/$defs/ExperimentSpec"},
-    }
-
-
-def _one_or_several(schema: Mapping[str, Any]) -> dict[str, Any]:
-    number = {"type": "integer", "minimum": 1}
-    return {
-        "anyOf": [number, {"type": "array", "items": number, "minItems": 1}],
-        **({"description": schema["description"]} if "description" in schema else {}),
     }
 
 
