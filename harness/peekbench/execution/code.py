@@ -296,11 +296,9 @@ def find_changed_code(
 
 def _methods_to_run(spec: ExperimentSpec, trials: Sequence[Trial], stored: StoredRun) -> set[str]:
     """Return the methods with trials to run; none if the run stopped at a planned look and has all trials up to it."""
-    sizes = spec.design.look_sizes_of_largest()
-    if stored.stopped_at in sizes:
-        at_stop = spec.at_look(sizes.index(stored.stopped_at) + 1)
-        if all(trial in stored.session_of for trial in make_trials(at_stop)):
-            return set()
+    number = spec.design.look_number(stored.stopped_at)
+    if number and all(trial in stored.session_of for trial in make_trials(spec.at_look(number))):
+        return set()
     return {trial.method for trial in filterfalse(stored.session_of.__contains__, trials)}
 
 

@@ -93,7 +93,7 @@ def fractions_until(recorded: Sequence[Mapping[str, Any]], fraction: float) -> t
 
 def _reached_share(design: Design, stopped_at: int | None, share_done: float) -> float:
     """Return the share of the subsamples that a run has, which a planned look knows without rounding."""
-    number = None if stopped_at is None else design.look_number(stopped_at)
+    number = design.look_number(stopped_at)
     return share_done if number is None else design.look_fractions()[number - 1]
 
 

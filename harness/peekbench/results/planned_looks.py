@@ -220,7 +220,7 @@ def read_state(path: Path) -> RunState:
         groups, failure = store.progress(), store.first_failure()
         sessions = store.sessions()
     spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True)
-    number = None if stopped_at is None or is_running else spec.design.look_number(stopped_at)
+    number = None if is_running else spec.design.look_number(stopped_at)
     planned = Counter(_kind(trial) for trial in make_trials(spec if number is None else spec.at_look(number)))
     done: Counter[tuple[str, int, int]] = Counter()
     for group in groups:

@@ -277,7 +277,7 @@ class Design(SpecModel):
         """Return the subsamples at each look at the test size with the most, by which a store knows a look."""
         return self.stop.sizes(self.largest) if self.stop else (self.largest,)
 
-    def look_number(self, subsamples: int) -> int | None:
+    def look_number(self, subsamples: int | None) -> int | None:
         """Return the number of the look after a number of subsamples at the largest size, from 1; None if none is."""
         sizes = self.look_sizes_of_largest()
         return sizes.index(subsamples) + 1 if subsamples in sizes else None
@@ -303,7 +303,7 @@ def designs_by_task(spec: Mapping[str, Any], stopped_at: int | None = None) -> d
     A look is given by its number of subsamples at the largest size.
     """
     whole = design = Design.model_validate(spec["design"])
-    number = None if stopped_at is None else whole.look_number(stopped_at)
+    number = whole.look_number(stopped_at)
     if number is not None:
         design = whole.at_look(number)
     designs = {}

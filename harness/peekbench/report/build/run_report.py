@@ -201,7 +201,7 @@ def report_of_run(
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         results = read_store(store)
-    number = None if stopped_at is None else spec.design.look_number(stopped_at)
+    number = spec.design.look_number(stopped_at)
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
     if analyses:
@@ -423,7 +423,7 @@ def read_run(
         estimates=read_estimates(analysis.tables[0]),
         num_planned=len(planned),
         num_looks=spec.design.num_looks,
-        last_look=None if stopped_at is None else spec.design.look_number(stopped_at),
+        last_look=spec.design.look_number(stopped_at),
         summaries={analysis.use: analysis.entry.summary for analysis in spec.analyses},
         lock=find_lock(_list_spec_files(sessions[-1], folder, spec.name)),
         copy_store=partial(back_up, path),
