@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.hosts import expect, pack, unpack
+from peekbench.execution.hosts import expect
 from peekbench.execution.observers import Progress
 from peekbench.execution.preparation import prepare
 from peekbench.execution.work import SpecWork
@@ -107,10 +107,6 @@ class PilotWork(SpecWork):
         super().__init__(*arguments)
         self._gpu_memory_before: int | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments only, as `SpecWork` does."""
-        return _unpickle, (pack(self._spec, self._expected),)
-
     def __call__(self, item: WorkItem) -> Iterator[Outcome]:
         """Do an item of one trial; see `SpecWork.__call__`."""
         if self._gpu_memory_before is None:
@@ -125,10 +121,6 @@ class PilotWork(SpecWork):
                 gpu_memory=max(0, _used_gpu_memory() - gpu_memory),
             )
             yield replace(outcome, usage=usage) if isinstance(outcome, TrialResult) else outcome
-
-
-def _unpickle(packed: bytes) -> PilotWork:
-    return PilotWork(*unpack(packed))
 
 
 def peak_memory() -> int:

@@ -195,8 +195,8 @@ class LoadedTask:
         return compute_scores(predictions, self.sampler.labels[rows], self.task, texts)
 
 
-def _unpickle(packed: bytes) -> SpecWork:
-    return SpecWork(*unpack(packed))
+def _unpickle(work: type[SpecWork], packed: bytes) -> SpecWork:
+    return work(*unpack(packed))
 
 
 class SpecWork:
@@ -223,7 +223,7 @@ class SpecWork:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments only; another process loads plugins and data itself."""
-        return _unpickle, (pack(self._spec, self._expected),)
+        return _unpickle, (type(self), pack(self._spec, self._expected))
 
     @property
     def timeout(self) -> float | None:
