@@ -70,7 +70,7 @@ def count_uses(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, A
     return {
         name: max(designs[name].repeats(size) * size for size in designs[name].num_test)
         * (designs[name].crossover or 1)
-        / _num_test_rows(task)
+        / task["splits"].get("test", task)["rows"]
         for name, task in facts.items()
     }
 
@@ -104,20 +104,18 @@ def warn_of_texts(spec: ExperimentSpec) -> Iterator[str]:
             f"Texts are empty: {counts}; the first in {name} is that of row {empty[name][0]}. They are drawn like "
             "other texts: remove the rows, or check the column of the text"
         )
-    unread = {name: len(each.inputs) for name, each in datasets.items() if has_texts(each) and not _is_readable(each)}
+    texts = {name: each for name, each in datasets.items() if isinstance(each.inputs, Sequence)}
+    unread = {name: len(each.inputs) for name, each in texts.items() if not _is_readable(each)}
     if unread:
         counts = ", ".join(f"{number:,} in {name}" for name, number in _worst(unread)[:MAX_LISTED])
         yield f"Not all texts were checked for empty and equal ones, because they are on a disk: {counts}"
 
 
-def has_texts(dataset: Dataset) -> bool:
-    """Return whether the inputs of a task are texts and not features."""
-    return isinstance(dataset.inputs, Sequence)
-
-
 def _is_readable(dataset: Dataset) -> bool:
     """Return whether all texts can be read quickly: those in memory, and not too many on a disk."""
-    return isinstance(dataset.inputs, list | tuple) or (has_texts(dataset) and len(dataset.inputs) <= MAX_READ)
+    return isinstance(dataset.inputs, list | tuple) or (
+        isinstance(dataset.inputs, Sequence) and len(dataset.inputs) <= MAX_READ
+    )
 
 
 def find_empty_texts(dataset: Dataset) -> list[int]:
@@ -208,12 +206,6 @@ def expected_overlap(dataset: Dataset, num_test: int) -> float:
     num_rows = sum(count * number for count, number in copies.items())
     missed = max(0.0, 1 - num_test / max(1, num_rows - 1))
     return sum(number * count * (1 - missed ** (count - 1)) for count, number in copies.items()) / num_rows
-
-
-def _num_test_rows(facts: Mapping[str, Any]) -> int:
-    """Return the number of rows that test sets are drawn from."""
-    rows: int = facts["splits"].get("test", facts)["rows"]
-    return rows
 
 
 def _worst(values: Mapping[str, float]) -> list[tuple[str, float]]:

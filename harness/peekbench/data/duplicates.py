@@ -86,9 +86,10 @@ def _near_pairs(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
         signature = ((multipliers * hashes + offsets) >> 32).min(axis=1)
         bands = [buckets.setdefault((n, band.tobytes()), []) for n, band in enumerate(np.split(signature, NUM_BANDS))]
         if candidates := sorted({other for bucket in bands for other in bucket}):
-            shingles = _shingles(text)
+            own = _shingles(text)
             for other in candidates:
-                if _jaccard(shingles, _shingles(texts[other])) >= SIMILARITY:
+                shingles = _shingles(texts[other])
+                if len(own & shingles) / len(own | shingles) >= SIMILARITY:  # Jaccard similarity
                     yield position, other
         for bucket in bands:
             bucket.append(position)
@@ -97,11 +98,6 @@ def _near_pairs(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
 def _shingles(normalized: str) -> set[str]:
     """Return all substrings of five characters."""
     return {normalized[start : start + SHINGLE_LENGTH] for start in range(max(1, len(normalized) - SHINGLE_LENGTH + 1))}
-
-
-def _jaccard(first: set[str], second: set[str]) -> float:
-    num_common = len(first & second)
-    return num_common / (len(first) + len(second) - num_common)
 
 
 def keep_first(groups: IntArray, labels: IntArray) -> NDArray[np.bool_]:
