@@ -101,7 +101,8 @@ def _portable(text: str) -> str:
 
 
 def _result(run: ExportedRun, estimate: ScoreEstimate, *, with_sizes: bool) -> dict[str, Any]:
-    sizes = {"num_train": estimate.num_train, "num_test": estimate.num_test}
+    sizes = {name: getattr(estimate, name) for name in ("num_train", "num_test")}
+    sizes["num_unlabeled"] = run.spec["design"].get("num_unlabeled")
     known = {name: str(size) for name, size in sizes.items() if size is not None}
     place = estimate.task or f"average of {estimate.num_tasks} tasks"
     suffix = f" ({', '.join(f'{name} {size}' for name, size in known.items())})" if with_sizes and known else ""

@@ -92,7 +92,8 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
     arms = [arm if isinstance(arm, str) else "{} {:g}".format(*next(iter(arm.items()))) for arm in spec["arms"]]
     yield (
         f"On each subsample, each method was fitted to the same train texts in the arms {_join(arms)}: base has no "
-        "unlabeled text, extra has the extra texts, and test has the test texts without their labels."
+        "unlabeled text, extra has the extra texts, and test has the test texts without their labels"
+        + (f"; both have further texts, {number:,} in all." if (number := design.get("num_unlabeled")) else ".")
     )
     yield (
         "The score of extra is uncontaminated; the bias is the score of test minus that of extra"

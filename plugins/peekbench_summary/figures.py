@@ -105,7 +105,7 @@ def progress(results: Configurations, level: float, region: float) -> tuple[Curv
 
 
 def doses(results: Configurations, level: float, region: float) -> tuple[Curves, ...]:
-    """Draw the score by the share of test texts among the unlabeled texts; nothing without dose arms."""
+    """Draw the score by the share of the test set among the unlabeled texts; nothing without dose arms."""
     shares = {match[1]: effect for effect in results.effects if (match := DOSE_EFFECT.fullmatch(effect))}
     if not shares:
         return ()
@@ -116,7 +116,7 @@ def doses(results: Configurations, level: float, region: float) -> tuple[Curves,
         points[1.0] = estimate_effect(configuration, "bias", level)
         panels.append((configuration.label, (_curve(AVERAGE, points),)))
     title = results.title(f"Dose response: score minus the score of extra, {level:.0%} intervals")
-    x = Axis("share of test texts among the unlabeled", "fraction")
+    x = Axis("share of the test set among the unlabeled", "fraction")
     y = effect_axis(results, "difference from extra", region)
     note = "The value at 100% is the bias. A bias caused by the test texts should grow with the dose."
     return (Curves(title, x, y, tuple(panels), note),)

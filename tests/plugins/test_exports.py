@@ -37,7 +37,7 @@ SPEC: dict[str, Any] = {
     "tasks": [{"use": "toy.words", "name": "a_1"}, {"use": "toy.words", "name": "b", "options": {"seed": 1}}],
     "methods": ["toy.vote", "toy.constant"],
     "arms": ["base", "extra", "test", {"mix": 0.25}],
-    "design": {"num_train": 12, "num_test": 30, "num_subsamples": 4, "crossover": False},
+    "design": {"num_train": 12, "num_test": 30, "num_unlabeled": 40, "num_subsamples": 4, "crossover": False},
     "analyses": [{"use": "summary", "options": {"level": 0.9}}, "permutation"],
     "executor": {"use": "local", "options": {"in_process": True}},
 }
@@ -105,7 +105,7 @@ def test_csv_has_the_scores_and_their_intervals(exported: Path, report: Report) 
     assert [v.estimate for v in again.verdicts] == [v.estimate for v in report.verdicts if v.analysis == "permutation"]
 
 
-def test_latex_shows_rounded_numbers_and_cites_references(exported: Path) -> None:
+def test_latex_shows_rounded_numbers_and_cites_references(exported: Path, report: Report) -> None:
     rows = [row for row in read_rows(exported / "csv/estimates.csv") if row["quantity"] == "extra"]
     average, by_task, methods = (
         (exported / "latex" / f"{name}.tex").read_text() for name in ("average", "by_task", "methods")
@@ -122,9 +122,11 @@ def test_latex_shows_rounded_numbers_and_cites_references(exported: Path) -> Non
     keys = set(re.findall(r"@\w+\{(\w+),", (exported / "latex/references.bib").read_text()))
     assert set(re.findall(r"\\citep\{(\w+)\}", methods)) == keys
     plain = (exported / "text/methods.txt").read_text()
+    assert "30 test rows, 40 unlabeled rows" in report.headline
     assert set(re.findall(r"\[@(\w+)\]", plain)) == keys
     assert "torch" not in plain, "it can be installed, but no method requires it"
-    for fact in ("4 subsamples of 12 labeled train texts", "(seed 7)", "test and mix 0.25", "90% interval",
+    for fact in ("4 subsamples of 12 labeled train texts", "(seed 7)", "test and mix 0.25", "further texts, 40 in all",
+                 "90% interval",
                  "All 16 planned trials", "lies within 0.5 points of 0"):  # fmt: skip
         assert fact in plain
 

@@ -170,12 +170,14 @@ def measured_overlaps(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, float
 def expected_overlaps(spec: ExperimentSpec) -> dict[str, float]:
     """Return the expected share of test texts that exactly equal an extra text, by task, without drawing any."""
     return {
-        task.name: expected_overlap(load_dataset(spec.source(task)), max(spec.design_of(task).num_test))
+        task.name: expected_overlap(
+            load_dataset(spec.source(task)), spec.design.num_unlabeled or max(spec.design_of(task).num_test)
+        )
         for task in spec.tasks
     }
 
 
-def expected_overlap(dataset: Dataset, num_test: int) -> float:
+def expected_overlap(dataset: Dataset, num_extra: int) -> float:
     """Return the expected share of test texts that exactly equal an extra text.
 
     If n of N rows are extra rows, a test text with c - 1 further copies has one among them with a probability of about
@@ -185,8 +187,8 @@ def expected_overlap(dataset: Dataset, num_test: int) -> float:
     ----------
     dataset
         Rows of the task.
-    num_test
-        Number of test texts, and of extra texts.
+    num_extra
+        Number of extra texts, with unlabeled texts that all fits share.
 
     Returns
     -------
@@ -204,7 +206,7 @@ def expected_overlap(dataset: Dataset, num_test: int) -> float:
     texts = (text for text, place in zip(dataset.inputs, places, strict=False) if place == "test")
     copies = Counter(Counter(map(hash, texts)).values())  # hashes need less memory than texts
     num_rows = sum(count * number for count, number in copies.items())
-    missed = max(0.0, 1 - num_test / max(1, num_rows - 1))
+    missed = max(0.0, 1 - num_extra / max(1, num_rows - 1))
     return sum(number * count * (1 - missed ** (count - 1)) for count, number in copies.items()) / num_rows
 
 

@@ -103,6 +103,12 @@ def rows_per_class(num_train: int, num_classes: int) -> int:
     return num_train // num_classes
 
 
+def rows_behind(design: Design) -> int:
+    """Return the number of rows that the largest sets of a subsample and the shared unlabeled texts take."""
+    num_test = max(design.num_test)
+    return design.num_sets * num_test + design.num_shared(num_test)
+
+
 def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
     """Refuse a design for which a task has too few rows.
 
@@ -112,26 +118,28 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
         If there are too few rows. The message names the task, the class or the split, and the number of rows.
     """
     num_train, num_test = max(design.num_train), max(design.num_test)
-    needed, sets = design.num_sets * num_test, f"{design.num_sets} x num_test {num_test}"
+    needed, sets, sizes = rows_behind(design), f"{design.num_sets} x num_test {num_test}", "num_test"
+    if shared := design.num_shared(num_test):
+        sets, sizes = f"{sets} + {shared} shared unlabeled texts", "num_unlabeled or num_test"
     if dataset.kind == "classification":
         num_train = _check_classes(dataset, design, task)
     if not dataset.splits:
         if len(dataset.labels) < num_train + needed:
             raise DataError(
                 f"task {task}: {pluralize(len(dataset.labels), 'row')}, but num_train {num_train} + {sets} = "
-                f"{num_train + needed} are needed; lower num_test or num_train"
+                f"{num_train + needed} are needed; lower {sizes} or num_train"
             )
         return
-    sizes = Counter(dataset.splits)
-    if sizes["train"] < num_train:
+    rows = Counter(dataset.splits)
+    if rows["train"] < num_train:
         raise DataError(
-            f"task {task}: {pluralize(sizes['train'], 'row')} in its train split, but num_train is {num_train}; lower "
+            f"task {task}: {pluralize(rows['train'], 'row')} in its train split, but num_train is {num_train}; lower "
             "num_train, or do not use official splits"
         )
-    if sizes["test"] < needed:
+    if rows["test"] < needed:
         raise DataError(
-            f"task {task}: {pluralize(sizes['test'], 'row')} in its test split, but {sets} = {needed} are needed for "
-            "test and extra rows; lower num_test, or do not use official splits"
+            f"task {task}: {pluralize(rows['test'], 'row')} in its test split, but {sets} = {needed} are needed for "
+            f"test and extra rows; lower {sizes}, or do not use official splits"
         )
 
 

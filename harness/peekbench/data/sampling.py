@@ -5,7 +5,7 @@ sets class by class, of natural ones in order, except that the first row of each
 come alternately from its back, behind every row that the largest train set of the design needs. So a smaller train,
 extra or test set is the beginning of a larger one, all sets are disjoint, and extra and test rows are exchangeable.
 Therefore the score of the arm `extra` is unbiased. If crossover scoring needs more than two sets, rows come from the
-back in turn for each of them.
+back in turn for each of them. Unlabeled texts that all fits share (`num_unlabeled`) come next.
 
 If a task has official splits, the front has only rows of its train split, and the back only rows of its test split.
 """
@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from peekbench.data.preflight import check_sizes, rows_per_class
+from peekbench.data.preflight import check_sizes, rows_behind, rows_per_class
 from peekbench.records.data import Dataset, FloatArray, IntArray
 from peekbench.records.trials import Draw, Subsample
 from peekbench.seeds import seed_of_subsample
@@ -51,8 +51,8 @@ class Sampler:
         self._num_classes = len(dataset.class_names) if dataset.kind == "classification" else 0
         self._is_test = np.asarray(dataset.splits) == "test" if dataset.splits else None
         self._is_balanced = design.train == "balanced" and self._num_classes > 0
-        self._seed, self._task, self._num_sets = seed, task, design.num_sets
-        self._max_train, self._max_test = max(design.num_train), max(design.num_test)
+        self._seed, self._task, self._design = seed, task, design
+        self._max_train, self._num_behind = max(design.num_train), rows_behind(design)
         self._order = lru_cache(maxsize=4)(self._make_order)
 
     def draw(self, draw: Draw) -> Subsample:
@@ -62,15 +62,17 @@ class Sampler:
         -------
         Subsample
             Train rows of shape (floor(num_train / n_classes) * n_classes,) if they are balanced, otherwise
-            (num_train,); the rows of each set of shape (num_test,).
+            (num_train,); the rows of each set of shape (num_test,); shared rows of shape (num_unlabeled - num_test,).
         """
         front, back = self._order(draw.subsample)
         if self._is_balanced:
             train = front[:, : rows_per_class(draw.num_train, self._num_classes)].T.ravel()
         else:
             train = front[0, : draw.num_train]
-        number = self._num_sets
-        return Subsample(train, tuple(back[first : number * draw.num_test : number] for first in range(number)))
+        number = self._design.num_sets
+        end = number * draw.num_test
+        sets = tuple(back[first:end:number] for first in range(number))
+        return Subsample(train, sets, back[end : end + self._design.num_shared(draw.num_test)])
 
     def _make_order(self, subsample: int) -> tuple[IntArray, IntArray]:
         """Return candidates for train and for test and extra.
@@ -89,7 +91,7 @@ class Sampler:
             train_order, test_order = order[~is_test], order[is_test]
         front = self._balanced_front(train_order) if self._is_balanced else self._natural_front(train_order)[None]
         # The front may overlap the back, but takes at most its own size from there.
-        backwards = test_order[: -(self._num_sets * self._max_test + front.size) - 1 : -1]
+        backwards = test_order[: -(self._num_behind + front.size) - 1 : -1]
         is_free = np.ones(len(order), dtype=bool)
         is_free[front] = False
         return front, backwards[is_free[backwards]]

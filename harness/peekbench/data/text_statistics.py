@@ -32,7 +32,8 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     Returns
     -------
     dict
-        `num_train`, `num_test`, `num_subsamples`, `num_texts`: sizes of the described sets.
+        `num_train`, `num_test`, `num_extra`, `num_subsamples`, `num_texts`: sizes of the described sets. Unlabeled
+        texts that all fits share count as extra texts.
         `train`: `Design.train`.
         `classes`: rows of each class in the whole dataset, by name.
         `splits`: the same for each official split; empty if there are none.
@@ -51,12 +52,13 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     num_train, num_test = max(design.num_train), max(design.num_test)
     sampler = Sampler(dataset, design, spec.seed, task.name)
     numbers = range(min(MAX_SUBSAMPLES, design.repeats(num_test)))
-    subsamples = [sampler.draw(Draw(task.name, num_train, num_test, number)) for number in numbers]
-    rows = np.unique(np.concatenate([getattr(subsample, name) for subsample in subsamples for name in SETS]))
+    subsamples = [_rows_by_set(sampler.draw(Draw(task.name, num_train, num_test, number))) for number in numbers]
+    rows = np.unique(np.concatenate([of_set for subsample in subsamples for of_set in subsample.values()]))
     texts = [dataset.inputs[row] for row in rows.tolist()]
     return {
         "num_train": num_train,
         "num_test": num_test,
+        "num_extra": len(subsamples[0]["extra"]),
         "num_subsamples": len(subsamples),
         "num_texts": len(texts),
         "train": design.train,
@@ -135,13 +137,21 @@ def _describe_tokens(spec: ExperimentSpec, method: MethodSpec, task: TaskSpec, t
     return {**_percentiles(lengths.counts), "limit": limit, "cut": cut}
 
 
-def _measure_overlap(subsamples: Sequence[Subsample], rows: IntArray, groups: IntArray) -> dict[str, float]:
+def _rows_by_set(subsample: Subsample) -> dict[str, IntArray]:
+    """Return the rows of each set; a test text contaminates both arms from the shared texts as from the extra texts."""
+    extra = np.concatenate([subsample.extra, subsample.shared])
+    return dict(zip(SETS, (subsample.train, extra, subsample.test), strict=True))
+
+
+def _measure_overlap(
+    subsamples: Sequence[Mapping[str, IntArray]], rows: IntArray, groups: IntArray
+) -> dict[str, float]:
     """Return the share of duplicates by pair of sets, averaged over subsamples."""
     shares: dict[str, float] = {}
     for second, first in combinations_with_replacement(SETS, 2):
         share_by_subsample = []
         for subsample in subsamples:
-            own, others = (groups[np.searchsorted(rows, getattr(subsample, name))] for name in (first, second))
+            own, others = (groups[np.searchsorted(rows, subsample[name])] for name in (first, second))
             if first == second:
                 _, positions, counts = np.unique(own, return_inverse=True, return_counts=True)
                 share_by_subsample.append(float(np.mean(counts[positions] > 1)))

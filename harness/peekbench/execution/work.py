@@ -141,7 +141,8 @@ def run_arms(
     for arm, scored in plans:
         for _, unlabeled in (pair for of_set in scored for pair in of_set):
             if unlabeled not in fits:
-                rows = None if unlabeled is None else np.concatenate([rows_of(part, sets) for part in unlabeled])
+                own = [rows_of(part, sets) for part in unlabeled or ()]
+                rows = None if unlabeled is None else np.concatenate([*own, subsample.shared])
                 fit = run(rows, list(wanted[unlabeled]))
                 fits[unlabeled] = replace(fit, fit_seconds=fit.fit_seconds / uses[unlabeled])  # for each use
         fitted = [[(part, fits[unlabeled]) for part, unlabeled in of_set] for of_set in scored]

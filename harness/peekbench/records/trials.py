@@ -78,7 +78,7 @@ class Subsample:
     Examples
     --------
     >>> import numpy as np
-    >>> rows = Subsample(train=np.array([4, 0]), sets=(np.array([1]), np.array([2])))
+    >>> rows = Subsample(train=np.array([4, 0]), sets=(np.array([1]), np.array([2])), shared=np.array([], dtype=int))
     >>> rows.test, rows.extra
     (array([1]), array([2]))
     """
@@ -88,6 +88,8 @@ class Subsample:
     sets: tuple[IntArray, ...]
     """At least two exchangeable sets of the same size. With crossover scoring, each is the test set of one fit and an
     extra set of the others; otherwise, the first one is the test set and the second one the extra set."""
+    shared: IntArray
+    """Further rows whose texts every fit with unlabeled texts adapts to, after its own; see `design.num_unlabeled`."""
 
     @property
     def test(self) -> IntArray:

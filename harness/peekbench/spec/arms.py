@@ -11,6 +11,8 @@
 | `blocks: K` | one of K blocks of the test set | that block |
 | `swap-in: K` | the extra set, with one of its K blocks replaced by a block of the test set | that block |
 
+If `design.num_unlabeled` exceeds `num_test`, further texts follow in every fit with unlabeled texts, the same in all.
+
 `leave-one-out`, `single` and `swap-in` are `cross`, `blocks` and `swap-in` with blocks of one text.
 
 To add an arm with blocks, add an entry to `BLOCK_RULES`, its fits to `execution/arms.py`, and its sentence to
@@ -68,7 +70,7 @@ class Arm(SpecModel):
     kind: str
     """'base', 'extra', 'test', 'mix' or one of `BLOCK_RULES`."""
     mix: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of test texts among the unlabeled texts of a dose."""
+    """Share of the extra texts that test texts replace in a dose."""
     blocks: Annotated[int, Field(ge=2)] | None = None
     """Blocks of consecutive texts into which a test set is divided; None for blocks of one text."""
 
@@ -87,7 +89,7 @@ class Arm(SpecModel):
         return self.kind in BLOCK_RULES
 
     def num_peeked(self, num_test: int) -> int:
-        """Return the number of test texts among `num_test` unlabeled texts of a dose."""
+        """Return the number of test texts in a dose."""
         return round(self.mix * num_test)
 
     def num_blocks(self, num_test: int) -> int:

@@ -176,6 +176,9 @@ class Design(SpecModel):
     """Number of labeled train texts, one number or several."""
     num_test: Annotated[Counts, Field(min_length=1)]
     """Number of test texts and of extra texts, one number or several."""
+    num_unlabeled: Count | None = Field(default=None, exclude_if=lambda number: number is None)
+    """Number of unlabeled texts of each fit in the arms `extra` and `test`, by default `num_test`. The further ones are
+    the same in all fits of a trial: no train, extra or test texts, but drawn like them."""
     num_subsamples: Annotated[Repeats, AfterValidator(freeze)]
     """Number of subsamples, or one number for each `num_test`: {50: 100, 500: 20}. With `stop`, it is a maximum."""
     train: TrainShares = "balanced"
@@ -186,6 +189,17 @@ class Design(SpecModel):
     others, so that the differences between sets and between fits cancel. false: only one set is scored."""
     stop: Stop | None = None
     """Planned looks at the results, at which the run may stop early; by default there are none."""
+
+    @field_validator("num_unlabeled")
+    @classmethod
+    def _check_unlabeled(cls, number: int | None, info: ValidationInfo) -> int | None:
+        sizes = info.data.get("num_test", ())
+        if number and sizes and number < sizes[-1]:
+            raise ValueError(
+                f"{number} is smaller than num_test {sizes[-1]}, whose texts are among them; use at least {sizes[-1]}, "
+                "or a smaller num_test"
+            )
+        return number
 
     @field_validator("crossover", mode="before")
     @classmethod
@@ -244,6 +258,10 @@ class Design(SpecModel):
     def num_sets(self) -> int:
         """Number of exchangeable sets that are drawn beside the train set."""
         return self.crossover or 2
+
+    def num_shared(self, num_test: int) -> int:
+        """Return the number of unlabeled texts that all fits of a trial share, in addition to those of a set."""
+        return (self.num_unlabeled or num_test) - num_test
 
     @property
     def largest(self) -> int:

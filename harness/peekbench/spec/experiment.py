@@ -140,8 +140,8 @@ class ExperimentSpec(SpecModel):
     design: Design
     """Sizes and number of the subsamples."""
     arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
-    """base, extra, test; doses such as `mix: 0.25`, in which that share of the unlabeled texts is test text; and rules
-    of adaptation: `cross: 5`, `leave-one-out`, `stream: 5`, `blocks: 5`, `single`, `swap-in: 5` and `swap-in`."""
+    """base, extra, test; doses such as `mix: 0.25`, in which test texts replace that share of the extra texts; and
+    rules of adaptation: `cross: 5`, `leave-one-out`, `stream: 5`, `blocks: 5`, `single`, `swap-in: 5` and `swap-in`."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
     """Analyses of the report; they can be changed at any time."""
     audits: tuple[AuditSpec, ...] = ()

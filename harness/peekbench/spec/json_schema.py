@@ -37,7 +37,7 @@ ARM = {
                     "type": "number",
                     "exclusiveMinimum": 0,
                     "exclusiveMaximum": 1,
-                    "description": "Share of test texts among the unlabeled texts.",
+                    "description": "Share of the extra texts that test texts replace.",
                 },
                 **{kind: {"description": rule.summary, **BLOCKS} for kind, rule in BLOCK_RULES.items()},
             },

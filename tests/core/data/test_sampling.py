@@ -132,6 +132,25 @@ def test_draws_do_not_change_if_test_sizes_or_subsamples_are_added() -> None:
     assert all(np.array_equal(getattr(before, name), getattr(after, name)) for name in ("train", "extra", "test"))
 
 
+@pytest.mark.parametrize("crossover", [False, 3])
+def test_shared_unlabeled_rows_are_nested_and_change_no_set(crossover: Any) -> None:
+    for dataset, first in ((make_dataset(), 0), (with_splits(), 300)):
+        none, few, many = (
+            Sampler(dataset, design(num_test=[50, 100], crossover=crossover, num_unlabeled=number), 1, "task")
+            for number in (None, 200, 300)
+        )
+        for num_test in (50, 100):
+            draw = Draw("task", 20, num_test, 1)
+            alone, drawn = none.draw(draw), many.draw(draw)
+            assert len(alone.shared) == 0
+            assert np.array_equal(alone.train, drawn.train)
+            assert np.array_equal(alone.sets, drawn.sets)
+            assert few.draw(draw).shared.tolist() == drawn.shared[: 200 - num_test].tolist()
+            rows = np.concatenate([drawn.train, *drawn.sets, drawn.shared])
+            assert len(set(rows.tolist())) == len(rows) == 20 + (crossover or 2) * num_test + 300 - num_test
+            assert drawn.shared.min() >= first
+
+
 def test_draws_depend_on_seed_task_and_subsample() -> None:
     draws = [
         make_sampler(seed, task).draw(Draw(task, 20, 50, subsample)).test.tolist()
@@ -199,6 +218,11 @@ def test_a_rare_class_may_have_exactly_enough_rows() -> None:
             {"num_train": 10, "num_test": 48},
             r"task tiny: 105 rows, but num_train 10 \+ 2 x num_test 48 = 106 are needed",
         ),
+        (
+            {"num_train": 10, "num_unlabeled": 86},
+            r"105 rows, but num_train 10 \+ 2 x num_test 10 \+ 76 shared unlabeled texts = 106 are needed; lower "
+            "num_unlabeled or num_test or num_train",
+        ),
         ({"num_train": 1}, "task tiny: num_train 1 is below the number of classes, 2"),
         ({"num_train": 1, "train": "natural"}, "task tiny: num_train 1 is below the number of classes, 2"),
         ({"num_train": 86, "train": "natural"}, r"task tiny: 105 rows, but num_train 86 \+ 2 x num_test 10 = 106"),
@@ -225,6 +249,11 @@ def test_labels_that_are_numbers_of_a_scale_are_refused_with_another_remedy_than
             2,
             {"num_train": 20, "train": "natural"},
             "no row of its train split has the class 'c', but train sets need a row",
+        ),
+        (
+            700,
+            {"num_unlabeled": 291},
+            r"2 x num_test 10 \+ 281 shared unlabeled texts = 301 .*; lower num_unlabeled or",
         ),
         (700, {"num_test": 151}, "300 rows in its test split, but 2 x num_test 151 = 302 are needed"),
     ],

@@ -26,7 +26,7 @@ def text(number: int) -> str:
 
 
 def describe(make_spec: MakeSpec, texts: list[str], **parts: Any) -> dict[str, Any]:
-    spec = make_spec(tasks=["toy.words"], design=DESIGN, **parts)
+    spec = make_spec(**{"tasks": ["toy.words"], "design": DESIGN, **parts})
     labels = [row % 2 for row in range(len(texts))]
     remember(spec.source(spec.tasks[0]), Dataset(texts, labels, ("a", "b")))
     return describe_texts(spec, spec.tasks[0])
@@ -41,15 +41,22 @@ def test_distinct_texts_do_not_overlap(make_spec: MakeSpec) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "exact"), [(lambda row: text(row), True), (lambda row: text(row).upper() + "!", False)]
+    ("change", "exact", "num_extra"),
+    [
+        (lambda row: text(row), True, 60),
+        (lambda row: text(row), True, 100),
+        (lambda row: f"{text(row).upper()}!", False, 60),
+    ],
 )
 def test_the_overlap_of_sets_equals_the_expected_share_of_duplicates(
-    change: Callable[[int], str], exact: bool, make_spec: MakeSpec
+    change: Callable[[int], str], exact: bool, num_extra: int, make_spec: MakeSpec
 ) -> None:
     """Each of 200 rows has one duplicate, so a test row's duplicate is in the extra set with probability 60 / 199."""
-    described = describe(make_spec, [text(row) for row in range(100)] + [change(row) for row in range(100)])
+    texts = [text(row) for row in range(100)] + [change(row) for row in range(100)]
+    described = describe(make_spec, texts, design={**DESIGN, "num_unlabeled": num_extra})
     near = described["overlap"]["near"]
-    assert near["test-extra"] == pytest.approx(60 / 199, abs=0.1)
+    assert described["num_extra"] == num_extra
+    assert near["test-extra"] == pytest.approx(num_extra / 199, abs=0.1)
     assert near["test-test"] == pytest.approx(59 / 199, abs=0.1)
     assert near["test-train"] == pytest.approx(20 / 199, abs=0.07)
     assert near["extra-train"] == pytest.approx(20 / 199, abs=0.07)

@@ -23,7 +23,7 @@ from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 TEST_ROWS, EXTRA_ROWS = np.arange(200, 220), np.arange(100, 120)
-ROWS = Subsample(np.arange(5), (TEST_ROWS, EXTRA_ROWS))
+ROWS = Subsample(np.arange(5), (TEST_ROWS, EXTRA_ROWS), np.arange(0))
 DESIGN = {"num_train": 12, "num_test": 30, "num_subsamples": 3}
 
 
@@ -77,7 +77,7 @@ def test_each_block_is_predicted_once_by_a_fit_to_the_right_rows(blocks: int | N
 
 
 def test_each_set_has_its_turn_with_crossover_scoring() -> None:
-    sets = Subsample(np.arange(5), (np.arange(10, 14), np.arange(20, 24), np.arange(30, 34)))
+    sets = Subsample(np.arange(5), (np.arange(10, 14), np.arange(20, 24), np.arange(30, 34)), np.arange(0))
     predicted = [row for rows, _ in parts_of(Arm(kind="swap-in", blocks=2), sets, crossover=True) for row in rows]
     assert predicted == [*range(10, 14), *range(20, 24), *range(30, 34)]
     assert [seen for _, seen in parts_of(Arm(kind="swap-in", blocks=2), sets, crossover=True)] == [
@@ -101,7 +101,9 @@ def test_fits_to_the_same_rows_are_one_fit() -> None:
 
 
 def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
-    sets = Subsample(np.arange(5), tuple(np.arange(100 * number, 100 * number + 20) for number in range(3)))
+    sets = Subsample(
+        np.arange(5), tuple(np.arange(100 * number, 100 * number + 20) for number in range(3)), np.arange(0)
+    )
     predicted = Prediction(np.zeros(20), None, 0.0)
 
     def run(rows: Any, parts: Any) -> Fit:

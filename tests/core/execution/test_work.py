@@ -106,34 +106,59 @@ def test_the_planned_size_counts_trials_and_fits(make_spec: MakeSpec) -> None:
     assert size.fits == sum(len(outcome.arms) for outcome in outcomes if isinstance(outcome, TrialResult))
 
 
-def test_methods_see_the_unlabeled_texts_of_each_arm(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The arm base has no unlabeled texts, extra has none of the test texts, test has all; train rows never differ."""
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, set[str]]]:
+    """Unlabeled, train and predicted texts of each fit."""
     from peekbench.plugins import registry
     from peekbench.plugins.entries import Entry, MethodEntry
 
     real = registry.find("toy.constant", MethodEntry)
     find = registry.find
-    seen: list[tuple[Any, Any]] = []
+    fits: list[tuple[Any, Any, set[str]]] = []
 
     def spy(unlabeled: Any, train: Any, task: Any, *, options: Any, context: Any) -> Any:
-        seen.append((unlabeled, train.inputs))
-        return real.method(unlabeled, train, task, options=options, context=context)
+        predictor = real.method(unlabeled, train, task, options=options, context=context)
+        predicted: set[str] = set()
+        fits.append((unlabeled, train.inputs, predicted))
+        return replace(predictor, predict=lambda texts: predicted.update(texts) or predictor.predict(texts))
 
     def find_spy(use: str, entry_type: Any) -> Entry:
         entry: Entry = find(use, entry_type)
         return replace(entry, method=spy) if isinstance(entry, MethodEntry) else entry
 
+    monkeypatch.setattr(registry, "find", find_spy)
+    return fits
+
+
+def test_methods_see_the_unlabeled_texts_of_each_arm(make_spec: MakeSpec, seen: Any) -> None:
+    """The arm base has no unlabeled texts, extra has none of the test texts, test has all; train rows never differ."""
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 3, "crossover": False}
     spec = make_spec(methods=["toy.constant"], arms=["base", "extra", "test", {"mix": 0.5}], design=design)
-    monkeypatch.setattr(registry, "find", find_spy)
     list(SpecWork(spec)(items(spec)[0]))
-    base, extra, test, mix = (unlabeled for unlabeled, _ in seen)
+    base, extra, test, mix = (unlabeled for unlabeled, *_ in seen)
     assert base is None
     assert len(extra) == len(test) == len(mix) == 30
     assert not set(extra) & set(test)
     assert len(set(mix) & set(test)) == len(set(mix) & set(extra)) == 15
-    assert len({train for _, train in seen}) == 1
+    assert len({train for _, train, _ in seen}) == 1
     assert not set(seen[0][1]) & (set(extra) | set(test))
+
+
+@pytest.mark.parametrize("crossover", [False, 3])
+def test_all_fits_but_base_share_further_unlabeled_texts(crossover: Any, make_spec: MakeSpec, seen: Any) -> None:
+    """In all arms, the same texts follow those that a fit has without them; they are never trained on or predicted."""
+    arms = ["base", "extra", "test", {"mix": 0.5}, {"cross": 3}, {"stream": 3}, "single", {"swap-in": 3}]
+    for further in ({}, {"num_unlabeled": 50}):
+        design = {"num_train": 12, "num_test": 30, "num_subsamples": 1, "crossover": crossover, **further}
+        spec = make_spec(methods=["toy.constant"], arms=arms, design=design)
+        list(SpecWork(spec)(items(spec)[0]))
+    without, including = seen[: len(seen) // 2], seen[len(seen) // 2 :]
+    assert (including[0][0], including[0][1:]) == (None, without[0][1:])
+    shared = including[1][0][30:]
+    assert len(shared) == 20
+    for (unlabeled, *rest), (more, *others) in zip(without[1:], including[1:], strict=True):
+        assert (more, others) == (unlabeled + shared, rest)
+        assert not set(shared) & set().union(unlabeled, *rest)
 
 
 def test_a_shared_base_arm_is_fitted_once_and_returned_with_the_first_successful_trial(make_spec: MakeSpec) -> None:

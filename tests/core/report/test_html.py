@@ -248,6 +248,7 @@ def test_cards_describe_the_design_and_give_scores_with_intervals() -> None:
         "design": {
             "num_train": [50],
             "num_test": [200, 500],
+            "num_unlabeled": 1000,
             "num_subsamples": {"200": 10, "500": 5},
             "train": "natural",
         },
@@ -263,6 +264,7 @@ def test_cards_describe_the_design_and_give_scores_with_intervals() -> None:
     for line in (
         "- tasks: a, b",
         "- training texts at most, at natural class shares: 50",
+        "- unlabeled texts in extra and test: 1000",
         "- subsamples per task: 10 at 200 test texts, 5 at 500 test texts",
         "- arms: base, extra, test, mix 0.25",
         "- seed: 7",

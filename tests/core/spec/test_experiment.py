@@ -41,6 +41,7 @@ def test_minimal_spec_has_defaults(tmp_path: Path) -> None:
     assert spec.methods[0].name == "toy.vote"
     assert spec.report.formats == ("html", "text", "markdown", "json", "cards")
     assert spec.folder == tmp_path
+    assert "num_unlabeled" not in canonical(spec)["design"], "stores of such specs stay the same"
     default = parse_spec(MINIMAL.replace("analyses: [toy.count]", ""), folder=tmp_path)
     assert [analysis.use for analysis in default.analyses] == ["summary", "permutation"]
 
@@ -74,6 +75,8 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
         ({"methods": [7]}, ["methods[0]: 7 is not a mapping"]),
         ({"design": {"num_train": 0, "num_test": 5, "num_subsamples": 1}}, ["design.num_train: 0 is too small"]),
         ({"design": {"num_train": 5, "num_test": [9, 9], "num_subsamples": 1}}, ["design.num_test: [9, 9] has a num"]),
+        ({"design": {"num_train": 5, "num_test": [9, 20], "num_unlabeled": 19, "num_subsamples": 1}},
+         ["design.num_unlabeled: 19 is smaller than num_test 20, whose texts are among them; use at least 20, or a s"]),
         ({"tasks": [{"use": "toy.words", "num_test": [30, 40]}]},
          ["tasks[0].num_test: 40 is not in the design's num_test [30]; add it there, or remove it here"]),
         ({"tasks": [{"use": "toy.words", "num_test": [30, 30]}]}, ["tasks[0].num_test: [30, 30] has a number twice"]),

@@ -339,10 +339,8 @@ def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMetho
         if len(numbers) == 1
         else f"{numbers[0]} to {numbers[-1]} subsamples per task"
     )
-    sizes = (
-        f"{', '.join(map(str, getattr(design, f'num_{part}')))} {noun} rows"
-        for part, noun in (("train", "training"), ("test", "test"))
-    )
+    by_set = {"training": design.num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
+    sizes = (f"{', '.join(map(str, numbers))} {noun} rows" for noun, numbers in by_set.items() if all(numbers))
     shares = "" if design.train == "balanced" else "; training rows at natural class shares"
     listed = _methods_in_words(len(methods) - num_controls, num_controls)
     return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"

@@ -282,9 +282,10 @@ def _lengths(percentiles: Mapping[str, int]) -> tuple[int, ...]:
 
 def _sample_in_words(described: Mapping[str, Mapping[str, Any]]) -> str:
     texts = next(iter(described.values()))
+    num_extra = texts.get("num_extra", texts["num_test"])  # stores of earlier versions lack it
     return (
         f"Computed on the first {pluralize(texts['num_subsamples'], 'subsample')} of each task: at most "
-        f"{texts['num_train']} training texts, {texts['num_test']} extra and {texts['num_test']} test texts each."
+        f"{texts['num_train']} training texts, {num_extra} extra and {texts['num_test']} test texts each."
     )
 
 

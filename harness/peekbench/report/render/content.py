@@ -180,6 +180,7 @@ def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("tasks", ", ".join(task["name"] for task in spec["tasks"])),
         (f"training texts at most{shares}", _listed(design["num_train"])),
         ("test texts, and the same number of extra texts", _listed(design["num_test"])),
+        *(("unlabeled texts in extra and test", str(number)) for number in [design.get("num_unlabeled")] if number),
         ("subsamples per task", _listed(design["num_subsamples"])),
         *((f"subsamples of {task}", str(number)) for task, number in own_subsamples(spec).items()),
         (
