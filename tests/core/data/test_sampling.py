@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -158,15 +156,6 @@ def test_draws_depend_on_seed_task_and_subsample() -> None:
     ]
     assert draws[0] == draws[4]
     assert len({tuple(draw) for draw in draws}) == 4
-
-
-def test_draws_are_the_same_in_another_process() -> None:
-    here = make_sampler().draw(Draw("task", 20, 50, 1)).test.tolist()
-    code = f"import runpy; namespace = runpy.run_path({__file__!r}); " + (
-        "print(namespace['make_sampler']().draw(namespace['Draw']('task', 20, 50, 1)).test.tolist())"
-    )
-    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert there.strip() == str(here)
 
 
 def test_extra_and_test_rows_are_exchangeable() -> None:
