@@ -12,8 +12,9 @@ from peekbench import Options
 
 Kind: TypeAlias = Literal["masked", "causal"]
 """Training objective of a model: predict masked tokens, or predict the next token."""
-Requirement: TypeAlias = Literal["any", "masked", "causal", "text probabilities"]
-"""What a method requires of a language model: nothing, a training objective, or probabilities of whole texts."""
+Requirement: TypeAlias = Literal["any", "masked", "pooler", "causal", "text probabilities"]
+"""What a method requires of a language model: nothing, a training objective, a masked model with the weights of a
+pooler, or probabilities of whole texts."""
 Pooling: TypeAlias = Literal["cls", "last", "mean"]
 """Hidden state that represents a text: of the first token, of the last token, or the mean over all tokens."""
 Schedule: TypeAlias = Literal["linear", "constant"]

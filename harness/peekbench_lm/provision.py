@@ -155,7 +155,7 @@ def check_kind(model: str, kind: Kind, requirement: Requirement) -> None:
     """
     if requirement == "text probabilities":
         check_causal(model, kind)
-    elif requirement == "masked" and kind != "masked":
+    elif requirement in ("masked", "pooler") and kind != "masked":
         raise SpecError(
             f"model {model}: it continues texts, but a model that fills in masked tokens is required; choose a masked "
             "language model such as builtin:bert-nano"
@@ -200,7 +200,7 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
     PeekbenchError
         If a library for language models is missing.
     DataError
-        If the model does not exist or is unavailable, or has no language-model head.
+        If the model does not exist or is unavailable, or has no language-model head or no pooler that is required.
     SpecError, DataError
         If the method cannot use it, as for `check_model`.
     """
@@ -210,6 +210,10 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
     if options.requirement != "any":
         folder = find_model(options.model, options.revision, folders).path
         check_model(options, model_kind(folder), lambda: load_tokenizer(folder))
+        if options.requirement == "pooler":
+            from peekbench_lm.loading import read_pooler  # noqa: PLC0415 - imports torch
+
+            read_pooler(folder)
     return description
 
 

@@ -1,8 +1,9 @@
-"""Classification with a language model and a linear layer."""
+"""Classification with a language model and a new linear layer, or with the head of BERT."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,19 +11,59 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from peekbench.records import FloatArray, IntArray
+from peekbench_finetune.options import Head
 from peekbench_lm.devices import to_device
-from peekbench_lm.forward_context import forward_context
+from peekbench_lm.forward_context import Dropout, current_context, forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
+from peekbench_lm.loading import read_pooler
 from peekbench_lm.options import Pooling, Recipe
 from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, shuffle_batches, train
 
-HEAD_STANDARD_DEVIATION = 0.02  # of the initial weights of the linear layer, as in BERT and GPT-2
+HEAD_STANDARD_DEVIATION = 0.02  # of the initial weights of new layers, as in BERT and GPT-2
+
+
+class TextDropout(Dropout):
+    """Dropout of one vector for each text. It draws one mask for all texts of a step."""
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Apply dropout to vectors of shape (num_texts, size)."""
+        part, size = current_context().part, vectors.shape[-1]
+        keep = current_context().keep(self.p if self.training else 0, len(part.step.texts) * size)
+        if keep is None:
+            return vectors
+        return vectors * keep.view(-1, size)[part.texts].to(vectors.dtype).mul_(1 / (1 - self.p))
+
+
+class BertHead(nn.Module):
+    """The layers of `BertForSequenceClassification` on the first token: pooler, tanh, dropout and a linear layer.
+
+    Parameters
+    ----------
+    pooler
+        First layer.
+    linear
+        Last layer.
+    config
+        Configuration of the model, which has the dropout probability.
+    """
+
+    def __init__(self, pooler: nn.Linear, linear: nn.Linear, config: Any) -> None:
+        super().__init__()
+        probability = getattr(config, "classifier_dropout", None)
+        self.pooler = pooler
+        self.dropout = TextDropout(getattr(config, "hidden_dropout_prob", 0.1) if probability is None else probability)
+        self.linear = linear
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Return logits of shape (num_texts, num_classes) for hidden states of shape (num_texts, hidden_size)."""
+        logits: Tensor = self.linear(self.dropout(self.pooler(hidden).tanh()))
+        return logits
 
 
 class Classifier:
-    """A language model without its own head, and a linear layer on the hidden state that represents a text.
+    """A language model without its own head, and layers on the hidden state that represents a text.
 
     Parameters
     ----------
@@ -33,16 +74,31 @@ class Classifier:
     pooling
         Hidden state that represents a text.
     seed
-        Seed of the initial weights of the linear layer.
+        Seed of the initial weights of new layers.
+    head
+        Layers on the hidden state.
+
+    Raises
+    ------
+    DataError
+        If the head is `bert` and the checkpoint has no pooler.
     """
 
-    def __init__(self, model: LanguageModel, num_classes: int, pooling: Pooling, seed: int) -> None:
+    def __init__(
+        self, model: LanguageModel, num_classes: int, pooling: Pooling, seed: int, head: Head = "linear"
+    ) -> None:
         self.model = model
         self.pooling = pooling
-        self.head = nn.Linear(model.hidden_size, num_classes)
+        self.num_classes = num_classes
         generator = torch.Generator().manual_seed(seed)
-        nn.init.normal_(self.head.weight, std=HEAD_STANDARD_DEVIATION, generator=generator)
-        nn.init.zeros_(self.head.bias)
+        linear = _make_linear(model.hidden_size, num_classes, generator)
+        self.head: nn.Module = linear
+        if head != "linear":
+            pooler = _make_linear(model.hidden_size, model.hidden_size, generator)
+            if head == "bert":
+                weight, bias = read_pooler(model.folder)
+                pooler.load_state_dict({"weight": weight, "bias": bias})
+            self.head = BertHead(pooler, linear, model.network.config)
         self.head.to(model.device)
 
     def logits(self, part: Part) -> Tensor:
@@ -110,7 +166,7 @@ class Classifier:
         self.model.network.eval()
         self.head.eval()
         order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
-        probabilities = np.empty((len(texts), self.head.out_features), dtype=np.float64)
+        probabilities = np.empty((len(texts), self.num_classes), dtype=np.float64)
 
         def attempt(parts: Sequence[Part]) -> Tensor:
             logits = []
@@ -125,6 +181,14 @@ class Classifier:
             logits = self.model.run_in_parts(step, attempt)  # (len(rows), num_classes), in the order of the step
             probabilities[[rows[position] for position in step.order]] = logits.double().softmax(-1).cpu().numpy()
         return probabilities
+
+
+def _make_linear(size: int, num_outputs: int, generator: torch.Generator) -> nn.Linear:
+    """Return a new linear layer."""
+    layer = nn.Linear(size, num_outputs)
+    nn.init.normal_(layer.weight, std=HEAD_STANDARD_DEVIATION, generator=generator)
+    nn.init.zeros_(layer.bias)
+    return layer
 
 
 def pool(hidden: Tensor, part: Part, pooling: Pooling) -> Tensor:

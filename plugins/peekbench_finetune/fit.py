@@ -1,4 +1,4 @@
-"""Task-adaptive pretraining: pretraining on the unlabeled texts, if given, and finetuning with a linear layer."""
+"""Task-adaptive pretraining: pretraining on the unlabeled texts, if given, and finetuning with a new head."""
 
 from __future__ import annotations
 
@@ -53,6 +53,9 @@ def tapt(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tapt,
         prepare_training(model, options, context.seed)
         if unlabeled is not None:
             metrics |= _pretrain(model, encode(model.tokenizer, unlabeled, limit), options, context.seed)
+            if options.pretraining.discards_pooler:
+                head = options.classification.model_copy(update={"head": "bert_new_pooler"})
+                options = options.model_copy(update={"classification": head})
         pretrained = Snapshot(model) if options.score_texts else None
         predictor = fit_classifier(lease, train, task, options, context, metrics)
     if pretrained is None:
@@ -94,7 +97,8 @@ def fit_classifier(
     model = lease.model
     limit = model.context_limit(options.context_length)
     pooling = options.classification.pooling or ("cls" if model.kind == "masked" else "last")
-    classifier = Classifier(model, task.num_classes, pooling, seed_for(context.seed, "head"))
+    head = options.classification.head
+    classifier = Classifier(model, task.num_classes, pooling, seed_for(context.seed, "head"), head)
     texts, seed = encode(model.tokenizer, train.inputs, limit), seed_for(context.seed, "classification")
     result = classifier.fit(texts, train.labels, options.classification.recipe(), seed)
     metrics.update(result.metrics("classification"), classification_loss=result.losses[-1])

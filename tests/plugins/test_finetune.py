@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import torch
 from small_models import KINDS, SENTENCES, save_model
+from transformers import BertConfig, BertForPreTraining, BertForSequenceClassification
 
-from peekbench import Dataset, PeekbenchError, load_results
+from peekbench import DataError, Dataset, Folders, PeekbenchError, load_results
 from peekbench.errors import SpecError
 from peekbench.results.planned_looks import run
 from peekbench.spec.components import MethodSpec, make_component
@@ -22,13 +23,15 @@ from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store
 from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
-from peekbench_finetune.classification import pool
+from peekbench_finetune.classification import Classifier, pool
 from peekbench_lm import provision
 from peekbench_lm.fit import acquire
+from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Step
 from peekbench_lm.likelihood import text_log_likelihoods
 from peekbench_lm.model_files import find_model
+from peekbench_lm.tokenizer import encode
 
 SPECS = Path(__file__).parents[2] / "specs"
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -173,9 +176,61 @@ def test_pooling_takes_the_first_token_the_last_token_or_the_mean() -> None:
     assert pool(hidden, part, "mean").tolist() == [[0, 1], [3, 4], [8, 9]]
 
 
+@pytest.fixture(scope="module")
+def folder_with_pooler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = save_model("bert", tmp_path_factory.mktemp("pooled"))
+    torch.manual_seed(2)
+    BertForPreTraining(BertConfig.from_pretrained(folder)).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("head", ["bert", "bert_new_pooler"])
+def test_head_of_bert_gives_the_logits_of_transformers(head: Any, folder_with_pooler: Path) -> None:
+    model = LanguageModel(folder_with_pooler, torch.device("cpu"))
+    classifier = Classifier(model, 4, "cls", 0, head)
+    peer: Any = BertForSequenceClassification.from_pretrained(folder_with_pooler, num_labels=4).eval()
+    weights = classifier.head.state_dict()
+    has_same = torch.equal(weights["pooler.weight"], peer.bert.pooler.dense.weight)
+    assert has_same == (head == "bert"), "both begin with the pooler of the checkpoint, or ours with a new one"
+    for layer, name in ((peer.bert.pooler.dense, "pooler"), (peer.classifier, "linear")):
+        layer.load_state_dict({"weight": weights[f"{name}.weight"], "bias": weights[f"{name}.bias"]})
+    step = Step(encode(model.tokenizer, SENTENCES[::40], 32))
+    (part,) = step.parts(len(step.texts), model.device)
+    model.network.eval()
+    classifier.head.eval()
+    with forward_context(part, 0, "fp32"), torch.no_grad():
+        logits = classifier.logits(part)
+        expected = torch.cat([peer(torch.tensor([text])).logits for text in step.texts])
+    torch.testing.assert_close(logits, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.slow
+def test_pretraining_can_discard_the_pooler_as_in_the_study(folder_with_pooler: Path, tmp_path: Path) -> None:
+    def predictions(adapts: bool, head: str, discards: bool) -> Any:
+        options: dict[str, Any] = {
+            "classification": {"epochs": 1, "learning_rate": 1e-3, "head": head},
+            "pretraining": {"epochs": 1, "discards_pooler": discards},
+        }
+        case = case_of("finetune.tapt", folder_with_pooler, tmp_path, **options)
+        return case.predict(case.unlabeled if adapts else None)
+
+    new = predictions(True, "bert_new_pooler", False)
+    assert not np.allclose(predictions(True, "bert", False), new)
+    assert np.array_equal(predictions(True, "bert", True), new)
+    assert np.array_equal(predictions(False, "bert", True), predictions(False, "bert", False))
+
+
+def test_missing_pooler_is_an_error_before_the_first_trial(folder: Path) -> None:
+    options: Any = {"model": str(folder), "classification": {"head": "bert"}}
+    method = make_component(MethodSpec, "finetune.tapt", options)
+    with pytest.raises((DataError, SpecError), match=r"write `head: linear`|a masked language model"):
+        provision.prefetch(options=method.options, folders=Folders(folder, folder))
+
+
 @pytest.mark.slow
 def test_reduced_micro_batch_size_is_a_metric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = case_of("finetune.tapt", save_model("bert", tmp_path / "own"), tmp_path)
+    head = {"classification": {"epochs": 6, "learning_rate": 1e-2, "head": "bert_new_pooler"}}  # with dropout
+    case = case_of("finetune.tapt", save_model("bert", tmp_path / "own"), tmp_path, **head)
     expected = case.predict(case.unlabeled)
     original = LanguageModel.hidden
 
@@ -250,6 +305,12 @@ def test_errors_about_options_name_the_option() -> None:
         make_component(MethodSpec, "finetune.tapt", {"model": "x", "pretraining": {"epochs": 0}})
     with pytest.raises(SpecError, match="model"):
         make_component(MethodSpec, "finetune.tapt", {})
+    with pytest.raises(SpecError, match="remove `pooling`"):
+        make_component(
+            MethodSpec, "finetune.tapt", {"model": "x", "classification": {"head": "bert", "pooling": "mean"}}
+        )
+    with pytest.raises(SpecError, match="discards_pooler: head: linear"):
+        make_component(MethodSpec, "finetune.tapt", {"model": "x", "pretraining": {"discards_pooler": True}})
 
 
 @pytest.mark.parametrize(
