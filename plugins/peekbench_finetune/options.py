@@ -151,13 +151,14 @@ class PatternTraining(RecipeOptions):
 class PatternExploiting(Finetuning):
     """Options of pattern-exploiting training.
 
-    The defaults are those of Schick and Schütze (2021), arXiv 2001.07676, and of their implementation
-    (github.com/timoschick/pet, with the arguments that its documentation gives for the results of the paper): 250 steps
-    of 16 texts, a learning rate of 1e-5 with linear decay and no warmup, weight decay 0.01, gradient norm at most 1,
-    256 tokens, 3 models per pattern, temperature 2, and weights by the accuracy before training. Three defaults differ:
+    The defaults are those of Schick and Schütze (2021), arXiv 2001.07676, appendix B, Table 5, column PET-LM, which is
+    training without the auxiliary language-modeling loss: 250 steps of 16 texts, a learning rate of 1e-5 with linear
+    decay and no warmup, weight decay 0.01, gradient norm at most 1, 256 tokens, 3 models per pattern, temperature 2,
+    and weights by the accuracy before training. Three defaults differ:
 
-    - `classification` has the defaults of `finetune.tapt`, 3 epochs at 5e-5, instead of 5,000 steps at 1e-5. For the
-      40,000 and more unlabeled texts of the paper, 5,000 steps are 2 epochs or less; for 200 texts, they are 385.
+    - `classification` has the defaults of `finetune.tapt`, a linear layer and 3 epochs at 5e-5, instead of the head of
+      RoBERTa (similar to `head: bert_new_pooler`) and 5,000 steps at 1e-5. For the 20,000 and more unlabeled texts of
+      the paper, 5,000 steps are 4 epochs or fewer; for 200 texts, they are 385.
     - `patterns` has four of the paper's six patterns for topics. The others name news or questions, or stand between
       the two parts of a text.
     - All unlabeled texts of the arm are labeled; the paper labels 10,000 for each class.
