@@ -37,7 +37,7 @@ def make_batches(tokenizer: Any, pairs: Sequence[tuple[str, str]]) -> Iterator[d
         firsts, seconds = map(list, zip(*pairs[start : start + BATCH_SIZE], strict=True))
         is_other = generator.random(len(firsts)) < 0.5
         seconds = [
-            pairs[generator.integers(len(pairs))][1] if other else text
+            pairs[int(generator.integers(len(pairs)))][1] if other else text
             for text, other in zip(seconds, is_other, strict=True)
         ]
         encoded = tokenizer(firsts, seconds, truncation=True, max_length=MAX_LENGTH, padding=True, return_tensors="pt")
@@ -72,7 +72,7 @@ def train_pooler(folder: Path, num_pairs: int) -> None:
         schedule.step()
         if step % 100 == 0:
             print(f"step {step} of {num_steps}: loss {loss.item():.3f}", flush=True)
-    network.eval()
+    network.train(False)
     num_correct = 0
     with torch.no_grad():
         for batch in make_batches(tokenizer, pairs[num_pairs:]):
@@ -85,7 +85,7 @@ def train_pooler(folder: Path, num_pairs: int) -> None:
 
 def make_spec(model: Path, num_subsamples: int) -> dict[str, Any]:
     """Return the experiment: the head of BERT with and without the defect."""
-    options = {
+    options: dict[str, Any] = {
         "model": str(model.resolve()),
         "precision": "fp32",
         "pretraining": {"epochs": 2, "learning_rate": 1e-3},

@@ -209,7 +209,7 @@ def read_pooler(folder: Path) -> tuple[Tensor, Tensor]:
     DataError
         If the files contain no pooler.
     """
-    found = {}
+    found: dict[str, Tensor] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, "pt") as weights:
             names = [name for name in weights.keys() if ".pooler.dense." in f".{name}"]  # noqa: SIM118 - no dictionary

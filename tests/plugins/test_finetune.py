@@ -188,7 +188,8 @@ def folder_with_pooler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_head_of_bert_gives_the_logits_of_transformers(head: Any, folder_with_pooler: Path) -> None:
     model = LanguageModel(folder_with_pooler, torch.device("cpu"))
     classifier = Classifier(model, 4, "cls", 0, head)
-    peer: Any = BertForSequenceClassification.from_pretrained(folder_with_pooler, num_labels=4).eval()
+    peer: Any = BertForSequenceClassification.from_pretrained(folder_with_pooler, num_labels=4)
+    peer.eval()
     weights = classifier.head.state_dict()
     has_same = torch.equal(weights["pooler.weight"], peer.bert.pooler.dense.weight)
     assert has_same == (head == "bert"), "both begin with the pooler of the checkpoint, or ours with a new one"
@@ -222,7 +223,7 @@ def test_pretraining_can_discard_the_pooler_as_in_the_study(folder_with_pooler: 
 
 def test_missing_pooler_is_an_error_before_the_first_trial(folder: Path) -> None:
     options: Any = {"model": str(folder), "classification": {"head": "bert"}}
-    method = make_component(MethodSpec, "finetune.tapt", options)
+    method: Any = make_component(MethodSpec, "finetune.tapt", options)
     with pytest.raises((DataError, SpecError), match=r"write `head: linear`|a masked language model"):
         provision.prefetch(options=method.options, folders=Folders(folder, folder))
 
