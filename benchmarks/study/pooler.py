@@ -45,16 +45,17 @@ def train_pooler(folder: Path, num_steps: int) -> None:
     config = BertConfig(
         vocab_size=len(tokenizer), max_position_embeddings=128, pad_token_id=tokenizer.pad_token_id, **size, **depth
     )
+    padding: int = tokenizer.pad_token_id
     network: Any = BertForPreTraining(config)
     network.cls.seq_relationship = nn.Linear(nano.WIDTH, len(PACKAGES))
 
     def losses(rows: Any) -> tuple[torch.Tensor, torch.Tensor, float]:
         masked = [mask_tokens(np.array(ids[row]), tokenizer, 0.15, generator) for row in rows]
         width = max(len(tokens) for tokens, _ in masked)
-        padded = [np.pad(tokens, (0, width - len(tokens)), constant_values=config.pad_token_id) for tokens, _ in masked]
+        padded = [np.pad(tokens, (0, width - len(tokens)), constant_values=padding) for tokens, _ in masked]
         targets = [np.pad(part, (0, width - len(part)), constant_values=NO_TARGET) for _, part in masked]
         tokens = torch.from_numpy(np.stack(padded))
-        outputs = network(input_ids=tokens, attention_mask=(tokens != config.pad_token_id).long())
+        outputs = network(input_ids=tokens, attention_mask=tokens.ne(padding).long())
         labels, scores = torch.from_numpy(packages[rows]), outputs.seq_relationship_logits
         token_loss = cross_entropy(
             outputs.prediction_logits.flatten(0, 1), torch.from_numpy(np.stack(targets)).flatten()
@@ -68,7 +69,8 @@ def train_pooler(folder: Path, num_steps: int) -> None:
     for step in range(num_steps):
         token_loss, package_loss, _ = losses(generator.choice(training, BATCH_SIZE))
         optimizer.zero_grad()
-        (token_loss + package_loss).backward()
+        loss: Any = token_loss + package_loss
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         schedule.step()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BitsAndBytesConfig
@@ -189,37 +188,6 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
         if is_out_of_memory(error):
             raise too_large from error
         raise
-
-
-def read_pooler(folder: Path) -> tuple[Tensor, Tensor]:
-    """Return weight and bias of the pooler of BERT, which transformers leaves out of a masked language model.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-
-    Returns
-    -------
-    tuple of Tensor
-        Weight of shape (hidden_size, hidden_size), and bias of shape (hidden_size,).
-
-    Raises
-    ------
-    DataError
-        If the files contain no pooler.
-    """
-    found: dict[str, Tensor] = {}
-    for path in sorted(folder.glob("*.safetensors")):
-        with safe_open(path, "pt") as weights:
-            names = [name for name in weights.keys() if ".pooler.dense." in f".{name}"]  # noqa: SIM118 - no dictionary
-            found |= {name.rpartition(".")[2]: weights.get_tensor(name).float() for name in names}
-    if found.keys() != {"weight", "bias"}:
-        raise DataError(
-            f"{folder}: the checkpoint has no pooler, with which the head `bert` begins; choose a checkpoint of BERT "
-            "such as bert-base-uncased, or write `head: linear`"
-        )
-    return found["weight"], found["bias"]
 
 
 @contextmanager

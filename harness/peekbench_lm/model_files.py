@@ -117,6 +117,39 @@ def _hash_file(path: Path, size: int, modified: int) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def read_pooler(folder: Path) -> tuple[Any, Any]:
+    """Return weight and bias of the pooler of BERT, which transformers leaves out of a masked language model.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model.
+
+    Returns
+    -------
+    tuple of torch.Tensor
+        Weight of shape (hidden_size, hidden_size), and bias of shape (hidden_size,).
+
+    Raises
+    ------
+    DataError
+        If the files contain no pooler.
+    """
+    from safetensors import safe_open  # noqa: PLC0415 - only the extra `lm` installs it
+
+    found: dict[str, Any] = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safe_open(path, "pt") as weights:
+            names = [name for name in weights.keys() if ".pooler.dense." in f".{name}"]  # noqa: SIM118 - no dictionary
+            found |= {name.rpartition(".")[2]: weights.get_tensor(name).float() for name in names}
+    if found.keys() != {"weight", "bias"}:
+        raise DataError(
+            f"{folder}: the checkpoint has no pooler, with which the head `bert` begins; choose a checkpoint of BERT "
+            "such as bert-base-uncased, or write `head: linear`"
+        )
+    return found["weight"], found["bias"]
+
+
 def is_path(model: str) -> bool:
     """Return whether the name of a model is that of a folder."""
     return model.startswith((".", "/", "~"))

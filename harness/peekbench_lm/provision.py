@@ -11,7 +11,7 @@ from peekbench import Folders, PeekbenchError
 from peekbench.errors import SpecError
 from peekbench.records import Resources, TokenCounts
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind
-from peekbench_lm.model_files import describe_model, find_model, is_path, pin_model
+from peekbench_lm.model_files import describe_model, find_model, is_path, pin_model, read_pooler
 from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
 from peekbench_lm.tokenizer import check_causal, check_text_model, context_limit, load_tokenizer, model_kind
 from peekbench_lm.tokenizer import count_tokens as count_text_tokens
@@ -211,8 +211,6 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
         folder = find_model(options.model, options.revision, folders).path
         check_model(options, model_kind(folder), lambda: load_tokenizer(folder))
         if options.requirement == "pooler":
-            from peekbench_lm.loading import read_pooler  # noqa: PLC0415 - imports torch
-
             read_pooler(folder)
     return description
 

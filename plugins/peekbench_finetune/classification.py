@@ -16,7 +16,7 @@ from peekbench_lm.devices import to_device
 from peekbench_lm.forward_context import Dropout, current_context, forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
-from peekbench_lm.loading import read_pooler
+from peekbench_lm.model_files import read_pooler
 from peekbench_lm.options import Pooling, Recipe
 from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, shuffle_batches, train
