@@ -44,7 +44,7 @@ class AllButTheTop(Linear):
 class LabelPropagation(Encoder):
     """Options of `embedding.label_propagation`."""
 
-    gamma: float = Field(default=25.0, gt=0, le=30)
+    gamma: float = Field(default=20.0, gt=0, le=30)
     """Sharpness of the weights exp(-gamma d² / m), where d is the distance of two texts and m is the mean of d² between
     train texts. Larger values connect only close neighbors."""
     rule: Literal["insert", "nearest"] = "insert"
@@ -125,5 +125,5 @@ class Setfit(Linear):
     training: SetfitTraining = SetfitTraining()
     """Training on pairs of texts with labels or pseudo-labels."""
     pseudo_label_share: float = Field(default=0.5, ge=0, le=1)
-    """Share of the unlabeled texts of each predicted class that receive a pseudo-label, the most confident ones, rounded
-    up. A share has the same meaning for any number of classes, unlike a threshold on the probability."""
+    """Share of the unlabeled texts of each predicted class that receive a pseudo-label: the most probable ones, rounded
+    up. Unlike a threshold on the probability, a share has the same meaning for any number of classes."""
