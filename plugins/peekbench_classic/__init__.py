@@ -38,8 +38,8 @@ class Word2Vec(Options):
     """Dimensions of a word vector."""
     window: int = Field(default=5, ge=1)
     """Number of context words on either side of a word."""
-    epochs: int = Field(default=20, ge=1)
-    """Passes over the texts."""
+    epochs: int = Field(default=60, ge=1)
+    """Passes over the texts. A few hundred texts need many more than the 5 that gensim makes by default."""
     regularization: float = Field(default=10.0, gt=0)
     """Inverse strength C of the logistic regression's L2 penalty."""
 

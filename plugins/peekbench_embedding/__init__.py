@@ -57,12 +57,8 @@ def peekbench_methods() -> list[MethodEntry]:
             name="context",
             options=CorpusContext,
             method="peekbench_embedding.fixed_encoder:context",
-            summary="linear classifier on embeddings relative to the mean of the unlabeled texts or of their clusters",
-            unlabeled_options=frozenset({"num_clusters"}),
-            metrics={
-                "mean_length": "length of the subtracted mean, on average over the unlabeled texts",
-                "smallest_cluster": "number of unlabeled texts in the smallest cluster",
-            },
+            summary="linear classifier on embeddings relative to the mean of the unlabeled texts",
+            metrics={"mean_length": "length of the subtracted mean"},
         ),
         entry(
             name="all_but_the_top",
@@ -101,7 +97,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_embedding.training_methods:setfit",
             summary="encoder trained on pairs of train texts and of pseudo-labeled texts, linear classifier",
             base="",
-            unlabeled_options=frozenset({"min_confidence", "max_pseudo_labels"}),
+            unlabeled_options=frozenset({"pseudo_label_share"}),
             metrics={"pseudo_labels": "number of unlabeled texts that receive a label"},
         ),
     ]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 
 from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
@@ -117,6 +116,27 @@ def linear(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lin
     return linear_predictor(Embedder(options, context.folders), train, options.regularization)
 
 
+def _corrected(
+    unlabeled: Inputs | None,
+    train: Labeled,
+    options: Linear,
+    context: Context,
+    correct: Callable[[FloatArray], tuple[Callable[[FloatArray], FloatArray], dict[str, float]]],
+) -> Predictor:
+    """Fit a linear classifier on embeddings that a correction, fitted on the unlabeled ones, maps to length 1.
+
+    `correct` takes the embeddings of the unlabeled texts, and returns the correction and metrics. Without unlabeled
+    texts, embeddings stay as in `embedding.linear`.
+    """
+    embed = Embedder(options, context.folders)
+    if unlabeled is None:
+        return linear_predictor(embed, train, options.regularization)
+    transform, metrics = correct(embed(unlabeled))
+    return linear_predictor(
+        lambda inputs: unit_length(transform(embed(inputs))), train, options.regularization, metrics
+    )
+
+
 def whitening(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Whitening, context: Context
 ) -> Predictor:
@@ -125,41 +145,17 @@ def whitening(
     Source: Su et al. (2021), https://doi.org/10.48550/arXiv.2103.15316, algorithm 1. Here whitened embeddings are
     scaled to length 1, since the paper compares them by their cosine. Few texts do not determine a covariance, so it is
     shrunk towards a multiple of the identity (Ledoit and Wolf 2004, https://doi.org/10.1016/S0047-259X(03)00096-4).
-
-    Parameters
-    ----------
-    unlabeled
-        Unlabeled texts; in the base arm None, and embeddings are not whitened, as in `embedding.linear`.
-    train
-        Labeled texts.
-    task
-        Not used.
-    options
-        Encoder, number of components, shrinkage and regularization.
-    context
-        Folders of the fit.
-
-    Returns
-    -------
-    Predictor
-        The classifier, with the metrics `shrinkage` and `components` except in the base arm.
-
-    Raises
-    ------
-    DataError
-        If all unlabeled texts have equal embeddings.
-    SpecError, DataError
-        As for `linear`.
+    The metrics are `shrinkage` and `components`, except in the base arm. Parameters and errors are those of `linear`;
+    also a `DataError` is raised if all unlabeled texts have equal embeddings.
     """
-    embed = Embedder(options, context.folders)
-    if unlabeled is None:
-        return linear_predictor(embed, train, options.regularization)
-    rows = embed(unlabeled)
-    moments = estimate_moments(rows)
-    shrinkage = options.shrinkage if options.shrinkage != "ledoit_wolf" else ledoit_wolf_shrinkage(rows, moments)
-    whiten, num_components = fit_whitening(moments, shrinkage, options.num_components)
-    metrics = {"shrinkage": shrinkage, "components": float(num_components)}
-    return linear_predictor(lambda inputs: unit_length(whiten(embed(inputs))), train, options.regularization, metrics)
+
+    def correct(rows: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], dict[str, float]]:
+        moments = estimate_moments(rows)
+        shrinkage = options.shrinkage if options.shrinkage != "ledoit_wolf" else ledoit_wolf_shrinkage(rows, moments)
+        whiten, num_components = fit_whitening(moments, shrinkage, options.num_components)
+        return whiten, {"shrinkage": shrinkage, "components": float(num_components)}
+
+    return _corrected(unlabeled, train, options, context, correct)
 
 
 def ledoit_wolf_shrinkage(rows: FloatArray, moments: Moments) -> float:
@@ -223,134 +219,39 @@ def all_but_the_top(
     """Remove the mean and the strongest principal components of the unlabeled texts from embeddings.
 
     Source: Mu and Viswanath (2018), https://doi.org/10.48550/arXiv.1702.01417, algorithm 1, with sentences instead of
-    words. The result is scaled to length 1, since the paper compares embeddings by their cosine.
-
-    Parameters
-    ----------
-    unlabeled
-        Unlabeled texts; in the base arm None, and embeddings stay as in `embedding.linear`.
-    train
-        Labeled texts.
-    task
-        Not used.
-    options
-        Encoder, number of components and regularization.
-    context
-        Folders of the fit.
-
-    Returns
-    -------
-    Predictor
-        The classifier, with the metric `removed_variance` except in the base arm.
-
-    Raises
-    ------
-    DataError
-        If all unlabeled texts have equal embeddings.
-    SpecError, DataError
-        As for `linear`.
+    words. The result is scaled to length 1, since the paper compares embeddings by their cosine. Parameters and errors
+    are those of `whitening`; the metric is `removed_variance`.
     """
-    embed = Embedder(options, context.folders)
-    if unlabeled is None:
-        return linear_predictor(embed, train, options.regularization)
-    moments = estimate_moments(embed(unlabeled))
-    removed = moments.components[:, : options.num_components]
 
-    def transform(inputs: Inputs) -> FloatArray:
-        centered = embed(inputs) - moments.mean
-        return unit_length(centered - centered @ removed @ removed.T)
+    def correct(rows: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], dict[str, float]]:
+        moments = estimate_moments(rows)
+        removed = moments.components[:, : options.num_components]
 
-    share = float(moments.variances[: options.num_components].sum() / moments.variances.sum())
-    return linear_predictor(transform, train, options.regularization, {"removed_variance": share})
+        def transform(embeddings: FloatArray) -> FloatArray:
+            centered: FloatArray = embeddings - moments.mean
+            return centered - centered @ removed @ removed.T
+
+        share = float(moments.variances[: options.num_components].sum() / moments.variances.sum())
+        return transform, {"removed_variance": share}
+
+    return _corrected(unlabeled, train, options, context, correct)
 
 
 def context(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: CorpusContext, context: Context
 ) -> Predictor:
-    """Subtract the mean of the unlabeled texts, or of their cluster nearest to a text, from embeddings.
+    """Subtract the mean of the unlabeled texts from embeddings.
 
     Contextual document embeddings (Morris and Rush 2024, https://doi.org/10.48550/arXiv.2410.02525) depend on the
     texts of a corpus and not only on the text itself, because what distinguishes a text differs between corpora. That
     paper trains an encoder that reads embeddings of other texts of the corpus. This method takes only the idea: the
-    encoder is fixed, and the corpus enters through a mean. Differences are scaled to length 1; otherwise a single mean
-    would change nothing, because the intercepts of the classifier compensate for it.
-
-    Parameters
-    ----------
-    unlabeled
-        Unlabeled texts, the corpus; in the base arm None, and embeddings stay as in `embedding.linear`.
-    train
-        Labeled texts.
-    task
-        Not used.
-    options
-        Encoder, number of clusters and regularization.
-    context
-        Seed of the clusters, and folders of the fit.
-
-    Returns
-    -------
-    Predictor
-        The classifier, with the metrics `mean_length` and `smallest_cluster` except in the base arm.
-
-    Raises
-    ------
-    DataError
-        If there are more clusters than unlabeled texts.
-    SpecError, DataError
-        As for `linear`.
+    encoder is fixed, and the corpus enters through a mean. Differences are scaled to length 1; otherwise the mean
+    would change nothing, because the intercepts of the classifier compensate for it. Parameters and errors are those
+    of `linear`; the metric is `mean_length`.
     """
-    embed = Embedder(options, context.folders)
-    if unlabeled is None:
-        return linear_predictor(embed, train, options.regularization)
-    rows = embed(unlabeled)
-    means, sizes = find_clusters(rows, options.num_clusters, context.seed)
-    metrics = {
-        "mean_length": float(sizes @ np.linalg.norm(means, axis=1) / sizes.sum()),
-        "smallest_cluster": float(sizes.min()),
-    }
-    return linear_predictor(
-        lambda inputs: unit_length(subtract_nearest(embed(inputs), means)), train, options.regularization, metrics
-    )
 
+    def correct(rows: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], dict[str, float]]:
+        mean = rows.mean(axis=0)
+        return lambda embeddings: embeddings - mean, {"mean_length": float(np.linalg.norm(mean))}
 
-def find_clusters(rows: FloatArray, num_clusters: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Return the means of the clusters of embeddings, by k-means, and the numbers of texts in them.
-
-    Parameters
-    ----------
-    rows
-        Embeddings: (n, n_features).
-    num_clusters
-        Number of clusters.
-    seed
-        Seed of the initial means.
-
-    Returns
-    -------
-    means
-        (num_clusters, n_features).
-    sizes
-        (num_clusters,).
-
-    Raises
-    ------
-    DataError
-        If there are more clusters than embeddings.
-    """
-    if num_clusters > len(rows):
-        raise DataError(
-            f"num_clusters: {num_clusters} clusters of {len(rows)} unlabeled texts; choose fewer clusters, or more "
-            "unlabeled texts"
-        )
-    if num_clusters == 1:
-        return rows.mean(axis=0, keepdims=True), np.array([float(len(rows))])
-    model = KMeans(num_clusters, n_init=3, random_state=seed % 2**32).fit(rows)
-    return model.cluster_centers_, np.bincount(model.labels_, minlength=num_clusters).astype(np.float64)
-
-
-def subtract_nearest(rows: FloatArray, means: FloatArray) -> FloatArray:
-    """Subtract from each embedding (n, n_features) the nearest of some means (n_means, n_features)."""
-    distances = (means**2).sum(axis=1) - 2 * rows @ means.T  # up to the length of the embedding
-    centered: FloatArray = rows - means[distances.argmin(axis=1)]
-    return centered
+    return _corrected(unlabeled, train, options, context, correct)

@@ -114,9 +114,7 @@ def label_propagation(
     texts: Inputs = () if unlabeled is None else unlabeled
     rows = embed(train.inputs)
     graph = make_graph(rows, train.labels, embed(texts) if texts else rows[:0], task.num_classes, options.gamma)
-    label = {"insert": graph.insert, "induction": graph.extend, "nearest": graph.copy_nearest}[
-        options.rule if texts else "insert"
-    ]
+    label = graph.copy_nearest if texts and options.rule == "nearest" else graph.insert
     numbers = {text: number for number, text in enumerate(texts)}
 
     def predict(inputs: Inputs) -> FloatArray:
@@ -170,15 +168,6 @@ class Graph:
         except np.linalg.LinAlgError as error:
             raise _no_weights_error() from error
         return _normalize(to_train @ self.train_labels + passed)
-
-    def extend(self, rows: FloatArray) -> FloatArray:
-        """Return the weighted mean of the labels of all nodes, which do not change; shapes as for `insert`.
-
-        Source: Delalleau et al. (2005), "Efficient non-parametric function induction in semi-supervised learning",
-        AISTATS, equation 4.
-        """
-        to_train, to_nodes = (_weights(rows, others, self.sharpness) for others in (self.train_rows, self.rows))
-        return _normalize(to_train @ self.train_labels + to_nodes @ self.labels)
 
     def copy_nearest(self, rows: FloatArray) -> FloatArray:
         """Return the label of the nearest unlabeled text; shapes as for `insert`."""

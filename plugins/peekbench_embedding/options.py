@@ -32,10 +32,6 @@ class Whitening(Linear):
 class CorpusContext(Linear):
     """Options of `embedding.context`."""
 
-    num_clusters: int = Field(default=1, ge=1)
-    """Number of clusters of the unlabeled texts; the mean of the nearest one is subtracted from an embedding. Clusters
-    that coincide with classes remove what distinguishes the classes."""
-
 
 class AllButTheTop(Linear):
     """Options of `embedding.all_but_the_top`."""
@@ -51,10 +47,10 @@ class LabelPropagation(Encoder):
     gamma: float = Field(default=20.0, gt=0, le=30)
     """Sharpness of the weights exp(-gamma d² / m), where d is the distance of two texts and m is the mean of d² between
     train texts. Larger values connect only close neighbors."""
-    rule: Literal["insert", "induction", "nearest"] = "insert"
+    rule: Literal["insert", "nearest"] = "insert"
     """Label of a text that is not among the unlabeled texts: its label in the graph with this text as one more
-    unlabeled text (insert), the weighted mean of the labels in the graph (induction), or the label of the nearest
-    unlabeled text (nearest). The last two treat unlabeled texts differently, which biases the comparison."""
+    unlabeled text (insert), or the label of the nearest unlabeled text (nearest). The latter treats unlabeled texts
+    differently, which looks like a bias."""
 
 
 class EncoderTraining(RecipeOptions):
@@ -128,7 +124,6 @@ class Setfit(Linear):
 
     training: SetfitTraining = SetfitTraining()
     """Training on pairs of texts with labels or pseudo-labels."""
-    min_confidence: float = Field(default=0.8, ge=0, le=1)
-    """Probability of its most probable class that a text needs to receive a pseudo-label."""
-    max_pseudo_labels: int | None = Field(default=None, ge=1)
-    """Maximum number of pseudo-labels of each class, the most confident ones; by default no limit."""
+    pseudo_label_share: float = Field(default=0.5, ge=0, le=1)
+    """Share of the unlabeled texts of each predicted class that receive a pseudo-label: the most probable ones, rounded
+    up. Unlike a threshold on the probability, a share has the same meaning for any number of classes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import ceil
 
 import numpy as np
 import torch
@@ -194,28 +195,26 @@ def make_pair_batch(
     return Batch(step, len(pairs), loss, is_whole=True)
 
 
-def choose_pseudo_labels(probabilities: FloatArray, min_confidence: float, max_labels: int | None) -> IntArray:
+def choose_pseudo_labels(probabilities: FloatArray, share: float) -> IntArray:
     """Return the rows of the texts that receive their most probable class as a label, in ascending order.
 
     Parameters
     ----------
     probabilities
         Class probabilities of the unlabeled texts; shape (n, num_classes).
-    min_confidence
-        Minimum probability of the most probable class.
-    max_labels
-        Maximum number of texts of each class, those with the highest probability; None for no limit.
+    share
+        Share of the texts of each predicted class that are chosen, those with the highest probability; rounded up.
 
     Examples
     --------
-    >>> choose_pseudo_labels(np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.05, 0.95]]), 0.7, 1).tolist()
+    >>> choose_pseudo_labels(np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.05, 0.95]]), 0.5).tolist()
     [0, 3]
     """
     labels, confidence = probabilities.argmax(1), probabilities.max(1)
     chosen: list[int] = []
     for label in range(probabilities.shape[1]):
-        rows = np.flatnonzero((labels == label) & (confidence >= min_confidence))
-        chosen.extend(rows[np.argsort(-confidence[rows], kind="stable")][:max_labels].tolist())
+        rows = np.flatnonzero(labels == label)
+        chosen.extend(rows[np.argsort(-confidence[rows], kind="stable")][: ceil(share * len(rows))].tolist())
     return np.array(sorted(chosen), dtype=np.int64)
 
 
@@ -273,9 +272,10 @@ def tsdae(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Tsda
 def setfit(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Setfit, context: Context) -> Predictor:
     """Train the encoder on pairs of train texts with SetFit, label unlabeled texts, and train it again with both.
 
-    The first encoder and logistic regression label the unlabeled texts of which they are confident. Then the pretrained
-    encoder is trained on pairs of the train texts and these texts, and a second logistic regression is fitted on both.
-    Without unlabeled texts, the first ones predict. The parameters and errors are those of `simcse`.
+    The first encoder and logistic regression label the unlabeled texts of each predicted class of which they are most
+    confident. Then the pretrained encoder is trained on pairs of the train texts and these texts, and a second logistic
+    regression is fitted on both. Without unlabeled texts, the first ones predict. The parameters and errors are those
+    of `simcse`.
 
     Source: Tunstall et al. (2022), https://arxiv.org/abs/2209.11055; pseudo-labels as in Lee (2013), "Pseudo-Label"
     """
@@ -287,7 +287,7 @@ def setfit(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Set
         if unlabeled is None:
             return predictor
         probabilities = np.asarray(predictor.predict(unlabeled))
-        rows = choose_pseudo_labels(probabilities, options.min_confidence, options.max_pseudo_labels)
+        rows = choose_pseudo_labels(probabilities, options.pseudo_label_share)
         metrics["pseudo_labels"] = len(rows)
         labels = np.concatenate([train.labels, probabilities.argmax(1)[rows]])
         lease.model.restore()

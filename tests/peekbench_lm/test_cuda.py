@@ -92,7 +92,7 @@ def predict(predictor: Predictor) -> list[FloatArray]:
         ("lm.dynamic_evaluation", "gpt2", 1 + 2, {}),
         ("embedding.simcse", "encoder", 1, {}),
         ("embedding.tsdae", "encoder", 1, {}),
-        ("embedding.setfit", "encoder", 1 + 1, {"training": {"pairs_per_text": 2}, "min_confidence": 0.0}),
+        ("embedding.setfit", "encoder", 1 + 1, {"training": {"pairs_per_text": 2}}),
     ],
 )  # fmt: skip
 def test_fits_use_one_device_and_wait_after_epochs_only(

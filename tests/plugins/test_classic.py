@@ -8,19 +8,26 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.semi_supervised import SelfTrainingClassifier
 
+from peekbench import load_dataset
 from peekbench.errors import DataError, PluginError
 from peekbench.execution.work import SpecWork
 from peekbench.records.data import Folders, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import check_entry, make_case
+from peekbench.testing import Case, check_entry, make_case
+from peekbench_classic import tfidf
 
 HAS_GENSIM = importlib.util.find_spec("gensim") is not None
 needs_gensim = pytest.mark.skipif(not HAS_GENSIM, reason="the extra 'word2vec' is not installed")
@@ -121,6 +128,51 @@ def test_lsa_limits_components_to_the_rank_of_the_texts(tmp_path: Path) -> None:
     spec = make_component(MethodSpec, "classic.lsa", {"num_components": 10_000})
     case = make_case("classic.lsa", spec.entry, spec.options, tmp_path)
     assert case.fit(None).metrics["explained_variance"] == pytest.approx(1)
+
+
+@pytest.fixture
+def real_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """Return a case of `classic.lsa` with real texts, and solve its problems exactly, to compare formulas alone."""
+    monkeypatch.setattr(tfidf, "LogisticRegression", partial(LogisticRegression, tol=1e-8))
+    monkeypatch.setattr(tfidf, "TruncatedSVD", partial(TruncatedSVD, algorithm="arpack"))
+    data = load_dataset("docstrings.sklearn")
+    rows = np.random.default_rng(0).permutation(len(data.inputs))[:350]
+    texts, labels = [data.inputs[row] for row in rows], np.asarray(data.labels)[rows]
+    spec = make_component(MethodSpec, "classic.lsa")
+    case = make_case("classic.lsa", spec.entry, spec.options, tmp_path)
+    return replace(
+        case,
+        task=replace(case.task, class_names=data.class_names),
+        train=Labeled(tuple(texts[:50]), labels[:50]),
+        unlabeled=tuple(texts[50:250]),
+        test=tuple(texts[250:]),
+    )
+
+
+def test_lsa_equals_an_exact_decomposition(real_case: Case) -> None:
+    """Deerwester et al. (1990): texts are projected on the right singular vectors of the matrix of texts and words."""
+    texts = [*real_case.train.inputs, *real_case.unlabeled]
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(texts)
+    words = np.linalg.svd(vectorizer.transform(texts).toarray(), full_matrices=False)[2][:10].T
+
+    def embed(texts: Any) -> Any:
+        rows = vectorizer.transform(texts) @ words
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    head = LogisticRegression(tol=1e-8, max_iter=1000).fit(embed(real_case.train.inputs), real_case.train.labels)
+    assert real_case.predict(real_case.unlabeled) == pytest.approx(head.predict_proba(embed(real_case.test)), abs=1e-4)
+
+
+def test_self_training_with_hard_labels_equals_scikit_learn(real_case: Case) -> None:
+    """With certain labels and equal weights, one round is that of scikit-learn's SelfTrainingClassifier."""
+    spec = make_component(MethodSpec, "classic.self_training", {"temperature": 1e-6, "unlabeled_weight": 1.0})
+    case = replace(real_case, entry=spec.entry, options=spec.options)
+    texts = [*case.train.inputs, *case.unlabeled]
+    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(texts)
+    model = SelfTrainingClassifier(LogisticRegression(C=10, tol=1e-8, max_iter=1000), threshold=0.0, max_iter=1)
+    model.fit(vectorizer.transform(texts), [*case.train.labels, *[-1] * len(case.unlabeled)])
+    expected = model.predict_proba(vectorizer.transform(case.test))
+    assert case.predict(case.unlabeled) == pytest.approx(expected, abs=1e-4)
 
 
 def test_low_temperature_sharpens_soft_labels(tmp_path: Path) -> None:

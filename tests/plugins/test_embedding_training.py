@@ -266,9 +266,10 @@ def test_pairs_are_half_of_the_same_class() -> None:
 
 def test_pseudo_labels_are_the_most_confident_of_each_class() -> None:
     probabilities = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.05, 0.95], [0.85, 0.15]])
-    assert choose_pseudo_labels(probabilities, 0.7, None).tolist() == [0, 2, 3, 4]
-    assert choose_pseudo_labels(probabilities, 0.7, 2).tolist() == [0, 3, 4]
-    assert choose_pseudo_labels(probabilities, 0.99, 2).tolist() == []
+    assert choose_pseudo_labels(probabilities, 1.0).tolist() == [0, 1, 2, 3, 4]
+    assert choose_pseudo_labels(probabilities, 0.5).tolist() == [0, 3, 4]
+    assert choose_pseudo_labels(probabilities, 0.1).tolist() == [0, 3]
+    assert choose_pseudo_labels(probabilities, 0.0).tolist() == []
 
 
 # Methods
@@ -302,10 +303,11 @@ def test_setfit_trains_on_the_texts_that_it_labels(make: Callable[..., Case], mo
         return original(encoder, texts, *arguments)
 
     monkeypatch.setattr(training_methods, "train_setfit", train_setfit)
-    none, some = make("setfit", min_confidence=1.0), make("setfit", min_confidence=0.0, max_pseudo_labels=2)
+    none, some = make("setfit", pseudo_label_share=0.0), make("setfit")
     assert none.fit(none.unlabeled).metrics["pseudo_labels"] == 0
     assert (none.predict(none.unlabeled) == none.predict(None)).all()
     trained.clear()
     metrics = some.fit(some.unlabeled).metrics
     assert trained == [len(some.train.inputs), len(some.train.inputs) + metrics["pseudo_labels"]]
-    assert 1 <= metrics["pseudo_labels"] <= 2 * some.task.num_classes
+    assert some.unlabeled is not None
+    assert len(some.unlabeled) / 2 <= metrics["pseudo_labels"] <= len(some.unlabeled) / 2 + some.task.num_classes
