@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray, IntArray
 from peekbench_transductive import BatchStatistics, ClassPriors, EntropyMinimization
-from peekbench_transductive.features import Features, Matrix, column_moments, fit_features
+from peekbench_transductive.features import Features, Matrix, column_variances, fit_features
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,12 +327,13 @@ def _entropy_gradient(probabilities: FloatArray) -> FloatArray:
 def batch_statistics(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: BatchStatistics, context: Context
 ) -> Predictor:
-    """Fit a linear classifier on features standardized by train, and apply it to features standardized by `unlabeled`.
+    """Fit a linear classifier on features scaled by train, and apply it to features scaled by `unlabeled`.
 
     Sources: Nado et al. (2020), https://doi.org/10.48550/arXiv.2006.10963, and Schneider et al. (2020),
-    https://doi.org/10.48550/arXiv.2006.16971, equation 1: means and variances are averages of those of train, with the
-    weight `prior_strength`, and of the unlabeled inputs, with their number as weight. A column that is constant among
-    the unlabeled inputs, such as a word that they do not contain, keeps the mean and the variance of train.
+    https://doi.org/10.48550/arXiv.2006.16971, equation 1: variances are averages of those of train, with the weight
+    `prior_strength`, and of the unlabeled inputs, with their number as weight. Means are not adapted, because a shift
+    of features before a linear classifier is an intercept. A column that is constant among the unlabeled inputs, such
+    as a word that they do not contain, keeps the variance of train.
 
     Parameters
     ----------
@@ -350,7 +351,7 @@ def batch_statistics(
     Returns
     -------
     Predictor
-        The classifier, with the metrics `mean_shift` and `scale_change` except in the base arm.
+        The classifier, with the metric `scale_change` except in the base arm.
 
     Raises
     ------
@@ -361,28 +362,22 @@ def batch_statistics(
         If this machine has no such device.
     """
     features, train_rows = fit_features(train.inputs, options.encoder, context.folders)
-    means, variances = column_moments(train_rows)
-    # Standardization becomes part of the weights, so that sparse rows stay sparse. Centering would not change the fit,
-    # because the intercepts compensate for it.
+    variances = column_variances(train_rows)
+    # Scales become part of the weights, so that sparse rows stay sparse. Centering would not change the fit, because
+    # the intercepts compensate for it.
     factors = _factors(variances)
     head = fit_head(_multiply(train_rows, factors), train.labels, options.regularization)
     if unlabeled is None:
         return Predictor(LinearClassifier(features, Head(factors[:, None] * head.weights, head.intercepts)).predict)
 
     share = len(unlabeled) / (len(unlabeled) + options.prior_strength)
-    new_means, new_variances = column_moments(features.transform(unlabeled))
+    new_variances = column_variances(features.transform(unlabeled))
     # The variance of a constant column would shrink to that of the prior, and scale up the few inputs that differ.
     shares = np.where((new_variances > 0) & (variances > 0), share, 0)
-    new_means = (1 - shares) * means + shares * new_means
     new_variances = (1 - shares) * variances + shares * new_variances
-    new_factors = _factors(new_variances)
-    shift = (means * factors - new_means * new_factors) @ head.weights
-    used = np.where(variances > 0, variances, np.inf)  # constant columns count as unchanged
-    metrics = {
-        "mean_shift": float(np.sqrt(np.mean((new_means - means) ** 2 / used))),
-        "scale_change": float(np.abs(np.log(np.where(variances > 0, new_variances / used, 1))).mean() / 2),
-    }
-    adapted = Head(new_factors[:, None] * head.weights, head.intercepts + shift)
+    ratios = np.where(variances > 0, new_variances / np.where(variances > 0, variances, 1), 1)
+    adapted = Head(_factors(new_variances)[:, None] * head.weights, head.intercepts)
+    metrics = {"scale_change": float(np.abs(np.log(ratios)).mean() / 2)}
     return Predictor(LinearClassifier(features, adapted).predict, metrics)
 
 
