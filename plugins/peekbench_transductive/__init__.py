@@ -7,7 +7,6 @@ Texts become tf-idf vectors or the embeddings of a sentence encoder, and arrays 
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
 
 from pydantic import Field
 
@@ -44,9 +43,6 @@ class LabelSpreading(OnFeatures):
 class EntropyMinimization(Linear):
     """Options of `transductive.entropy_minimization`."""
 
-    update: Literal["normalization", "head"] = "normalization"
-    """Parameters that minimize the entropy: a scale and a shift of each feature (as in Tent), or the weights and
-    intercepts of the classifier."""
     steps: int = Field(default=10, ge=1)
     """Steps of Adam, each on all unlabeled inputs. Many steps make all predictions certain, and possibly equal."""
     learning_rate: float = Field(default=0.001, gt=0)
@@ -56,21 +52,16 @@ class EntropyMinimization(Linear):
 class ClassPriors(Linear):
     """Options of `transductive.class_priors`."""
 
-    max_iterations: int = Field(default=1000, ge=1)
-    """Largest number of EM iterations."""
-    tolerance: float = Field(default=1e-6, ge=0)
-    """EM stops if no prior changes by more than this in an iteration."""
+    prior_strength: float = Field(default=400.0, ge=0)
+    """Weight of train's class shares, as a number of inputs; 0 estimates shares by the unlabeled inputs alone."""
 
 
 class Centroids(OnFeatures):
     """Options of `transductive.centroids`."""
 
-    assignment: Literal["softmax", "sinkhorn"] = "softmax"
-    """How unlabeled inputs are assigned to centroids: each input on its own, or all together by optimal transport,
-    such that the shares of the classes are those of train."""
-    rounds: int = Field(default=5, ge=1)
-    """Number of times that the unlabeled inputs are assigned and the centroids are computed again."""
-    gamma: float = Field(default=10.0, gt=0)
+    unlabeled_weight: float = Field(default=0.1, gt=0, le=1)
+    """Weight of an unlabeled input in the new centroids; train inputs have the weight 1."""
+    gamma: float = Field(default=5.0, gt=0)
     """Sharpness of the assignments, which are proportional to exp(-gamma d² / m), where d is the distance of an input
     from a centroid and m is the mean squared distance between train inputs."""
 
@@ -78,8 +69,8 @@ class Centroids(OnFeatures):
 class BatchStatistics(Linear):
     """Options of `transductive.batch_statistics`."""
 
-    prior_strength: float = Field(default=16.0, ge=0)
-    """Weight of train's means and variances, as a number of inputs; 0 uses those of the unlabeled inputs alone."""
+    prior_strength: float = Field(default=256.0, ge=0)
+    """Weight of train's variances, as a number of inputs; 0 uses those of the unlabeled inputs alone."""
 
 
 class Bm25(Options):
@@ -118,9 +109,8 @@ def peekbench_methods() -> list[MethodEntry]:
             name="entropy_minimization",
             options=EntropyMinimization,
             method="peekbench_transductive.linear:entropy_minimization",
-            summary="linear classifier, made more certain of the unlabeled inputs (Tent)",
-            base="linear",
-            unlabeled_options=frozenset({"update", "steps", "learning_rate"}),
+            summary="linear classifier, made more certain of the unlabeled inputs",
+            unlabeled_options=frozenset({"steps", "learning_rate"}),
             metrics={
                 "entropy_before": "mean entropy of the predictions of unlabeled inputs before the adaptation, in nats",
                 "entropy_after": "the same after the adaptation",
@@ -130,10 +120,10 @@ def peekbench_methods() -> list[MethodEntry]:
             name="class_priors",
             options=ClassPriors,
             method="peekbench_transductive.linear:class_priors",
-            summary="linear classifier, corrected by the class shares that EM estimates among the unlabeled inputs",
-            base="linear",
-            unlabeled_options=frozenset({"max_iterations", "tolerance"}),
+            summary="calibrated linear classifier, corrected by class shares that EM estimates from unlabeled inputs",
+            unlabeled_options=frozenset({"prior_strength"}),
             metrics={
+                "temperature": "divisor of the logits that calibrates them, from cross-validation on train",
                 "smallest_prior": "smallest estimated class share among the unlabeled inputs",
                 "largest_prior": "largest estimated class share among the unlabeled inputs",
                 "prior_change": "total variation distance between the estimated class shares and those of train",
@@ -144,8 +134,8 @@ def peekbench_methods() -> list[MethodEntry]:
             name="centroids",
             options=Centroids,
             method="peekbench_transductive.neighbors:centroids",
-            summary="nearest class centroid; unlabeled inputs move the centroids (soft k-means or optimal transport)",
-            unlabeled_options=frozenset({"assignment", "rounds"}),
+            summary="nearest class centroid; unlabeled inputs move the centroids (soft k-means)",
+            unlabeled_options=frozenset({"unlabeled_weight"}),
             metrics={
                 "assignment_entropy": "mean entropy of the classes assigned to the unlabeled inputs, in nats",
                 "centroid_shift": "mean distance that a centroid moves, in units of the root mean squared distance "
@@ -156,11 +146,9 @@ def peekbench_methods() -> list[MethodEntry]:
             name="batch_statistics",
             options=BatchStatistics,
             method="peekbench_transductive.linear:batch_statistics",
-            summary="linear classifier on features standardized by the unlabeled inputs",
+            summary="linear classifier on features scaled by the unlabeled inputs",
             unlabeled_options=frozenset({"prior_strength"}),
             metrics={
-                "mean_shift": "root mean squared difference of the features' means from train's, in train's standard "
-                "deviations",
                 "scale_change": "mean absolute logarithm of the ratio of the standard deviations to train's",
             },
         ),

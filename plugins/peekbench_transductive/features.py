@@ -120,19 +120,16 @@ def fit_counts(texts: Inputs) -> CountVectorizer:
     return vectorizer.fit(texts)
 
 
-def column_moments(rows: Matrix) -> tuple[FloatArray, FloatArray]:
-    """Return the mean and the variance of each column: (n_features,) each.
-
-    A column with equal values has a variance of exactly 0.
-    """
+def column_variances(rows: Matrix) -> FloatArray:
+    """Return the variance of each column: (n_features,). A column with equal values has a variance of exactly 0."""
     if isinstance(rows, np.ndarray):
-        variances = rows.var(axis=0)
+        variances: FloatArray = rows.var(axis=0)
         variances[rows.min(axis=0) == rows.max(axis=0)] = 0  # rounding may give it another variance
-        return rows.mean(axis=0), variances
+        return variances
     means = np.asarray(rows.mean(axis=0)).ravel()
     variances = np.asarray(rows.multiply(rows).mean(axis=0)).ravel() - means**2
     variances[variances < 1e-12 * means**2] = 0
-    return means, variances
+    return variances
 
 
 def _embed_texts(inputs: Inputs, embedder: Embedder) -> tuple[Callable[[Inputs], Matrix], Matrix]:
@@ -158,7 +155,7 @@ def _check_words(vectorizer: CountVectorizer, texts: Inputs) -> None:
 
 
 def _fit_columns(array: FloatArray) -> tuple[Callable[[Inputs], Matrix], Matrix]:
-    means, variances = column_moments(array)
+    means, variances = array.mean(axis=0), column_variances(array)
     deviations = np.sqrt(np.where(variances > 0, variances, 1.0)) * np.sqrt(array.shape[1])
 
     def transform(inputs: Inputs) -> Matrix:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.special import entr, softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import entr, log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray, IntArray
-from peekbench_transductive import BatchStatistics, ClassPriors, EntropyMinimization, Linear
-from peekbench_transductive.features import Features, Matrix, column_moments, fit_features
+from peekbench_transductive import BatchStatistics, ClassPriors, EntropyMinimization
+from peekbench_transductive.features import Features, Matrix, column_variances, fit_features
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +41,6 @@ class LinearClassifier:
     def predict(self, inputs: Inputs) -> FloatArray:
         """Return the probabilities of inputs: (n, n_classes)."""
         return self.head.predict(self.features.transform(inputs))
-
-
-def fit_classifier(train: Labeled, options: Linear, context: Context) -> LinearClassifier:
-    """Fit features and a linear classifier on train: the base arm of the methods that adapt its predictions.
-
-    Parameters
-    ----------
-    train
-        Labeled inputs.
-    options
-        Encoder and regularization.
-    context
-        Folders of the fit.
-
-    Returns
-    -------
-    LinearClassifier
-        The classifier.
-
-    Raises
-    ------
-    DataError, SpecError
-        As for `fit_features`.
-    """
-    features, rows = fit_features(train.inputs, options.encoder, context.folders)
-    return LinearClassifier(features, fit_head(rows, train.labels, options.regularization))
 
 
 def fit_head(rows: Matrix, labels: IntArray | FloatArray, regularization: float) -> Head:
@@ -124,10 +98,11 @@ def mean_entropy(probabilities: FloatArray) -> float:
 def class_priors(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: ClassPriors, context: Context
 ) -> Predictor:
-    """Fit a linear classifier on train, and adapt its probabilities to the class shares of the unlabeled inputs.
+    """Fit and calibrate a linear classifier on train, and adapt it to the class shares of the unlabeled inputs.
 
-    Source: Saerens et al. (2002), https://doi.org/10.1162/089976602753284446, equations 2.4 and 2.9. The adapted
-    probabilities are applied to every input.
+    Sources: EM of Saerens et al. (2002), https://doi.org/10.1162/089976602753284446, equations 2.4 and 2.9, for
+    calibrated probabilities (Alexandari et al. 2020, https://doi.org/10.48550/arXiv.1901.06852), with a Dirichlet prior
+    of the shares. The adapted probabilities are applied to every input.
 
     Parameters
     ----------
@@ -138,14 +113,14 @@ def class_priors(
     task
         The task; it gives the number of classes.
     options
-        Encoder, end of the EM iterations and regularization.
+        Encoder, strength of the Dirichlet prior and regularization.
     context
         Folders of the fit.
 
     Returns
     -------
     Predictor
-        The classifier, with metrics of the estimated class shares except in the base arm.
+        The classifier, with metrics of its temperature and the estimated class shares except in the base arm.
 
     Raises
     ------
@@ -155,15 +130,18 @@ def class_priors(
     SpecError
         If this machine has no such device.
     """
-    classifier = fit_classifier(train, options, context)
+    features, rows = fit_features(train.inputs, options.encoder, context.folders)
+    head = fit_head(rows, train.labels, options.regularization)
+    temperature = fit_temperature(rows, train.labels, options.regularization)
+    classifier = LinearClassifier(features, Head(head.weights / temperature, head.intercepts / temperature))
     if unlabeled is None:
         return Predictor(classifier.predict)
     shares = np.bincount(train.labels, minlength=task.num_classes) / len(train.labels)
-    posteriors = classifier.predict(unlabeled)
-    priors, iterations = estimate_priors(posteriors, shares, options)
+    priors, iterations = estimate_priors(classifier.predict(unlabeled), shares, options.prior_strength)
     return Predictor(
         lambda inputs: adapt(classifier.predict(inputs), priors / shares),
         {
+            "temperature": temperature,
             "smallest_prior": float(priors.min()),
             "largest_prior": float(priors.max()),
             "prior_change": float(np.abs(priors - shares).sum() / 2),
@@ -172,7 +150,55 @@ def class_priors(
     )
 
 
-def estimate_priors(posteriors: FloatArray, shares: FloatArray, options: ClassPriors) -> tuple[FloatArray, int]:
+NUM_FOLDS, LARGEST_LOG_TEMPERATURE = 5, 3.0
+
+
+def fit_temperature(rows: Matrix, labels: IntArray | FloatArray, regularization: float) -> float:
+    """Return the temperature of logits with the smallest log loss in cross-validation on train.
+
+    Source: Guo et al. (2017), https://doi.org/10.48550/arXiv.1706.04599, section 4.2. Each class is spread over five
+    folds; the only row of a class is never held out.
+
+    Parameters
+    ----------
+    rows
+        Features of the train inputs: (n_train, n_features).
+    labels
+        Their classes: (n_train,).
+    regularization
+        Inverse strength C of the L2 penalty of the classifier.
+
+    Returns
+    -------
+    float
+        The temperature; 1 if no class has two rows.
+    """
+    folds = np.full(len(labels), -1)
+    for label in np.unique(labels):
+        (of_class,) = np.nonzero(labels == label)
+        if len(of_class) > 1:
+            folds[of_class] = np.arange(len(of_class)) % NUM_FOLDS
+    logits, held_out = [], []
+    for fold in range(folds.max() + 1):
+        head = fit_head(rows[folds != fold], labels[folds != fold], regularization)
+        logits.append(rows[folds == fold] @ head.weights + head.intercepts)
+        held_out.append(labels[folds == fold])
+    if not logits:
+        return 1.0
+    stacked, targets = np.concatenate(logits), np.concatenate(held_out)
+
+    def loss(logarithm: float) -> float:
+        probabilities = log_softmax(stacked / np.exp(logarithm), axis=1)
+        return -float(probabilities[np.arange(len(targets)), targets].mean())
+
+    bounds = (-LARGEST_LOG_TEMPERATURE, LARGEST_LOG_TEMPERATURE)
+    return float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-8}).x))
+
+
+MAX_ITERATIONS, TOLERANCE = 1000, 1e-8  # of EM: change of a class share
+
+
+def estimate_priors(posteriors: FloatArray, shares: FloatArray, prior_strength: float) -> tuple[FloatArray, int]:
     """Estimate class shares by EM.
 
     Parameters
@@ -181,8 +207,8 @@ def estimate_priors(posteriors: FloatArray, shares: FloatArray, options: ClassPr
         Probabilities of the unlabeled inputs: (n_unlabeled, n_classes).
     shares
         Class shares of train: (n_classes,).
-    options
-        End of the iterations.
+    prior_strength
+        Weight of these shares, as a number of inputs.
 
     Returns
     -------
@@ -192,10 +218,11 @@ def estimate_priors(posteriors: FloatArray, shares: FloatArray, options: ClassPr
         Number of iterations.
     """
     priors, iterations, change = shares, 0, np.inf
-    while iterations < options.max_iterations and change > options.tolerance:
+    while iterations < MAX_ITERATIONS and change > TOLERANCE:
         previous, ratios = priors, priors / shares
-        # The mean of `adapt(posteriors, ratios)`, without the matrix of all adapted probabilities.
-        priors = ratios * (1 / (posteriors @ ratios) @ posteriors) / len(posteriors)
+        # The sum of `adapt(posteriors, ratios)`, without the matrix of all adapted probabilities.
+        sums = ratios * (1 / (posteriors @ ratios) @ posteriors)
+        priors = (sums + prior_strength * shares) / (len(posteriors) + prior_strength)
         change = np.abs(priors - previous).max()
         iterations += 1
     return priors, iterations
@@ -216,9 +243,10 @@ def entropy_minimization(
 ) -> Predictor:
     """Fit a linear classifier on train, then minimize the mean entropy of its predictions of the unlabeled inputs.
 
-    Source: Tent, Wang et al. (2021), https://doi.org/10.48550/arXiv.2006.10726, which adapts the scale and shift of
-    normalization layers. Here each feature has a scale, at first 1, and a shift, at first 0. Tent adapts while it
-    predicts; this method adapts to all unlabeled inputs first, so that a prediction depends on one input only.
+    Source: the objective of Tent, Wang et al. (2021), https://doi.org/10.48550/arXiv.2006.10726. Tent adapts the scales
+    and shifts of normalization layers; before a linear classifier, shifts of features are only an intercept, so this
+    method adapts the weights and intercepts. Tent adapts while it predicts; this method adapts to all unlabeled inputs
+    first, so that a prediction depends on one input only.
 
     Parameters
     ----------
@@ -229,7 +257,7 @@ def entropy_minimization(
     task
         Not used.
     options
-        Encoder, parameters to update, steps, learning rate and regularization.
+        Encoder, steps, learning rate and regularization.
     context
         Folders of the fit.
 
@@ -246,13 +274,14 @@ def entropy_minimization(
     SpecError
         If this machine has no such device.
     """
-    classifier = fit_classifier(train, options, context)
+    features, train_rows = fit_features(train.inputs, options.encoder, context.folders)
+    head = fit_head(train_rows, train.labels, options.regularization)
     if unlabeled is None:
-        return Predictor(classifier.predict)
-    head, rows = classifier.head, classifier.features.transform(unlabeled)
+        return Predictor(LinearClassifier(features, head).predict)
+    rows = features.transform(unlabeled)
     adapted = minimize_entropy(rows, head, options)
     return Predictor(
-        replace(classifier, head=adapted).predict,
+        LinearClassifier(features, adapted).predict,
         {"entropy_before": mean_entropy(head.predict(rows)), "entropy_after": mean_entropy(adapted.predict(rows))},
     )
 
@@ -267,39 +296,24 @@ def minimize_entropy(rows: Matrix, head: Head, options: EntropyMinimization) -> 
     head
         The classifier fitted on train.
     options
-        Parameters to update, steps and learning rate.
+        Steps and learning rate.
 
     Returns
     -------
     Head
-        The adapted classifier; scales and shifts of features are part of its weights and intercepts.
+        The adapted classifier.
     """
-    updates_head = options.update == "head"
-    if updates_head:
-        parameters = [head.weights.copy(), head.intercepts.copy()]
-    else:
-        parameters = [np.ones(len(head.weights)), np.zeros(len(head.weights))]
+    parameters = [head.weights.copy(), head.intercepts.copy()]
     moments = [(np.zeros_like(parameter), np.zeros_like(parameter)) for parameter in parameters]
     for step in range(1, options.steps + 1):
-        adapted = Head(*parameters) if updates_head else _normalized(head, parameters)
-        to_logits = _entropy_gradient(adapted.predict(rows))
-        to_weights, to_intercepts = rows.T @ to_logits, to_logits.sum(axis=0)
-        if updates_head:
-            gradients = [to_weights, to_intercepts]
-        else:
-            gradients = [(to_weights * head.weights).sum(axis=1), head.weights @ to_intercepts]
+        to_logits = _entropy_gradient(Head(*parameters).predict(rows))
+        gradients = [rows.T @ to_logits, to_logits.sum(axis=0)]
         for parameter, gradient, (mean, square) in zip(parameters, gradients, moments, strict=True):
             mean += (1 - DECAYS[0]) * (gradient - mean)
             square += (1 - DECAYS[1]) * (gradient**2 - square)
             root = np.sqrt(square / (1 - DECAYS[1] ** step)) + EPSILON
             parameter -= options.learning_rate * mean / (1 - DECAYS[0] ** step) / root
-    return Head(*parameters) if updates_head else _normalized(head, parameters)
-
-
-def _normalized(head: Head, parameters: Sequence[FloatArray]) -> Head:
-    """Return the classifier of features that are first multiplied by a scale and increased by a shift."""
-    scale, shift = parameters
-    return Head(scale[:, None] * head.weights, head.intercepts + shift @ head.weights)
+    return Head(*parameters)
 
 
 def _entropy_gradient(probabilities: FloatArray) -> FloatArray:
@@ -313,11 +327,13 @@ def _entropy_gradient(probabilities: FloatArray) -> FloatArray:
 def batch_statistics(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: BatchStatistics, context: Context
 ) -> Predictor:
-    """Fit a linear classifier on features standardized by train, and apply it to features standardized by `unlabeled`.
+    """Fit a linear classifier on features scaled by train, and apply it to features scaled by `unlabeled`.
 
     Sources: Nado et al. (2020), https://doi.org/10.48550/arXiv.2006.10963, and Schneider et al. (2020),
-    https://doi.org/10.48550/arXiv.2006.16971, equation 1: means and variances are averages of those of train, with the
-    weight `prior_strength`, and of the unlabeled inputs, with their number as weight.
+    https://doi.org/10.48550/arXiv.2006.16971, equation 1: variances are averages of those of train, with the weight
+    `prior_strength`, and of the unlabeled inputs, with their number as weight. Means are not adapted, because a shift
+    of features before a linear classifier is an intercept. A column that is constant among the unlabeled inputs, such
+    as a word that they do not contain, keeps the variance of train.
 
     Parameters
     ----------
@@ -335,7 +351,7 @@ def batch_statistics(
     Returns
     -------
     Predictor
-        The classifier, with the metrics `mean_shift` and `scale_change` except in the base arm.
+        The classifier, with the metric `scale_change` except in the base arm.
 
     Raises
     ------
@@ -346,28 +362,22 @@ def batch_statistics(
         If this machine has no such device.
     """
     features, train_rows = fit_features(train.inputs, options.encoder, context.folders)
-    means, variances = column_moments(train_rows)
-    # Standardization becomes part of the weights, so that sparse rows stay sparse. Centering would not change the fit,
-    # because the intercepts compensate for it.
+    variances = column_variances(train_rows)
+    # Scales become part of the weights, so that sparse rows stay sparse. Centering would not change the fit, because
+    # the intercepts compensate for it.
     factors = _factors(variances)
     head = fit_head(_multiply(train_rows, factors), train.labels, options.regularization)
     if unlabeled is None:
         return Predictor(LinearClassifier(features, Head(factors[:, None] * head.weights, head.intercepts)).predict)
 
     share = len(unlabeled) / (len(unlabeled) + options.prior_strength)
-    new_means, new_variances = column_moments(features.transform(unlabeled))
-    new_means = (1 - share) * means + share * new_means
-    new_variances = (1 - share) * variances + share * new_variances
-    # A column without variance among the unlabeled inputs has no scale there, and keeps that of train.
-    new_variances = np.where((new_variances > 0) & (variances > 0), new_variances, variances)
-    new_factors = _factors(new_variances)
-    shift = (means * factors - new_means * new_factors) @ head.weights
-    used = np.where(variances > 0, variances, np.inf)  # constant columns count as unchanged
-    metrics = {
-        "mean_shift": float(np.sqrt(np.mean((new_means - means) ** 2 / used))),
-        "scale_change": float(np.abs(np.log(np.where(variances > 0, new_variances / used, 1))).mean() / 2),
-    }
-    adapted = Head(new_factors[:, None] * head.weights, head.intercepts + shift)
+    new_variances = column_variances(features.transform(unlabeled))
+    # The variance of a constant column would shrink to that of the prior, and scale up the few inputs that differ.
+    shares = np.where((new_variances > 0) & (variances > 0), share, 0)
+    new_variances = (1 - shares) * variances + shares * new_variances
+    ratios = np.where(variances > 0, new_variances / np.where(variances > 0, variances, 1), 1)
+    adapted = Head(_factors(new_variances)[:, None] * head.weights, head.intercepts)
+    metrics = {"scale_change": float(np.abs(np.log(ratios)).mean() / 2)}
     return Predictor(LinearClassifier(features, adapted).predict, metrics)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import solve
 from scipy.sparse import vstack
@@ -10,26 +13,24 @@ from scipy.special import softmax
 from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
 from peekbench_transductive import Bm25, Centroids, LabelSpreading
-from peekbench_transductive.features import Features, fit_counts, fit_features
+from peekbench_transductive.features import Features, Matrix, fit_counts, fit_features
 from peekbench_transductive.linear import mean_entropy
 
 
 def label_spreading(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: LabelSpreading, context: Context
 ) -> Predictor:
-    """Spread labels over the graph of train and unlabeled inputs; an input gets its label from the nodes near it.
+    """Spread labels over the graph of train and unlabeled inputs, into which each other input is inserted.
 
     Source: Zhou et al. (2004), "Learning with local and global consistency", NeurIPS 16: the limit
     F = (1 - alpha) (I - alpha S)^-1 Y, where S is the kernel matrix W with a diagonal of 0, normalized by the roots of
-    the degrees d. An input x need not be in the graph: as in Delalleau et al. (2005), AISTATS, it gets the label that
-    minimizes the method's cost if the other labels are kept, the sum of W(x, j) F_j / sqrt(d_j) over the nodes j. For
-    an unlabeled input of the graph, this is its label in the graph, so the rule adds no difference between inputs that
-    are in the graph and others.
+    the degrees d. An input that was an unlabeled input of the fit has its label in the graph. Another input gets the
+    label that it has in the graph with this input as one more unlabeled input, so both are predicted in the same way.
 
     Parameters
     ----------
     unlabeled
-        Unlabeled inputs; in the base arm None, and the graph consists of the train inputs.
+        Unlabeled inputs; in the base arm None, and each input alone is inserted into the graph of the train inputs.
     train
         Labeled inputs.
     task
@@ -53,53 +54,105 @@ def label_spreading(
         If this machine has no such device.
     """
     features, train_rows = fit_features(train.inputs, options.encoder, context.folders)
-    rows = train_rows
+    rows, numbers = train_rows, {}
     if unlabeled is not None:
         stack = np.vstack if isinstance(train_rows, np.ndarray) else vstack
         rows = stack([train_rows, features.transform(unlabeled)])
+        numbers = {key: number for number, key in enumerate(_keys(unlabeled), start=len(train.labels))}
     labels = np.zeros((rows.shape[0], task.num_classes))
     labels[np.arange(len(train.labels)), train.labels] = 1
-
-    scores, degrees = spread(features.distances(rows, rows), labels, options)
-    spread_labels = scores / np.sqrt(degrees)[:, None]
+    graph = spread(np.exp(-options.gamma * features.distances(rows, rows)), labels, options.alpha)
 
     def predict(inputs: Inputs) -> FloatArray:
-        distances = features.distances(features.transform(inputs), rows)
-        # The nearest node gets the weight 1, so that the weights of far inputs do not all underflow.
-        weights = np.exp(-options.gamma * (distances - distances.min(axis=1, keepdims=True)))
-        return _normalize(weights @ spread_labels, labels)
+        known = np.array([numbers.get(key, -1) for key in _keys(inputs)])
+        scores = graph.scores[known]
+        if (known < 0).any():
+            new = features.transform(inputs)[known < 0]
+            scores[known < 0] = graph.insert(np.exp(-options.gamma * features.distances(new, rows)))
+        return _normalize(scores, labels)
 
     if unlabeled is None:
         return Predictor(predict)
-    return Predictor(predict, {"label_entropy": mean_entropy(_normalize(scores[len(train.labels) :], labels))})
+    return Predictor(predict, {"label_entropy": mean_entropy(_normalize(graph.scores[len(train.labels) :], labels))})
 
 
-def spread(distances: FloatArray, labels: FloatArray, options: LabelSpreading) -> tuple[FloatArray, FloatArray]:
-    """Return the labels of all nodes of the graph, and the degrees of the nodes.
+def _keys(inputs: Inputs) -> Sequence[str | bytes]:
+    """Return what identifies each input: the text itself, or the bytes of a row."""
+    return [row.tobytes() for row in inputs] if isinstance(inputs, np.ndarray) else inputs
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadGraph:
+    """A graph over which labels have spread."""
+
+    kernel: FloatArray
+    """Kernel of the nodes with a diagonal of 0: (n, n)."""
+    alpha: float
+    """Share of neighbors' labels."""
+    labels: FloatArray
+    """One-hot labels of the nodes, zeros for unlabeled ones: (n, n_classes)."""
+    scores: FloatArray
+    """Labels of the nodes up to a common factor, at least 0: (n, n_classes)."""
+
+    def insert(self, kernel: FloatArray) -> FloatArray:
+        """Return the label that each input gets in a graph with this input as one more unlabeled node.
+
+        An input adds its kernel w to the degrees d of the nodes, so each input has a matrix S of its own. If its own
+        equation is eliminated, its label is w / sqrt(d + w) times (I - alpha S)^-1 Y, up to a factor. The systems of
+        all inputs are solved at once by conjugate gradients.
+
+        Parameters
+        ----------
+        kernel
+            Kernel of the inputs and the nodes: (n_inputs, n).
+
+        Returns
+        -------
+        ndarray
+            Labels up to a factor of each row, at least 0: (n_inputs, n_classes).
+        """
+        degrees = self.kernel.sum(axis=1) + kernel
+        roots = np.sqrt(np.where(degrees > 0, degrees, 1))
+        residuals = kernel / roots
+        residuals /= np.maximum(residuals.max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        solutions, directions = np.zeros_like(residuals), residuals.copy()
+        norms = (residuals**2).sum(axis=1)
+        bounds = SQUARED_TOLERANCE * norms
+        for _ in range(MAX_ITERATIONS):
+            is_open = norms > bounds
+            if not is_open.any():
+                break
+            products = directions - self.alpha * (directions / roots @ self.kernel) / roots
+            curvatures = (directions * products).sum(axis=1)
+            lengths = np.where(is_open, norms, 0) / np.where(is_open, curvatures, 1)
+            solutions += lengths[:, None] * directions
+            residuals -= lengths[:, None] * products
+            previous, norms = norms, (residuals**2).sum(axis=1)
+            directions = residuals + (norms / np.where(is_open, previous, 1))[:, None] * directions
+        labels: FloatArray = np.maximum(solutions @ self.labels, 0)
+        return labels
+
+
+SQUARED_TOLERANCE, MAX_ITERATIONS = 1e-24, 2000  # of conjugate gradients
+
+
+def spread(kernel: FloatArray, labels: FloatArray, alpha: float) -> SpreadGraph:
+    """Spread labels over a graph.
 
     Parameters
     ----------
-    distances
-        Scaled squared distances between nodes: (n, n).
+    kernel
+        Kernel of the nodes: (n, n).
     labels
         One-hot labels of the nodes, zeros for unlabeled ones: (n, n_classes).
-    options
-        Share of neighbors' labels and sharpness of the kernel.
-
-    Returns
-    -------
-    scores
-        Labels up to a common factor, at least 0: (n, n_classes).
-    degrees
-        Sums of the kernel over the other nodes, 1 for a node without neighbors: (n,).
+    alpha
+        Share of neighbors' labels.
     """
-    kernel = np.exp(-options.gamma * distances)
-    np.fill_diagonal(kernel, 0)
+    kernel = kernel - np.diag(np.diag(kernel))
     degrees = kernel.sum(axis=1)
-    degrees[degrees == 0] = 1
-    roots = np.sqrt(degrees)
-    system = np.eye(len(kernel)) - options.alpha * kernel / roots / roots[:, None]
-    return np.maximum(solve(system, labels, assume_a="pos"), 0), degrees
+    roots = np.sqrt(np.where(degrees > 0, degrees, 1))
+    scores = solve(np.eye(len(kernel)) - alpha * kernel / roots / roots[:, None], labels, assume_a="pos")
+    return SpreadGraph(kernel, alpha, labels, np.maximum(scores, 0))
 
 
 def _normalize(scores: FloatArray, labels: FloatArray) -> FloatArray:
@@ -111,17 +164,14 @@ def _normalize(scores: FloatArray, labels: FloatArray) -> FloatArray:
     return probabilities
 
 
-SINKHORN_ITERATIONS, SINKHORN_TOLERANCE = 1000, 1e-6
-
-
 def centroids(
     unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Centroids, context: Context
 ) -> Predictor:
     """Assign the unlabeled inputs to the class centroids of train, and compute the centroids again from both.
 
-    Sources: soft k-means of Ren et al. (2018), https://doi.org/10.48550/arXiv.1803.00676; optimal transport to
-    centroids as in PT-MAP, Hu et al. (2021), https://doi.org/10.48550/arXiv.2006.03806. Centroids of texts have unit
-    length, as in spherical k-means: otherwise the centroid of many texts is shorter, and therefore nearer to all texts.
+    Source: soft k-means of Ren et al. (2018), https://doi.org/10.48550/arXiv.1803.00676, equation 3, with a weight of
+    the unlabeled inputs. Centroids of texts have unit length, as in spherical k-means: otherwise the centroid of many
+    texts is shorter, and therefore nearer to all texts.
 
     Parameters
     ----------
@@ -132,15 +182,15 @@ def centroids(
     task
         The task; it gives the number of classes.
     options
-        Encoder, kind of assignment, rounds and sharpness.
+        Encoder, weight of the unlabeled inputs and sharpness.
     context
         Folders of the fit.
 
     Returns
     -------
     Predictor
-        The classifier: the softmax of negative squared distances, plus the weights of the classes from optimal
-        transport. It has the metrics `assignment_entropy` and `centroid_shift` except in the base arm.
+        The classifier: the softmax of negative squared distances. It has the metrics `assignment_entropy` and
+        `centroid_shift` except in the base arm.
 
     Raises
     ------
@@ -153,54 +203,21 @@ def centroids(
     features, train_rows = fit_features(train.inputs, options.encoder, context.folders)
     labels = np.eye(task.num_classes)[train.labels]  # (n_train, n_classes)
     sums, counts = labels.T @ train_rows, labels.sum(axis=0)
-    first = centers = _center(features, sums, counts)
-    offsets: FloatArray = np.zeros(task.num_classes)
+    centers = _center(features, sums, counts)
     metrics = {}
-    if unlabeled is not None:
-        rows = features.transform(unlabeled)
-        shares = counts / counts.sum()
-        for _ in range(options.rounds):
-            assigned = softmax(_scores(features, rows, centers, options, shares)[0], axis=1)
-            centers = _center(features, sums + assigned.T @ rows, counts + assigned.sum(axis=0))
-        scores, offsets = _scores(features, rows, centers, options, shares)
-        shift = np.sqrt(((centers - first) ** 2).sum(axis=1) / features.scale).mean()
-        metrics = {"assignment_entropy": mean_entropy(softmax(scores, axis=1)), "centroid_shift": float(shift)}
 
-    def predict(inputs: Inputs) -> FloatArray:
-        distances = features.distances(features.transform(inputs), centers)
-        probabilities: FloatArray = softmax(offsets - options.gamma * distances, axis=1)
+    def assign(rows: Matrix) -> FloatArray:
+        probabilities: FloatArray = softmax(-options.gamma * features.distances(rows, centers), axis=1)
         return probabilities
 
-    return Predictor(predict, metrics)
-
-
-def balance(scores: FloatArray, shares: FloatArray) -> FloatArray:
-    """Return class offsets with which the mean assignment of the inputs has the given class shares (Sinkhorn).
-
-    Rows of `softmax(scores + offsets)` are the optimal transport plan with entropic regularization, times the number of
-    rows (Cuturi 2013, https://doi.org/10.48550/arXiv.1306.0895).
-
-    Parameters
-    ----------
-    scores
-        Negative costs in units of the regularization: (n, n_classes).
-    shares
-        Class shares: (n_classes,), above 0.
-
-    Returns
-    -------
-    ndarray
-        Offsets: (n_classes,).
-    """
-    offsets = np.zeros(scores.shape[1])
-    targets = shares * len(scores)
-    for _ in range(SINKHORN_ITERATIONS):
-        sums = softmax(scores + offsets, axis=1).sum(axis=0)
-        changes = np.log(targets / np.maximum(sums, np.finfo(np.float64).tiny))
-        offsets = offsets + changes
-        if np.abs(changes).max() <= SINKHORN_TOLERANCE:
-            break
-    return offsets
+    if unlabeled is not None:
+        rows, first = features.transform(unlabeled), centers
+        assigned = assign(rows)
+        weights = options.unlabeled_weight * assigned
+        centers = _center(features, sums + weights.T @ rows, counts + weights.sum(axis=0))
+        shift = np.sqrt(((centers - first) ** 2).sum(axis=1) / features.scale).mean()
+        metrics = {"assignment_entropy": mean_entropy(assigned), "centroid_shift": float(shift)}
+    return Predictor(lambda inputs: assign(features.transform(inputs)), metrics)
 
 
 def _center(features: Features, sums: FloatArray, counts: FloatArray) -> FloatArray:
@@ -210,15 +227,6 @@ def _center(features: Features, sums: FloatArray, counts: FloatArray) -> FloatAr
         return means
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
     return means / np.where(lengths > 0, lengths, 1)
-
-
-def _scores(
-    features: Features, rows: FloatArray, centers: FloatArray, options: Centroids, shares: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the logits of the assignments (n, n_classes), and the offsets of the classes that they contain."""
-    scores = -options.gamma * features.distances(rows, centers)
-    offsets = balance(scores, shares) if options.assignment == "sinkhorn" else np.zeros(len(centers))
-    return scores + offsets, offsets
 
 
 def bm25(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Bm25, context: Context) -> Predictor:
