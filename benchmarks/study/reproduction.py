@@ -238,17 +238,20 @@ def consistency(scores: Scores) -> dict[str, str]:
         [model, *(f"{value:.3f}" for value in line)]
         for model, line in zip(base.loc[100].index, base.loc[100].to_numpy(), strict=True)
     ]
-    found: dict[tuple[str, str, str], list[str]] = {}
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
     tables = {f"`{name}`": results for name, results in scores.items() if results["subsample"].nunique() > 1}
     for name, results in (tables | {"`few_shot` with `overtrained`": gpt2}).items():
         for row in rows(run("table1", results)[-1], ""):
             if row.get("severity") == "error":
                 where, _, sizes = row["location"].replace("num_test", "n").partition("num_train")
-                found.setdefault((name, row["finding"], where.strip(", ")), []).append(f"m{sizes}")
-    errors = [[*about, "; ".join(dict.fromkeys(sizes))] for about, sizes in found.items()]
+                found.setdefault((name, row["finding"]), {}).setdefault(where.strip(", "), []).append(f"m{sizes}")
+    errors = [
+        [*about, "; ".join(f"{where}: {' and '.join(dict.fromkeys(sizes))}" for where, sizes in places.items())]
+        for about, places in found.items()
+    ]
     return {
         "base": markdown(["m=100", *(f"n={size}" for size in SIZES)], body),
-        "errors": markdown(["scores", "error", "of", "sizes"], errors),
+        "errors": markdown(["scores", "error", "location"], errors),
         "consistent": ", ".join(sorted(tables.keys() - {about[0] for about in found})),
         "repeated_boosts": ", ".join(points(value, 1) for value in repeated),
     }
