@@ -1,222 +1,259 @@
-"""Writes docs/reproduction.md: every available number of the study, compared with the result of peekbench on its data.
+"""Writes docs/reproduction.md: what the study printed, compared with the results of peekbench on its published scores.
 
-Numbers of the study are those printed in arXiv 2410.00179 and in its published notebooks (study_numbers.py). FOLDER
-contains the published accuracies, few_shot/m100/nN/MODEL/TASK/accuracies.csv and zero_shot/...; STORE is the store of
-specs/paper/pca.yaml, which takes two minutes on two cores. The specs specs/paper/analysis_*.yaml define the analyses.
-The script takes about six minutes on one core.
+FOLDERS contain accuracies from the study's repository, https://github.com/kddubey/pretrain-on-test, in folders
+few_shot, overtrained, zero_shot and zero_shot_packed (mM/nN/MODEL/TASK/accuracies.csv) and contamination (*.csv). The
+specs specs/paper/analysis_*.yaml define the analyses; pca.yaml is run. Slow parts are kept in the folder --work until
+the code, the specs or the scores change, so an interrupted command resumes. published.toml has the printed numbers.
 
-    python benchmarks/study/reproduction.py FOLDER [--pca STORE] [--output docs/reproduction.md]
+    python benchmarks/study/reproduction.py FOLDER [FOLDER ...] [--work FOLDER] [--output docs/reproduction.md]
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from pages import markdown, pick, picture, points, rows
-from reproduction_simulated import checks, overconfidence, pca, shares
-from reproduction_tables import SPECS, run
-from study_numbers import EVALUATED_MODELS, NOTEBOOKS, SAMPLED, SIZES, TABLE_1, TRAINING_RUNS, TRUNCATED
+from pages import markdown, pick, points, rows
+from reproduction_fits import PUBLISHED, SPECS, Scores, checks, overconfidence, pca, posteriors, run, shares
+from scipy.stats import chi2, false_discovery_control
 
-from peekbench import Analysis, load_results
-from peekbench.spec.experiment import load_spec
+from peekbench import load_results
+from peekbench.execution.provenance import describe_session
+from peekbench.results import tidy
 
+ROOT = SPECS.parents[1]
 TEMPLATE = Path(__file__).with_name("reproduction_template.md")
+CODE = (ROOT / "harness", ROOT / "plugins", SPECS, Path(__file__).parent)  # of slow parts, without this file
+SIZES = (50, 100, 200, 500)
 ARMS, RUNS_PER_TRIAL = 3, 5  # base is trained once, extra and test twice: on texts, then on classes
+TREES = ("few_shot", "overtrained", "zero_shot", "zero_shot_packed")
+ONE_SIDED = "adjusted p, test > extra"
 
 
 def main() -> None:
     """Write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="the published accuracies")
-    parser.add_argument("--pca", type=Path, help="store of specs/paper/pca.yaml")
-    parser.add_argument("--repeats", type=int, default=400, help="data sets without bias")
-    parser.add_argument("--data-sets", type=int, default=1000, help="data sets with known biases")
-    parser.add_argument("--slices", type=int, default=10_000, help="slices without replication")
-    parser.add_argument("--output", type=Path, default=Path("docs/reproduction.md"))
+    parser.add_argument("folders", nargs="+", type=Path, help="the published accuracies")
+    parser.add_argument("--work", type=Path, default=Path("runs/reproduction"), help="folder of slow parts, resumed")
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "reproduction.md")
     arguments = parser.parse_args()
-    few, zero = (load_results(arguments.folder / name) for name in ("few_shot", "zero_shot"))
+    scores = load(arguments.folders)
     folder = arguments.output.parent / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    parts = {
-        **design(), **counts(few), **table_1(few), **posteriors(few, zero, folder), **section_9(zero),
-        **shares(few, zero, arguments.slices, folder), **section_8(few, zero),
-        **checks(few, arguments.data_sets, folder), **pca(arguments.pca, folder),
-        **overconfidence(few, arguments.repeats), **base_arms(few),
-    }  # fmt: skip
+    for needed in (folder, arguments.work):
+        needed.mkdir(parents=True, exist_ok=True)
+    data = digest(path for each in arguments.folders for path in each.rglob("*.csv"))
+    files = (path for each in CODE for path in each.rglob("*") if path.suffix in (".py", ".yaml", ".toml"))
+    code = digest(path for path in files if path.name != Path(__file__).name)
+    session = describe_session(ROOT)
+    machine = f"{session['machine']['processor']}, {session['machine']['cores']} cores, Python {session['python']}"
+    parts = {"commit": str(session["commit"])[:12], "machine": machine, "data": data[:12]}
+    for part in (design, table_1, correlations, section_8, section_9, consistency):
+        parts |= part(scores)
+    for step in (posteriors, shares, checks, overconfidence, pca):
+        parts |= resume(arguments.work, f"{data} {code} {folder.absolute()}", step, scores, folder)
     arguments.output.write_text(TEMPLATE.read_text("utf-8").format(**parts), encoding="utf-8")
 
 
-def design() -> dict[str, str]:
-    """Return the numbers of trials of the few-shot experiment, from its spec."""
-    spec = load_spec(SPECS / "few_shot_bert_gpt2.yaml")
-    repeats = spec.design.num_subsamples
-    assert isinstance(repeats, dict)
-    trials = len(spec.tasks) * len(spec.methods) * len(spec.design.num_train) * sum(repeats.values())
-    body = [
-        ["evaluated models", f"{EVALUATED_MODELS:,}", f"**{trials * ARMS:,}**"],
-        ["training runs", f"{TRAINING_RUNS:,}", f"**{trials * RUNS_PER_TRIAL:,}**"],
-        ["time", "about 5 days of one T4", "not run; [steps are timed](performance.md)"],
-    ]
-    return {"design": markdown(["", "the study", "`few_shot_bert_gpt2.yaml`"], body)}
+def load(folders: Sequence[Path]) -> Scores:
+    """Return the published scores by folder."""
+    scores = {}
+    for name in TREES:
+        found = [load_results(folder / name) for folder in folders if (folder / name).is_dir()]
+        if not found:
+            raise SystemExit(f"no folder {name!r} in {', '.join(map(str, folders))}: add the folder that contains it")
+        scores[name] = pd.concat(found, ignore_index=True)
+    for path in sorted(path for folder in folders for path in (folder / "contamination").glob("*.csv")):
+        table = pd.read_csv(path).assign(task="ag_news", method=path.stem, num_test=500)
+        table["subsample"] = table.index
+        scores[path.stem] = tidy(table, str(path), ignore=["num_classes", "majority_all"])
+    return scores
 
 
-def counts(few: pd.DataFrame) -> dict[str, str]:
-    """Return how many counts are one too low if accuracy times n is truncated instead of rounded."""
+def digest(paths: Iterable[Path]) -> str:
+    """Return a hash of the contents of files."""
+    hashes = sorted(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def resume(
+    work: Path, key: str, step: Callable[[Scores, Path], dict[str, str]], scores: Scores, folder: Path
+) -> dict[str, str]:
+    """Return the parts of the page that a step makes, from its file if code and scores have not changed."""
+    file = work / f"{step.__name__}.json"
+    kept: dict[str, Any] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    if kept.get("key") != key:
+        started = time.monotonic()
+        kept = {"key": key, "parts": step(scores, folder)}
+        file.with_suffix(".part").write_text(json.dumps(kept), encoding="utf-8")
+        file.with_suffix(".part").replace(file)
+        print(f"{step.__name__}: {time.monotonic() - started:.0f} s", flush=True)
+    parts: dict[str, str] = kept["parts"]
+    return parts
+
+
+def design(scores: Scores) -> dict[str, str]:
+    """Return the numbers of models and training runs, and of counts that truncation makes one too low."""
+    few = scores["few_shot"]
     right = few["score"].to_numpy() * few["num_test"].to_numpy()
-    is_low = np.trunc(right) != np.round(right)
-    return {
-        "truncated_study": f"{TRUNCATED:,}",
-        "truncated": f"{is_low.sum():,}",
-        "num_counts": f"{len(few):,}",
-        "truncated_at": ", ".join(str(int(count)) for count in np.unique(np.round(right[is_low]))),
-    }
+    numbers = (len(few), len(few) // ARMS * RUNS_PER_TRIAL, int((np.trunc(right) != np.round(right)).sum()))
+    return {name: f"{number:,}" for name, number in zip(("models", "training", "truncated"), numbers, strict=True)}
 
 
-def truncate(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the scores that correspond to the study's truncated counts."""
-    sizes = results["num_test"].astype("float64")
-    return results.assign(score=np.trunc(results["score"] * sizes) / sizes)
-
-
-def table_1(few: pd.DataFrame) -> dict[str, str]:
-    """Compare the means over tasks with Table 1."""
-    means = rows(run("table1", few)[0], "Boost and bias over these tasks")
-    available = sorted(few["num_train"].unique().tolist())
-    body, same, ratios = [], 0, []
-    for (num_train, model, effect), study_values in TABLE_1.items():
-        digits = 1 if effect == "boost" else 2
-        cells = [f"m={num_train}, {model}, {effect}"]
+def table_1(scores: Scores) -> dict[str, str]:
+    """Compare the means over tasks with Table 1, and test all biases jointly."""
+    summary = run("table1", scores["few_shot"])[0]
+    means = rows(summary, "Boost and bias over these tasks")
+    body, same, biases = [], 0, []
+    for configuration, study_values in PUBLISHED["table_1"].items():
+        m, model, effect = configuration.split()
+        cells = [f"m={m}, {model}, {effect}"]
         for size, study in zip(SIZES, study_values, strict=True):
-            if num_train not in available:
-                cells.append(f"{study}, no scores")
-                continue
-            row = pick(means, model=model, num_test=size, effect=effect)
-            ours = f"{row['mean'] * 100:.{digits}f}"
+            row = pick(means, model=model, num_train=int(m), num_test=size, effect=effect)
+            ours = f"{row['mean'] * 100:.{1 if effect == 'boost' else 2}f}"
             same += ours == study
-            ratios += [abs(row["mean"] / row["se"])] if effect == "bias" else []
+            biases += [row] if effect == "bias" else []
             cells.append(f"{study}, **{ours}** ± {row['se'] * 100:.2f}")
         body.append(cells)
-    table = markdown(["", *(f"n={size}" for size in SIZES)], body)
-    return {"table_1": table, "same": str(same), "largest_ratio": f"{max(ratios):.1f}"}
-
-
-def posteriors(few: pd.DataFrame, zero: pd.DataFrame, folder: Path) -> dict[str, str]:
-    """Compare posteriors with those of the notebooks and of MCMC, and draw figures 2 to 4."""
-    analyses = {"few-shot": run("posteriors", few), "zero-shot": run("posteriors", zero)}
-    truncated = {"few-shot": run("posteriors", truncate(few)), "zero-shot": run("posteriors", truncate(zero))}
-    title = "Boost and bias, preset"
-    fits, truncated_fits = (
-        {data: [rows(analysis, title) for analysis in presets] for data, presets in by_data.items()}
-        for by_data in (analyses, truncated)
-    )
-    body = []
-    for (source, effect), (mean, sd) in NOTEBOOKS.items():
-        data, _, size = source.partition(", n=")
-        cells = [source, effect, f"{mean} ({sd})"]
-        for fit in (truncated_fits[data][1], fits[data][1]):
-            all_models = [row for row in fit if row["log-odds"] is not None]
-            row = pick(all_models, num_test=int(size), effect=effect)
-            cells.append(f"**{row['log-odds']:.4f}** ({row['sd of log-odds']:.4f})")
-        body.append(cells)
-    moved = max(
-        abs(first["log-odds"] - second["log-odds"])
-        for data in fits
-        for fit, truncated_fit in zip(fits[data][:2], truncated_fits[data][:2], strict=True)
-        for first, second in zip(fit, truncated_fit, strict=True)
-        if first["log-odds"] is not None
-    )
-    by_size = [[pick(fit, num_test=size, effect="bias", model="all") for fit in fits["few-shot"]] for size in SIZES]
-    effects = [
-        [
-            f"n={size}",
-            *(f"{points(row['mean'])} [{points(row['mean, low'])}, {points(row['mean, high'])}]" for row in presets),
-        ]
-        for size, presets in zip(SIZES, by_size, strict=True)
+    frame = pd.DataFrame(biases)
+    statistic = ((frame["mean"] / frame["se"]) ** 2).sum()
+    averages = [
+        f"{points(group['mean'].mean())} ± {(group['se'] ** 2).sum() ** 0.5 / len(group) * 100:.2f} ({model})"
+        for model, group in frame.groupby("model")
     ]
-    sampled = []
-    for number, preset in enumerate(("paper", "random_slopes")):
-        for num_test in SIZES:
-            row = pick(truncated_fits["few-shot"][number], num_test=num_test, effect="bias", model="all")
-            ours = f"**{row['log-odds']:.4f}** [{row['log-odds, low']:.4f}, {row['log-odds, high']:.4f}]"
-            sampled.append([f"`{preset}`, n={num_test}", SAMPLED[preset, num_test], ours])
-    excludes = [
-        [
-            f"n={size}"
-            for size, row in zip(SIZES, column, strict=True)
-            if row["log-odds, low"] * row["log-odds, high"] > 0
-        ]
-        for column in zip(*by_size, strict=True)
-    ]
+    verdicts = pd.Series([row["verdict"] for row in rows(summary, "Leaderboard")]).value_counts()
     return {
-        "moved": f"{moved:.4f}",
-        "notebooks": markdown(["data", "effect", "the study", "here, truncated counts", "here, rounded counts"], body),
-        "sampled": markdown(["", "MCMC", "here, truncated counts"], sampled),
-        "predictive": markdown(["", "`paper`", "`random_slopes`", "`calibrated`"], effects),
-        "paper_excludes": ", ".join(excludes[0]) or "no size",
-        "slopes_exclude": ", ".join(excludes[1]) or "no size",
-        "predictive_figure": picture(
-            analyses["few-shot"][0], "Posterior predictive distribution of the average bias", folder / "predictive.svg"
+        "table_1": markdown(["", *(f"n={size}" for size in SIZES)], body),
+        "same": str(same),
+        "largest_ratio": f"{(frame['mean'] / frame['se']).abs().max():.1f}",
+        "joint": f"{statistic:.1f} with {len(frame)} degrees of freedom, p = {chi2.sf(statistic, len(frame)):.2f}",
+        "verdicts": ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()),
+        "averages": " and ".join(averages),
+    }
+
+
+def correlations(scores: Scores) -> dict[str, str]:
+    """Return how scores of the same subsample number correlate between configurations, within tasks."""
+    key, columns = ["task", "subsample"], ["model", "num_train", "num_test"]
+    arms = {
+        arm: few.pivot(index=key, columns=columns, values="score") for arm, few in scores["few_shot"].groupby("arm")
+    }
+    frames = (arms["base"], arms["test"] - arms["extra"])
+    base, bias = ((frame - frame.groupby("task").transform("mean")).corr() for frame in frames)
+    found = [f"{base[model, 100, 50][model, 100, n]:.2f}" for model in ("bert", "gpt2") for n in SIZES[1:]]
+    between = bias.to_numpy()[~np.eye(len(bias), dtype=np.bool_)]
+    return {"base_correlations": ", ".join(found), "bias_correlation": f"{between.mean():.3f}"}
+
+
+def tests_by_task(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the permutation tests of each task, adjusted within each configuration."""
+    return pd.DataFrame(rows(run("permutation", results)[0], "Permutation tests of the bias"))
+
+
+def section_8(scores: Scores) -> dict[str, str]:
+    """Return boosts, biases and adjusted p-values of the overtrained model, in all and by task."""
+    over = scores["overtrained"]
+    summary = run("table1", over)[0]
+    means = rows(summary, "Boost and bias over these tasks")
+    tests = tests_by_task(over).drop(columns="bias")
+    body = []
+    for (m, n), group in tests.groupby(["num_train", "num_test"]):
+        boost, bias = (pick(means, num_train=m, num_test=n, effect=effect) for effect in ("boost", "bias"))
+        smallest = group.sort_values(ONE_SIDED).iloc[0]
+        body.append([
+            f"m={m}, n={n}", *(f"{points(row['mean'])} ± {row['se'] * 100:.2f}" for row in (boost, bias)),
+            f"{smallest[ONE_SIDED]:.3f}", smallest["task"] if smallest[ONE_SIDED] < 0.5 else "",
+            str((group[ONE_SIDED] <= 0.5).sum()), f"{group['adjusted p'].min():.3f}",
+        ])  # fmt: skip
+    by_task = pd.DataFrame(rows(summary, "Scores, boost and bias by task"))
+    by_task = by_task.merge(tests, on=["task", "num_train", "num_test"])
+    by_task["by_size"] = "m=" + by_task["num_train"].astype(str) + ", n=" + by_task["num_test"].astype(str)
+    by_task["cell"] = [
+        f"{points(boost, 1)}, {points(bias, 1)}, {f'**{p:.2f}**' if p <= 0.5 else f'{p:.2f}'}"
+        for boost, bias, p in by_task[["boost", "bias", ONE_SIDED]].to_numpy()
+    ]
+    table = by_task.pivot(index="task", columns="by_size", values="cell")[[line[0] for line in body]]
+    everything = pd.concat([tests_by_task(scores[name]) for name in TREES])
+    smallest_few = tests_by_task(scores["few_shot"]).groupby(["model", "num_train", "num_test"])[ONE_SIDED].min()
+    tweets = by_task.query("task == 'tweets_hate_speech_detection' and num_train == 100")["bias"]
+    return {
+        "section_8": markdown(
+            ["", "boost", "bias", "smallest adjusted p", "its task", "of 25, at most 0.5", "smallest, two-sided"], body
         ),
-        "posterior_figure": picture(analyses["few-shot"][2], "Posterior of the average bias", folder / "posterior.svg"),
-        "r_hat": f"{_largest_r_hat(analyses['few-shot'][2]):.3f}",
+        "section_8_tasks": markdown(["", *table.columns], table.reset_index().to_numpy().tolist()),
+        "tweets": ", ".join(points(value, 1) for value in tweets),
+        "num_tests": str(len(everything)),
+        "smallest_of_all": f"{false_discovery_control(everything['p, test > extra']).min():.2f}",
+        "few_below": f"{(smallest_few <= 0.5).sum()} of {len(smallest_few)}",
+        "few_smallest": f"{smallest_few.min():.3f}",
     }
 
 
-def _largest_r_hat(analysis: Analysis) -> float:
-    checks = rows(analysis, "Checks of the fits")
-    return max(float(row["value"]) for row in checks if row["check"].startswith("R-hat"))
-
-
-def section_9(zero: pd.DataFrame) -> dict[str, str]:
-    """Return the means of the zero-shot experiment."""
-    means = rows(run("table1", zero)[0], "Boost and bias over these tasks")
-    body = [
-        [row["effect"], f"**{points(row['mean'])}** ± {row['se'] * 100:.2f}",
-         f"{points(row['other tasks, low'])} to {points(row['other tasks, high'])}"]
-        for row in means
-    ]  # fmt: skip
-    trials = len(zero) // zero["arm"].nunique()
-    return {
-        "section_9": markdown(["zero-shot, n=100", "mean", "95%, for other tasks"], body),
-        "zero_trials": str(trials),
-    }
-
-
-def section_8(few: pd.DataFrame, zero: pd.DataFrame) -> dict[str, str]:
-    """Return the smallest adjusted p-value of each configuration."""
-    name = "adjusted p, test > extra"
+def section_9(scores: Scores) -> dict[str, str]:
+    """Return the effects of the experiments with Mistral-7B, with tests by task."""
     body = []
-    for data, results in (("few-shot", few), ("zero-shot", zero)):
-        tests = rows(run("permutation", results)[0], "Permutation tests of the bias")
-        for model, size in dict.fromkeys((row.get("model", ""), row.get("num_test", 100)) for row in tests):
-            by_task = [row for row in tests if (row.get("model", ""), row.get("num_test", 100)) == (model, size)]
-            smallest = min(by_task, key=lambda row: row[name])
-            two_sided = min(row["adjusted p"] for row in by_task)
-            body.append(
-                [f"{data} {model}".strip(), f"n={size}", f"{smallest[name]:.3f}", smallest["task"], f"{two_sided:.3f}"]
-            )
-    return {"section_8": markdown(["data", "n", "smallest adjusted p", "task", "smallest, two-sided"], body)}
-
-
-def base_arms(few: pd.DataFrame) -> dict[str, str]:
-    """Return base accuracies by size, and the errors that `consistency` finds."""
-    summary, consistency = run("table1", few)
-    scores = rows(summary, "Leaderboard")
+    for name, results in list(scores.items())[2:]:  # without few_shot and overtrained
+        means = results.groupby("arm")["score"].mean()
+        cells = [f"`{name}`", f"{len(results) // ARMS}", f"{means['base'] * 100:.2f}"]
+        if results["subsample"].nunique() == 1:
+            effects = (means["extra"] - means["base"], means["test"] - means["extra"])
+            body.append([*cells, *(points(effect) for effect in effects), "", ""])
+            continue
+        found = rows(run("table1", results)[0], "Boost and bias over these tasks")
+        others = pick(found, effect="bias")
+        wide = others.get("other tasks, low")
+        body.append([
+            *cells, *(f"**{points(row['mean'])}** ± {row['se'] * 100:.2f}" for row in found),
+            "" if wide is None else f"{points(wide)} to {points(others['other tasks, high'])}",
+            f"{tests_by_task(results)[ONE_SIDED].min():.2f}",
+        ])  # fmt: skip
+    headings = ["", "trials", "base accuracy", "boost", "bias", "bias, 95% for other tasks", "smallest adjusted p"]
     base = [
-        [model, *(f"{pick(scores, model=model, num_test=size)['base']:.3f}" for size in SIZES)]
-        for model in ("bert", "gpt2")
+        scores[name].query("arm == 'base'").set_index(["task", "subsample"])["score"]
+        for name in ("zero_shot", "zero_shot_packed")
     ]
+    changed = (base[0] - base[1]).abs()
+    largest = changed.groupby("task").mean().sort_values().index[-1]
+    return {
+        "section_9": markdown(headings, body),
+        "base_changed": f"{(changed > 0).sum()} of {len(changed)}",
+        "base_largest": f"{largest} ({base[0][largest].mean():.1%} and {base[1][largest].mean():.1%})",
+    }
+
+
+def consistency(scores: Scores) -> dict[str, str]:
+    """Return base accuracies by size, and the errors that `consistency` finds in each folder."""
+    few, over = scores["few_shot"], scores["overtrained"]
+    gpt2 = pd.concat([few[few["model"] == "gpt2"], over.assign(model="gpt2")], ignore_index=True)
+    means = pd.concat([few, over]).groupby(["arm", "num_train", "model", "num_test"])["score"].mean()
+    base = means["base"].unstack()
+    repeated = means["extra", 100, "gpt2"] - means["base", 100, "gpt2-epochs-2"]
+    body = [
+        [model, *(f"{value:.3f}" for value in line)]
+        for model, line in zip(base.loc[100].index, base.loc[100].to_numpy(), strict=True)
+    ]
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
+    tables = {f"`{name}`": results for name, results in scores.items() if results["subsample"].nunique() > 1}
+    for name, results in (tables | {"`few_shot` with `overtrained`": gpt2}).items():
+        for row in rows(run("table1", results)[-1], ""):
+            if row.get("severity") == "error":
+                where, _, sizes = row["location"].replace("num_test", "n").partition("num_train")
+                found.setdefault((name, row["finding"]), {}).setdefault(where.strip(", "), []).append(f"m{sizes}")
     errors = [
-        [str(row[name]) for name in ("finding", "location", "evidence")]
-        for row in rows(consistency, "")
-        if row["severity"] == "error"
+        [*about, "; ".join(f"{where}: {' and '.join(dict.fromkeys(sizes))}" for where, sizes in places.items())]
+        for about, places in found.items()
     ]
     return {
-        "base": markdown(["base accuracy", *(f"n={size}" for size in SIZES)], base),
-        "errors": markdown(["error", "location", "evidence"], errors),
+        "base": markdown(["m=100", *(f"n={size}" for size in SIZES)], body),
+        "errors": markdown(["scores", "error", "location"], errors),
+        "consistent": ", ".join(sorted(tables.keys() - {about[0] for about in found})),
+        "repeated_boosts": ", ".join(points(value, 1) for value in repeated),
     }
 
 
