@@ -14,10 +14,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from atlas_numbers import SPECS, collect, spec_names
+from atlas_numbers import ON_THE_HUB, SPECS, collect, spec_names
 from atlas_page import write_page
 
-ON_THE_HUB = ("hub",)
 INTERRUPTED = 128  # and above: a signal ended the run
 
 

@@ -1,149 +1,34 @@
-"""Reads the stores of the atlas and asks the analyses `summary` and `power` for every number.
+"""Reads the stores of the atlas and asks `summary` and `power` for every number of docs/atlas.json.
 
 An interval is that of a verdict of `summary`, which adjusts it for all configurations of the table that it receives.
-Tables for other effects than the average bias are made by renaming: a boost is a bias whose arms are `base` and
-`extra`; a method on one task is a configuration of its own.
-
-The records are what docs/atlas.json contains. Scores and effects are fractions, or bits per byte if a section says so.
+Other effects than the average bias are judged by renaming: a boost is a bias whose arms are `base` and `extra`; a
+method on one task is a configuration of its own. Scores and effects are fractions, or bits per byte.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import fmean, variance
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
-from peekbench import Verdict, load_results, load_spec
-from peekbench.records import TrialEvidence
+from peekbench import load_results, load_spec
 from peekbench.results import Configuration, configurations
 from peekbench.results.analyze import analyze, planned_trials
-from peekbench.spec.experiment import canonical
+from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.writer import Store
 
 sys.path.append(str(Path(__file__).parents[1] / "study"))
 
 from pages import rows
-
-POINTS, BITS = "points", "bits per byte"
-
-
-class Record(BaseModel):
-    """A record that does not change."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Effect(Record):
-    """A mean difference between two arms."""
-
-    mean: float
-    low: float | None = None
-    high: float | None = None
-    decision: str = ""
-    """Decision of `summary` on this difference, or the outcome of a control."""
-    other_tasks: str = ""
-    """What `summary` says about a bias in other tasks like these."""
-
-    @property
-    def is_up(self) -> bool:
-        """Whether the difference is significantly positive."""
-        return self.low is not None and self.low > 0
-
-    @property
-    def is_down(self) -> bool:
-        """Whether the difference is significantly negative."""
-        return self.high is not None and self.high < 0
-
-
-class Cell(Record):
-    """One method on one task."""
-
-    boost: Effect
-    bias: Effect
-
-
-class Method(Record):
-    """One method on all tasks of a section."""
-
-    name: str
-    spec: str
-    """Name of the file in specs/atlas that runs the method, without suffix."""
-    control: str
-    subsamples: int
-    """Subsamples per task."""
-    base: float
-    extra: float
-    test: float
-    boost: Effect
-    bias: Effect
-    detectable: float | None
-    """Smallest average bias that the run detects with a power of 80% at a level of 5%; None for controls."""
-    tasks: dict[str, Cell]
-
-
-class Section(Record):
-    """Methods on the same tasks with the same sizes."""
-
-    name: str
-    unit: str
-    num_train: int
-    num_test: int
-    num_tasks: int
-    methods: list[Method]
-
-
-class Line(Record):
-    """Effects of one method by dose or by size, averaged over tasks."""
-
-    method: str
-    control: str
-    x: list[float]
-    effects: list[Effect]
-
-
-class Series(Record):
-    """Lines over doses, numbers of test texts or numbers of train texts."""
-
-    name: str
-    """Name of the spec."""
-    num_train: int | None
-    """None if the lines are over this number."""
-    num_test: int | None
-    subsamples: int
-    lines: list[Line]
-
-
-class Run(Record):
-    """A finished run of a spec."""
-
-    spec: str
-    purpose: str
-    trials: int
-    subsamples: int
-
-
-class Atlas(Record):
-    """All numbers of the atlas."""
-
-    runs: list[Run]
-    missing: list[str]
-    """Specs without a finished store."""
-    sections: list[Section]
-    series: list[Series]
-
-    def section(self, name: str) -> Section | None:
-        """Return a section by name; None if its specs have not been run."""
-        return next((section for section in self.sections if section.name == name), None)
-
-    def one_series(self, name: str) -> Series | None:
-        """Return the lines of a spec; None if it has not been run."""
-        return next((series for series in self.series if series.name == name), None)
-
 
 SPECS = Path(__file__).parents[2] / "specs" / "atlas"
 SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -157,12 +42,12 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "finetune",
         "prompting",
     ),
+    "hub": ("hub", "hub_encoder"),
     "language modeling": ("language_modeling", "language_modeling_trained"),
-    "hub": ("hub",),
 }
 """Section of the page to the specs whose methods are adjusted together in it."""
-SERIES = ("dose", "num_test", "num_train")
-PURPOSES = {"dose": "dose response", "num_test": "number of test texts", "num_train": "number of train texts"}
+PROTOCOLS, DECAY = ("protocols",), ("decay",)
+ON_THE_HUB = ("hub", "hub_encoder", "decay")
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "`finetune.tapt` with more epochs",
     "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
@@ -175,34 +60,127 @@ OMITTED: Mapping[str, str] = {
     "tabular.standardize": "has no texts",
 }
 """Methods of peekbench that no spec of the atlas runs, and why."""
-DIGITS = 7  # of the numbers in docs/atlas.json, after the point
+DIGITS = 7
 SEPARATOR = " on "
+State: TypeAlias = Literal["judged", "inert", "at chance", "control"]
+
+
+class Record(BaseModel):
+    """A record that does not change."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Effect(Record):
+    """A mean difference between two arms, with the interval and the decision of `summary`."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    decision: str = ""
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 if the interval excludes zero, else 0."""
+        return (self.low is not None and self.low > 0) - (self.high is not None and self.high < 0)
+
+
+class Method(Record):
+    """One method on all tasks of a section."""
+
+    name: str
+    spec: str
+    options: str
+    """Options that differ from the defaults of the method, as JSON; empty if there are none."""
+    state: State
+    subsamples: int
+    """Subsamples per task."""
+    majority: float | None
+    """Share of the most frequent class; None for language modeling."""
+    base: float
+    extra: float
+    boost: Effect
+    bias: Effect
+    spread: float
+    """Standard deviation of the bias between tasks, without the share of the subsamples."""
+    detectable: float | None
+    """Smallest average bias that the run detects with a power of 80% at a level of 5%."""
+    boosts: dict[str, Effect]
+    """Boost on each task."""
+    biases: dict[str, Effect]
+    """Bias on each task."""
+
+
+class Section(Record):
+    """Methods on the same tasks with the same sizes."""
+
+    num_train: int
+    num_test: int
+    methods: list[Method]
+    selection: Effect | None
+    """Score of the method that is best on the scored texts, minus that of the method that is best on as many others."""
+
+    def of_state(self, *states: State) -> list[Method]:
+        """Return the methods in one of these states."""
+        return [method for method in self.methods if method.state in states]
+
+
+class Protocol(Record):
+    """Effects of the arms of one method, each minus `extra`; `swap-in - test` is the test of membership."""
+
+    method: str
+    extra: float
+    effects: dict[str, Effect]
+
+
+class Decay(Record):
+    """Bias of one method by number of unlabeled texts."""
+
+    method: str
+    biases: dict[int, Effect]
+
+
+class Atlas(Record):
+    """All numbers of the atlas."""
+
+    commit: str
+    seconds: dict[str, float]
+    """Processor time of the fits and predictions of each finished run, in seconds."""
+    missing: list[str]
+    """Specs without a finished store."""
+    sections: dict[str, Section]
+    protocols: dict[str, list[Protocol]]
+    decay: list[Decay]
 
 
 def spec_names() -> list[str]:
     """Return the specs of the atlas in the order of the page."""
-    names = [name for group in SECTIONS.values() for name in group] + list(SERIES)
-    return [name for name in names if (SPECS / f"{name}.yaml").is_file()]
+    return [*(name for group in SECTIONS.values() for name in group), *PROTOCOLS, *DECAY]
 
 
 def collect(folder: Path) -> Atlas:
-    """Return the numbers of all finished runs.
-
-    Parameters
-    ----------
-    folder
-        Folder of the stores.
-    """
+    """Return the numbers of all finished runs, whose stores lie in a folder."""
     found = {name: results for name in spec_names() if (results := read_finished(name, folder)) is not None}
+    loaded = {name: load_spec(SPECS / f"{name}.yaml") for name in found}
+    sections = {
+        section: collect_section(
+            {name: found[name] for name in names if name in found},
+            {name: loaded[name] for name in names if name in found},
+            folder,
+        )
+        for section, names in SECTIONS.items()
+        if found.keys() & set(names)
+    }
+    head = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, check=False)
     return Atlas(
-        runs=[_run(name, results) for name, results in found.items()],
+        commit=head.stdout.strip(),
+        seconds={
+            name: round(float(table[["fit_seconds", "predict_seconds"]].sum().sum())) for name, table in found.items()
+        },
         missing=[name for name in spec_names() if name not in found],
-        sections=[
-            collect_section(name, {spec: found[spec] for spec in specs if spec in found})
-            for name, specs in SECTIONS.items()
-            if found.keys() & set(specs)
-        ],
-        series=[collect_series(name, found[name]) for name in SERIES if name in found],
+        sections=sections,
+        protocols={name: list(collect_protocols(found[name])) for name in PROTOCOLS if name in found},
+        decay=[line for name in DECAY if name in found for line in collect_decay(found[name])],
     )
 
 
@@ -221,71 +199,97 @@ def read_finished(name: str, folder: Path) -> pd.DataFrame | None:
 
 def _experiment(spec: Mapping[str, Any]) -> str:
     """Return what determines the trials of a spec."""
-    parts = ("seed", "tasks", "methods", "design", "arms")
-    return json.dumps([spec[part] for part in parts], sort_keys=True)
+    return json.dumps([spec[part] for part in ("seed", "tasks", "methods", "design", "arms")], sort_keys=True)
 
 
-def _run(name: str, results: pd.DataFrame) -> Run:
-    return Run(
-        spec=name,
-        purpose=PURPOSES.get(name) or next(section for section, specs in SECTIONS.items() if name in specs),
-        trials=len(results) // results["arm"].nunique(),
-        subsamples=int(results["subsample"].nunique()),
-    )
-
-
-def collect_section(name: str, by_spec: Mapping[str, pd.DataFrame]) -> Section:
-    """Judge the methods of several specs together.
+def collect_section(
+    tables: Mapping[str, pd.DataFrame], specs: Mapping[str, ExperimentSpec], folder: Path | None = None
+) -> Section:
+    """Judge the methods of several specs together, by the name of the spec.
 
     Parameters
     ----------
-    name
-        Name of the section.
-    by_spec
-        Name of a spec to its results table.
+    tables
+        Results tables.
+    specs
+        The specs, which tell the options of methods.
+    folder
+        Folder of the stores, whose answers tell what selection gains; None if there are none.
     """
-    tables = {spec: _name_controls(table, spec) for spec, table in by_spec.items()}
-    specs = {method: spec for spec, table in tables.items() for method in table["method"].unique()}
-    results = pd.concat(tables.values(), ignore_index=True).assign(model="")
-    biases, boosts = judge(results), judge(as_bias(results, "extra", "base"))
-    on_tasks = results.assign(method=results["method"] + SEPARATOR + results["task"], task="")
+    named = {name: _name_controls(table, name) for name, table in tables.items()}
+    spec_of = {method: name for name, table in named.items() for method in table["method"].unique()}
+    options = {method.name: method.options for spec in specs.values() for method in spec.methods}
+    results = pd.concat(named.values(), ignore_index=True).assign(model="")
+    majorities = results.groupby("task", observed=True)["majority"].mean()
+    states = {
+        configuration.label: _state(configuration, majorities)
+        for configuration in configurations(results).configurations
+    }
+    judged = results[results["method"].map(states).isin(["judged", "control"])]
+    biases, boosts = judge(judged), judge(as_bias(results, "extra", "base"))
+    on_tasks = results.assign(method=results["method"].astype(str) + SEPARATOR + results["task"].astype(str), task="")
     task_biases, task_boosts = judge(on_tasks), judge(as_bias(on_tasks, "extra", "base"))
-    detectable = _detectable(results)
+    detectable = _detectable(judged)
     methods = []
     for configuration in configurations(results).configurations:
-        method = configuration.label
-        cells = {
-            task: Cell(boost=task_boosts[method + SEPARATOR + task], bias=task_biases[method + SEPARATOR + task])
-            for task in configuration.scores["bias"]
-        }
-        arms = {arm: _mean_over_tasks(configuration, arm) for arm in ("base", "extra", "test")}
+        name, scores = configuration.label, configuration.scores
+        tasks = list(scores["bias"])
         methods.append(
             Method(
-                name=method, spec=specs[method], control=configuration.control, tasks=cells,
-                subsamples=max(map(len, configuration.subsamples.values())), boost=boosts[method],
-                bias=biases[method], detectable=detectable.get(method), **arms,
+                name=name, spec=spec_of[name], state=states[name], options=_describe(options.get(name)),
+                subsamples=max(map(len, configuration.subsamples.values())),
+                majority=None if majorities.isna().any() else round(float(majorities[tasks].mean()), DIGITS),
+                base=_mean(scores["base"]), extra=_mean(scores["extra"]), boost=boosts[name],
+                bias=biases.get(name) or Effect(mean=_mean(scores["bias"])), spread=_spread(scores["bias"]),
+                detectable=detectable.get(name),
+                biases={task: task_biases[name + SEPARATOR + task] for task in tasks},
+                boosts={task: task_boosts[name + SEPARATOR + task] for task in tasks},
             )
         )  # fmt: skip
     return Section(
-        name=name,
-        unit=POINTS if results["num_correct"].notna().all() else BITS,
         num_train=int(results["num_train"].iloc[0]),
         num_test=int(results["num_test"].iloc[0]),
-        num_tasks=int(results["task"].nunique()),
-        methods=sorted(methods, key=lambda method: bool(method.control)),
+        methods=methods,
+        selection=None
+        if folder is None or majorities.isna().any()
+        else measure_selection(specs.values(), states, folder),
     )
 
 
 def _name_controls(results: pd.DataFrame, spec: str) -> pd.DataFrame:
     """Distinguish the controls of several specs."""
-    is_control = results["control"] != ""
-    named = results["method"].where(~is_control, results["method"].str.removeprefix("controls.") + f" ({spec})")
-    return results.assign(method=named.astype(results["method"].dtype))
+    names = results["method"].astype(str)
+    controls = names.str.removeprefix("controls.") + f" ({spec})"
+    return results.assign(method=names.where(results["control"] == "", controls))
 
 
-def _mean_over_tasks(configuration: Configuration, arm: str) -> float:
-    means = [sum(values) / len(values) for values in configuration.scores[arm].values()]
-    return round(sum(means) / len(means), DIGITS)
+def _state(configuration: Configuration, majorities: pd.Series) -> State:
+    """Return whether a method can be judged: it must react to unlabeled texts and beat the most frequent class."""
+    scores = configuration.scores
+    if configuration.control:
+        return "control"
+    if all(
+        difference == 0 for effect in ("boost", "bias") for of_task in scores[effect].values() for difference in of_task
+    ):
+        return "inert"
+    above = fmean(fmean(of_task) - float(majorities[task]) for task, of_task in scores["extra"].items())
+    return "at chance" if above <= 0 else "judged"  # NaN for language models, which have no classes
+
+
+def _describe(options: Any) -> str:
+    return "" if options is None else json.dumps(options.model_dump(mode="json", exclude_unset=True)).strip("{}")
+
+
+def _mean(by_task: Mapping[str, Sequence[float]]) -> float:
+    return round(fmean(map(fmean, by_task.values())), DIGITS)
+
+
+def _spread(by_task: Mapping[str, Sequence[float]]) -> float:
+    """Return the standard deviation of the tasks' true means, by moments; 0 if the subsamples explain all of it."""
+    if len(by_task) < 2:
+        return 0.0
+    noise = fmean(variance(of_task) / len(of_task) for of_task in by_task.values())
+    return round(math.sqrt(max(0.0, variance(map(fmean, by_task.values())) - noise)), DIGITS)
 
 
 def _detectable(results: pd.DataFrame) -> dict[str, float]:
@@ -294,87 +298,84 @@ def _detectable(results: pd.DataFrame) -> dict[str, float]:
     return {row["method"]: round(row["these tasks"], DIGITS) for row in table if row["these tasks"] is not None}
 
 
-def collect_series(name: str, results: pd.DataFrame) -> Series:
-    """Return lines over doses or sizes.
+def measure_selection(specs: Iterable[ExperimentSpec], states: Mapping[str, State], folder: Path) -> Effect | None:
+    """Measure what it gains to publish the method that is best on the scored texts.
 
-    Parameters
-    ----------
-    name
-        Name of the spec: 'dose', 'num_test' or 'num_train'.
-    results
-        Its results table.
+    In each trial, the method with the highest score of `base` or `extra` on one set is compared with the one that is
+    best on the next set; both are scored on the first. No method has adapted to the texts that score it.
     """
-    lines = _dose_lines(results) if name == "dose" else _size_lines(results, name)
-    sizes = {size: int(results[size].iloc[0]) for size in ("num_train", "num_test") if name != size}
-    subsamples = int(results["subsample"].nunique())
-    sizes_or_none = {"num_train": sizes.get("num_train"), "num_test": sizes.get("num_test")}
-    return Series(name=name, subsamples=subsamples, lines=_controls_last(lines), **sizes_or_none)
+    scores: dict[str, list[np.ndarray]] = {}  # of each task: (n_subsamples, n_sets) of every candidate
+    for spec in specs:
+        with Store.open(folder / f"{spec.name}.sqlite") as store:
+            for method in spec.methods:
+                if states.get(method.name) == "judged":
+                    for task in spec.tasks:
+                        answers = store.answers(
+                            task.name, method.name, spec.design.num_train[0], spec.design.num_test[0], ["base", "extra"]
+                        )
+                        for of_arm in answers.scores.values():
+                            sets = of_arm.reshape(len(of_arm), spec.design.num_sets, -1).mean(axis=2)
+                            scores.setdefault(task.name, []).append(sets)
+    gains = {}
+    for task, of_task in scores.items():
+        shared = min(map(len, of_task))
+        stacked = np.stack([each[:shared] for each in of_task])  # (n_candidates, n_subsamples, n_sets)
+        best = stacked.argmax(axis=0)
+        here = np.take_along_axis(stacked, best[None], axis=0)[0]
+        elsewhere = np.take_along_axis(stacked, np.roll(best, 1, axis=1)[None], axis=0)[0]
+        gains[task] = (here - elsewhere).mean(axis=1)
+    if not gains or min(map(len, gains.values())) < 2:
+        return None
+    mean = fmean(float(of_task.mean()) for of_task in gains.values())
+    error = math.sqrt(sum(of_task.var(ddof=1) / len(of_task) for of_task in gains.values())) / len(gains)
+    return Effect(
+        mean=round(mean, DIGITS), low=round(mean - 1.96 * error, DIGITS), high=round(mean + 1.96 * error, DIGITS)
+    )
 
 
-def _dose_lines(results: pd.DataFrame) -> Iterable[Line]:
-    """Return the difference of each dose from `extra`; the dose of `test` is 1."""
-    doses = {arm: float(arm.removeprefix("mix-")) for arm in results["arm"].unique() if arm.startswith("mix-")}
-    doses["test"] = 1.0
-    tables = [as_bias(results, arm, "extra") for arm in doses]
-    named = [table.assign(method=table["method"] + SEPARATOR + arm) for table, arm in zip(tables, doses, strict=True)]
-    effects = judge(pd.concat(named, ignore_index=True))
-    for method, rows_of_method in results.groupby("method", sort=False):
-        x = sorted(doses.items(), key=lambda item: item[1])
-        yield Line(
-            method=_short(str(method)),
-            control=str(rows_of_method["control"].iloc[0]),
-            x=[0.0, *(dose for _, dose in x)],
-            effects=[Effect(mean=0.0, low=0.0, high=0.0), *(effects[f"{method}{SEPARATOR}{arm}"] for arm, _ in x)],
+def collect_protocols(results: pd.DataFrame) -> Iterator[Protocol]:
+    """Yield the effects of all arms of each method that is not a control, adjusted for all of them."""
+    results = results[results["control"] == ""].assign(model="")
+    pairs = [(arm, "extra") for arm in results["arm"].unique() if arm != "extra"] + [("swap-in", "test")]
+    tables = [as_bias(results, arm, other) for arm, other in pairs]
+    tables = [
+        table.assign(method=table["method"].astype(str) + SEPARATOR + f"{arm} - {other}")
+        for table, (arm, other) in zip(tables, pairs, strict=True)
+    ]
+    effects = judge(pd.concat(tables, ignore_index=True))
+    for configuration in configurations(results).configurations:
+        name = configuration.label
+        yield Protocol(
+            method=name,
+            extra=_mean(configuration.scores["extra"]),
+            effects={f"{arm} - {other}": effects[f"{name}{SEPARATOR}{arm} - {other}"] for arm, other in pairs},
         )
 
 
-def _size_lines(results: pd.DataFrame, size: str) -> Iterable[Line]:
-    """Return the bias of each method by size."""
+def collect_decay(results: pd.DataFrame) -> Iterator[Decay]:
+    """Yield the bias of each method by number of unlabeled texts, adjusted for all methods and numbers."""
     lines: dict[str, dict[int, Effect]] = {}
-    controls = dict(zip(results["method"], results["control"], strict=True))
-    for configuration, verdict in judge_configurations(results.assign(model="")):
+    for configuration, effect in _judge_each(results[results["control"] == ""].assign(model="")):
         key = dict(zip(("method", "model", "num_train", "num_test"), configuration.key, strict=True))
-        lines.setdefault(str(key["method"]), {})[int(key[size] or 0)] = _effect(verdict)
-    for method, effects in lines.items():
-        x = sorted(effects)
-        yield Line(method=_short(method), control=controls[method], x=x, effects=[effects[number] for number in x])
-
-
-def _short(method: str) -> str:
-    return method.removeprefix("controls.")
-
-
-def _controls_last(lines: Iterable[Line]) -> list[Line]:
-    return sorted(lines, key=lambda line: bool(line.control))
+        lines.setdefault(str(key["method"]), {})[int(key["num_test"] or 0)] = effect
+    for method, biases in lines.items():
+        yield Decay(method=method, biases=dict(sorted(biases.items())))
 
 
 def as_bias(results: pd.DataFrame, minuend: str, subtrahend: str) -> pd.DataFrame:
-    """Return a results table whose bias is the difference of two arms.
-
-    Parameters
-    ----------
-    results
-        A results table.
-    minuend, subtrahend
-        Arms, such as 'extra' and 'base'; the difference is then the boost.
-    """
-    renamed = results["arm"].map({minuend: "test", subtrahend: "extra"}).astype(results["arm"].dtype)
+    """Return a results table whose bias is the difference of two arms; with 'extra' and 'base', it is the boost."""
+    renamed = results["arm"].astype(str).map({minuend: "test", subtrahend: "extra"})
     return results.assign(arm=renamed)[renamed.notna()].reset_index(drop=True)
 
 
 def judge(results: pd.DataFrame) -> dict[str, Effect]:
-    """Return the average bias of each configuration by its label, with the interval of its verdict."""
-    return {configuration.label: _effect(verdict) for configuration, verdict in judge_configurations(results)}
+    """Return the average bias of each configuration by its label, adjusted for all of them except controls."""
+    return {configuration.label: effect for configuration, effect in _judge_each(results)}
 
 
-def judge_configurations(results: pd.DataFrame) -> Sequence[tuple[Configuration, Verdict]]:
-    """Return each configuration of a table with the verdict of `summary`, adjusted for all of them except controls."""
+def _judge_each(results: pd.DataFrame) -> Iterator[tuple[Configuration, Effect]]:
     (summary,) = analyze(results, ["summary"])
-    return list(zip(configurations(results).configurations, summary.verdicts, strict=True))
-
-
-def _effect(verdict: Verdict) -> Effect:
-    low, high = (None if number is None else round(number, DIGITS) for number in verdict.estimate.limits)
-    assert isinstance(verdict.evidence, TrialEvidence)
-    mean, other_tasks = round(verdict.estimate.mean, DIGITS), verdict.evidence.other_tasks
-    return Effect(mean=mean, low=low, high=high, decision=verdict.decision, other_tasks=other_tasks)
+    for configuration, verdict in zip(configurations(results).configurations, summary.verdicts, strict=True):
+        low, high = (None if number is None else round(number, DIGITS) for number in verdict.estimate.limits)
+        mean = round(verdict.estimate.mean, DIGITS)
+        yield configuration, Effect(mean=mean, low=low, high=high, decision=verdict.decision)
