@@ -21,6 +21,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from peekbench import load_results, load_spec
+from peekbench.records import FloatArray
 from peekbench.results import Configuration, configurations
 from peekbench.results.analyze import analyze, planned_trials
 from peekbench.spec.experiment import ExperimentSpec, canonical
@@ -42,12 +43,12 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "finetune",
         "prompting",
     ),
-    "hub": ("hub", "hub_encoder"),
+    "hub": ("hub", "hub_embedding"),
     "language modeling": ("language_modeling", "language_modeling_trained"),
 }
 """Section of the page to the specs whose methods are adjusted together in it."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
-ON_THE_HUB = ("hub", "hub_encoder", "decay")
+ON_THE_HUB = ("hub", "hub_embedding", "decay")
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "`finetune.tapt` with more epochs",
     "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
@@ -277,7 +278,7 @@ def _state(configuration: Configuration, majorities: pd.Series) -> State:
 
 
 def _describe(options: Any) -> str:
-    return "" if options is None else json.dumps(options.model_dump(mode="json", exclude_unset=True)).strip("{}")
+    return "" if options is None else json.dumps(options.model_dump(mode="json", exclude_unset=True))[1:-1]
 
 
 def _mean(by_task: Mapping[str, Sequence[float]]) -> float:
@@ -304,7 +305,7 @@ def measure_selection(specs: Iterable[ExperimentSpec], states: Mapping[str, Stat
     In each trial, the method with the highest score of `base` or `extra` on one set is compared with the one that is
     best on the next set; both are scored on the first. No method has adapted to the texts that score it.
     """
-    scores: dict[str, list[np.ndarray]] = {}  # of each task: (n_subsamples, n_sets) of every candidate
+    scores: dict[str, list[FloatArray]] = {}  # of each task: (n_subsamples, n_sets) of every candidate
     for spec in specs:
         with Store.open(folder / f"{spec.name}.sqlite") as store:
             for method in spec.methods:
@@ -316,21 +317,29 @@ def measure_selection(specs: Iterable[ExperimentSpec], states: Mapping[str, Stat
                         for of_arm in answers.scores.values():
                             sets = of_arm.reshape(len(of_arm), spec.design.num_sets, -1).mean(axis=2)
                             scores.setdefault(task.name, []).append(sets)
-    gains = {}
-    for task, of_task in scores.items():
+    return gain_of_selection(scores) if scores else None
+
+
+def gain_of_selection(scores: Mapping[str, Sequence[FloatArray]]) -> Effect:
+    """Return the mean gain of selection.
+
+    Parameters
+    ----------
+    scores
+        Of each task, the scores of every candidate: (n_subsamples, n_sets), of which the first subsamples are shared.
+    """
+    gains = []
+    for of_task in scores.values():
         shared = min(map(len, of_task))
         stacked = np.stack([each[:shared] for each in of_task])  # (n_candidates, n_subsamples, n_sets)
         best = stacked.argmax(axis=0)
         here = np.take_along_axis(stacked, best[None], axis=0)[0]
         elsewhere = np.take_along_axis(stacked, np.roll(best, 1, axis=1)[None], axis=0)[0]
-        gains[task] = (here - elsewhere).mean(axis=1)
-    if not gains or min(map(len, gains.values())) < 2:
-        return None
-    mean = fmean(float(of_task.mean()) for of_task in gains.values())
-    error = math.sqrt(sum(of_task.var(ddof=1) / len(of_task) for of_task in gains.values())) / len(gains)
-    return Effect(
-        mean=round(mean, DIGITS), low=round(mean - 1.96 * error, DIGITS), high=round(mean + 1.96 * error, DIGITS)
-    )
+        gains.append((here - elsewhere).mean(axis=1))
+    mean = fmean(float(of_task.mean()) for of_task in gains)
+    error = math.sqrt(sum(of_task.var(ddof=1) / len(of_task) for of_task in gains)) / len(gains)
+    low, high = mean - 1.96 * error, mean + 1.96 * error
+    return Effect(mean=round(mean, DIGITS), low=round(low, DIGITS), high=round(high, DIGITS))
 
 
 def collect_protocols(results: pd.DataFrame) -> Iterator[Protocol]:

@@ -40,7 +40,11 @@ def write_page(atlas: Atlas, page: Path) -> None:
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         autoescape=False, keep_trailing_newline=True,
     ).get_template("atlas_template.md")  # fmt: skip
+    sections = [section for name, section in atlas.sections.items() if name != BITS]
+    all_up, all_down = ([m for section in sections for m in biased(section, sign)] for sign in (1, -1))
     text = template.render(
+        all_judged=[m for section in sections for m in section.of_state("judged")], all_up=all_up, all_down=all_down,
+        harmful=[m for m in (*all_up, *all_down) if m.boost.sign < 0],
         atlas=atlas, sections=atlas.sections, omitted=OMITTED, titles=TITLES,
         hours=f"{sum(atlas.seconds.values()) / 3600:.1f}",
         methods=methods_table, tasks=tasks_table, protocols=protocols_table, decay=decay_table, excluded=excluded,
@@ -102,7 +106,7 @@ def percent(share: float | None) -> str:
 
 def names(methods: Iterable[Method]) -> str:
     """Return the names of methods in code style, joined by commas."""
-    return ", ".join(f"`{method.name}`" for method in methods) or "none"
+    return ", ".join(dict.fromkeys(f"`{method.name}`" for method in methods)) or "none"
 
 
 def biased(section: Section, sign: int) -> list[Method]:

@@ -330,11 +330,11 @@ def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMetho
     """Return the number of methods and tasks, the number of subsamples and the sample sizes."""
     num_controls = sum(method.control != "" for method in methods.values())
     design = spec.design
-    repeats = {spec.design_of(task).num_subsamples for task in spec.tasks}
-    numbers = sorted(number for number in repeats if isinstance(number, int))
+    repeats = [spec.design_of(task).num_subsamples for task in spec.tasks]
+    numbers = sorted({number for number in repeats if isinstance(number, int)})
     subsamples = (
         "with more or fewer subsamples by test size"
-        if len(numbers) < len(repeats)
+        if any(isinstance(each, Mapping) for each in repeats)
         else f"{pluralize(numbers[0], 'subsample')} per task"
         if len(numbers) == 1
         else f"{numbers[0]} to {numbers[-1]} subsamples per task"
