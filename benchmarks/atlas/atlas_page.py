@@ -122,8 +122,8 @@ def largest(section: Section) -> Method:
 def methods_table(name: str, section: Section) -> str:
     """Return the table of the methods that are judged, and of the controls."""
     bits = name == BITS
-    show = (lambda value: f"{value:.4f}") if bits else percent
-    small = (lambda value: f"{value:.4f}") if bits else (lambda value: f"{value * 100:.2f}")
+    show: Callable[[float], str] = (lambda value: f"{value:.4f}") if bits else percent
+    small: Callable[[float], str] = (lambda value: f"{value:.4f}") if bits else (lambda value: f"{value * 100:.2f}")
     head = [
         "method",
         "options",

@@ -98,11 +98,13 @@ def test_effects_are_those_of_the_stored_scores(scripts: SimpleNamespace, result
         ("biased", "judged"), ("fair", "judged"), ("null (classic)", "control"),
     ]  # fmt: skip
     for name in ("biased", "fair"):
-        means, method = by_task.loc[name], methods[name]
-        assert [method.base, method.boost.mean, method.bias.mean] == pytest.approx(list(means.mean()), abs=1e-6)
+        means, method = by_task.xs(name), methods[name]
+        assert [method.base, method.boost.mean, method.bias.mean] == pytest.approx(
+            [means[column].mean() for column in ("base", "boost", "bias")], abs=1e-6
+        )
         for task in method.biases:
             cells = [method.boosts[task].mean, method.biases[task].mean]
-            assert cells == pytest.approx(list(means.loc[task, ["boost", "bias"]]), abs=1e-6)
+            assert cells == pytest.approx([means["boost"][task], means["bias"][task]], abs=1e-6)
     assert (methods["biased"].bias.decision, methods["null (classic)"].bias.decision) == ("biased up", "passed")
     assert 0 < methods["fair"].detectable < 0.01
     assert [method.name for method in scripts.page.biased(section, 1)] == ["biased"]

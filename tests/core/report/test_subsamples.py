@@ -1,0 +1,15 @@
+"""The report of a run whose numbers of subsamples depend on the test size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from peekbench.report.build.run_report import report_of_run
+from peekbench.results.planned_looks import run
+
+
+def test_numbers_of_subsamples_by_test_size_are_reported(make_spec: Callable[..., Any]) -> None:
+    design = {"num_train": 12, "num_test": [10, 20], "num_subsamples": {10: 3, 20: 2}}
+    report = report_of_run(run(make_spec(design=design, methods=["toy.vote"])).store)
+    assert "with more or fewer subsamples by test size" in report.headline
