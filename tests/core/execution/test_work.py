@@ -120,7 +120,12 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, set[str]]]:
         predictor = real.method(unlabeled, train, task, options=options, context=context)
         predicted: set[str] = set()
         fits.append((unlabeled, train.inputs, predicted))
-        return replace(predictor, predict=lambda texts: predicted.update(texts) or predictor.predict(texts))
+
+        def predict(texts: Any) -> Any:
+            predicted.update(texts)
+            return predictor.predict(texts)
+
+        return replace(predictor, predict=predict)
 
     def find_spy(use: str, entry_type: Any) -> Entry:
         entry: Entry = find(use, entry_type)
