@@ -69,7 +69,8 @@ def label_spreading(
         if (known < 0).any():
             new = features.transform(inputs)[known < 0]
             scores[known < 0] = graph.insert(np.exp(-options.gamma * features.distances(new, rows)))
-        return _normalize(scores, labels)
+        # The last digits of a product of matrices depend on its threads and on memory, and iterations add to them.
+        return np.round(_normalize(scores, labels), DIGITS)
 
     if unlabeled is None:
         return Predictor(predict)
@@ -134,6 +135,7 @@ class SpreadGraph:
 
 
 SQUARED_TOLERANCE, MAX_ITERATIONS = 1e-24, 2000  # of conjugate gradients
+DIGITS = 8  # of probabilities
 
 
 def spread(kernel: FloatArray, labels: FloatArray, alpha: float) -> SpreadGraph:
