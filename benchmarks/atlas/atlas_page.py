@@ -51,7 +51,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
         names=names, effect=effect_text, biased=biased, largest=largest,
         opposite=[method for section in atlas.sections.values() for method in section.of_state("judged")
                   if {"biased up", "biased down"} <= {bias.decision for bias in method.biases.values()}],
-        membership=largest_membership(atlas), decays=average_decay(atlas.decay),
+        membership=largest_membership(atlas), against_theorem=against_theorem(atlas), decays=average_decay(atlas.decay),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg"),
         draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg"),
     )  # fmt: skip
@@ -80,6 +80,12 @@ def largest_membership(atlas: Atlas) -> str:
     """Return the largest difference between swapping one text in and adapting to all test texts, in points."""
     differences = [abs(row.effects["swap-in - test"].mean) for rows in atlas.protocols.values() for row in rows]
     return f"{max(differences) * 100:.2f}" if differences else ""
+
+
+def against_theorem(atlas: Atlas) -> str:
+    """Return the methods whose interval of the difference that the theorem predicts to be zero excludes zero."""
+    found = [row.method for rows in atlas.protocols.values() for row in rows if row.effects["swap-in - test"].sign]
+    return ", ".join(f"`{method}`" for method in found) or "none"
 
 
 def average_decay(lines: Sequence[Decay]) -> list[str]:
