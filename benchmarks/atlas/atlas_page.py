@@ -47,7 +47,8 @@ def write_page(atlas: Atlas, page: Path) -> None:
         harmful=[m for m in (*all_up, *all_down) if m.boost.sign < 0],
         atlas=atlas, sections=atlas.sections, omitted=OMITTED, titles=TITLES,
         hours=f"{sum(atlas.seconds.values()) / 3600:.1f}",
-        methods=methods_table, tasks=tasks_table, protocols=protocols_table, decay=decay_table, excluded=excluded,
+        methods=methods_table, tasks=tasks_table, controls=describe_controls, protocols=protocols_table,
+        decay=decay_table, excluded=excluded,
         names=names, effect=effect_text, biased=biased, largest=largest,
         opposite=[method for section in atlas.sections.values() for method in section.of_state("judged")
                   if {"biased up", "biased down"} <= {bias.decision for bias in method.biases.values()}],
@@ -126,7 +127,7 @@ def largest(section: Section) -> Method:
 
 
 def methods_table(name: str, section: Section) -> str:
-    """Return the table of the methods that are judged, and of the controls."""
+    """Return the table of the methods that are judged."""
     bits = name == BITS
     show: Callable[[float], str] = (lambda value: f"{value:.4f}") if bits else percent
     small: Callable[[float], str] = (lambda value: f"{value:.4f}") if bits else (lambda value: f"{value * 100:.2f}")
@@ -152,13 +153,26 @@ def methods_table(name: str, section: Section) -> str:
             method.bias.decision, small(method.spread), "" if method.detectable is None else small(method.detectable),
             str(method.subsamples),
         ]
-        for method in section.of_state("judged") + section.of_state("control")
+        for method in section.of_state("judged")
     ]  # fmt: skip
     return markdown(head, body)
 
 
-def tasks_table(name: str, section: Section, which: str) -> str:
-    """Return the table of biases or boosts by task."""
+def describe_controls(name: str, section: Section) -> str:
+    """Return a sentence on the controls of all specs of a section."""
+    controls = section.of_state("control")
+    outcomes = ", ".join(sorted({control.bias.decision or "too few subsamples" for control in controls}))
+    parts = []
+    for kind, what in (("null", "ignores unlabeled texts"), ("leak", "knows a quarter of the labels")):
+        biases = [control.bias.mean for control in controls if control.name.startswith(kind)]
+        if biases:
+            low, high = (effect_text(Effect(mean=of(biases)), bits=name == BITS) for of in (min, max))
+            parts.append(f"`controls.{kind}` ({what}) has a bias of {low if low == high else f'{low} to {high}'}")
+    return f"Controls of all specs: {outcomes}. " + "; ".join(parts) + "."
+
+
+def tasks_table(name: str, section: Section) -> str:
+    """Return the table of biases by task."""
     methods = section.of_state("judged")
     tasks = list(methods[0].biases)
     bits = name == BITS
@@ -169,7 +183,7 @@ def tasks_table(name: str, section: Section, which: str) -> str:
         return effect_text(effect, bits=bits, is_bold=True)
 
     heads = ["method", *(task.partition(".")[2] or task for task in tasks)]
-    return markdown(heads, [[m.name, *(show(getattr(m, which)[task]) for task in tasks)] for m in methods])
+    return markdown(heads, [[m.name, *(show(m.biases[task]) for task in tasks)] for m in methods])
 
 
 def excluded(section: Section) -> str:
