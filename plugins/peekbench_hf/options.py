@@ -21,8 +21,8 @@ class HubOptions(Options):
     """Full SHA of the dataset's commit, or a branch. Default: the commit in the task's definition, or else the newest
     commit at the time when the task was first loaded on this machine."""
     fingerprint: str = ""
-    """SHA-256 that the class names, texts and labels must have; `peekbench lock` writes it to the lock file. Default:
-    any."""
+    """SHA-256 that the class names, texts and labels must have; `peekbench validate --lock` writes it to the
+    lock file. Default: any."""
     data_dir: Path | None = None
     """Folder of a local mirror, with files at datasets/NAMESPACE/NAME/BRANCH/ (slashes in BRANCH are written as @).
     Relative paths start at the spec's folder. Default: $PEEKBENCH_HUB_MIRROR, or else the Hub."""

@@ -57,7 +57,8 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
         raise DataError(
             f"{_full_name(task)}: its class names, texts and labels have the fingerprint {prepared.fingerprint}, but "
             f"the option `fingerprint`, which a lock file sets, is {options.fingerprint}; use the files and the "
-            "version of peekbench with which the spec was locked, or accept these data with `peekbench lock SPEC`"
+            "version of peekbench with which the spec was locked, or accept these data with "
+            "`peekbench validate --lock SPEC`"
         )
     return Dataset(
         inputs=prepared.texts,

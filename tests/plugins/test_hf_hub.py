@@ -399,7 +399,7 @@ def test_a_spec_is_locked_prefetched_and_then_run_offline(hub: LoopbackHub, tmp_
         assert process.returncode == 0, process.stderr
         return process.stdout
 
-    assert f"hf.emo: revision {before}, fingerprint " in command("one", "lock", str(spec))
+    assert f"hf.emo: revision {before}, fingerprint " in command("one", "validate", "--lock", str(spec))
     assert pinned in (spec.parent / "locked.lock").read_text()
     write_file(hub.branch("aladar/emo") / "emo-train.arrow", [{"text": "x", "label": 0}], LAYOUTS["emo"])
     printed = command("two", "validate", "--download", str(spec))
@@ -420,12 +420,14 @@ def test_a_lock_refuses_other_rows_of_the_same_commit_or_mirror(hub: LoopbackHub
     spec.write_text(SPEC.replace(", hf.trec", ""))
     original = path.read_bytes()
     for variables in ({}, {"PEEKBENCH_HUB_MIRROR": str(hub.folder)}):
-        locked = hub.python(CLI, tmp_path / "one", "lock", str(spec), **variables)
+        locked = hub.python(CLI, tmp_path / "one", "validate", "--lock", str(spec), **variables)
         assert re.search("hf.emo: .*fingerprint [0-9a-f]{64}", locked.stdout), locked.stderr
         assert (commit in locked.stdout) is (not variables)
         path.write_bytes(original.replace(b"says", b"said"))
         changed = hub.python(CLI, tmp_path / "two", "validate", "--download", str(spec), **variables)
-        assert re.search("hf.emo: its class names.* have the fingerprint .* `peekbench lock SPEC`", changed.stdout)
+        assert re.search(
+            "hf.emo: its class names.* have the fingerprint .* `peekbench validate --lock SPEC`", changed.stdout
+        )
         path.write_bytes(original)
         restored = hub.python(CLI, tmp_path / "three", "validate", "--download", str(spec), **variables)
         assert restored.returncode == 0, restored.stderr

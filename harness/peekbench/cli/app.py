@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
 
 GROUPS = {
-    "Run": ("validate", "plan", "run", "watch", "lock", "audit"),
+    "Run": ("quickstart", "validate", "plan", "run", "watch", "audit"),
     "Read": ("analyze", "report", "compare", "leaderboard", "import"),
     "Write plugins": ("show", "new", "check"),
     "Clusters": ("worker", "merge", "backup", "check-store"),

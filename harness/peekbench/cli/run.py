@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from peekbench.records import Report
     from peekbench.spec.experiment import ExperimentSpec
 
+SHIPPED = Path(__file__).with_name("quickstart.yaml")
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -65,6 +67,25 @@ def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
 
     Example: peekbench run specs/quickstart.yaml --workers 2
     """
+    _run_and_report(spec, options, printer)
+
+
+@app.command()
+@take_records
+def quickstart(options: RunOptions, printer: Printer) -> None:
+    """Write quickstart.yaml, a spec to start from, and run it: about a minute, no download.
+
+    Example: peekbench quickstart
+    """
+    spec, text = Path("quickstart.yaml"), SHIPPED.read_text(encoding="utf-8").partition("\n")[2]
+    if not spec.exists():
+        spec.write_text(text, encoding="utf-8")
+    elif spec.read_text(encoding="utf-8") != text:
+        fail(f"{spec} has been edited. To run it: peekbench run {spec}. To start again, rename or remove it", 2)
+    _run_and_report(spec, options, printer)
+
+
+def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:
     gate = Gate.parse(options.fail_on)
     printer.start()
     summary, report = _run(spec, options, printer)
@@ -168,14 +189,28 @@ def validate(
             "test.",
         ),
     ] = False,
+    lock: Annotated[
+        bool,
+        typer.Option(
+            "--lock",
+            help="Write the revisions of data and models to a lock file beside the spec, for equal results elsewhere.",
+        ),
+    ] = False,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="With --lock: the newest versions, instead of those in use here.")
+    ] = False,
 ) -> None:
     """Check specs: options, plugins, models on this machine, and whether the data suffice for the design.
 
     Example: peekbench validate specs/*.yaml
     """
+    if newest and not lock:
+        fail("--newest chooses the versions that --lock writes; add --lock", 2)
     num_invalid = 0
     for path in specs:
         try:
+            if lock:
+                _lock(path, newest=newest)
             for warning in _validate(path, with_data=data, download=download):
                 warn(f"{path}: {warning}")
             if texts:
@@ -227,17 +262,8 @@ def _describe_texts(experiment: ExperimentSpec) -> None:
     render_tables(tables, make_console())
 
 
-@app.command()
-def lock(
-    spec: SpecArgument,
-    newest: Annotated[
-        bool, typer.Option("--newest", help="Look for the newest versions, instead of those in use here.")
-    ] = False,
-) -> None:
-    """Write the lock file of SPEC, with the revisions of its data and models, for equal numbers elsewhere.
-
-    Example: peekbench lock specs/hub.yaml
-    """
+def _lock(path: Path, *, newest: bool) -> None:
+    """Write the lock file of a spec."""
     from tempfile import TemporaryDirectory  # noqa: PLC0415 - for a fast --help
 
     from peekbench.cli.inputs import find_spec  # noqa: PLC0415 - for a fast --help
@@ -245,15 +271,15 @@ def lock(
     from peekbench.spec.experiment import load_spec  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.lockfile import lock_path, make_lock, write_lock  # noqa: PLC0415 - for a fast --help
 
-    experiment = load_spec(find_spec(spec), locked=False)
+    experiment = load_spec(find_spec(path), locked=False)
     with TemporaryDirectory() as empty:
         folders = Folders(spec=experiment.folder, cache=Path(empty)) if newest else experiment.folders()
         content = make_lock(experiment.pinnable(), folders)
     if not content:
-        echo(f"{spec}: nothing to lock: no task, method or audit loads anything that can change")
+        echo(f"{path}: nothing to lock: no task, method or audit loads anything that can change")
         return
-    write_lock(content, lock_path(spec))
+    write_lock(content, lock_path(path))
     for group in content.values():
         for name, entry in group.items():
             echo(f"{name}: " + ", ".join(f"{option} {value}" for option, value in entry["pinned"].items()))
-    echo(f"written: {lock_path(spec)}")
+    echo(f"written: {lock_path(path)}")

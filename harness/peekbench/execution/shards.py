@@ -327,7 +327,7 @@ class JobComparison:
                     raise StoreError(
                         f"files of method {method} differ: {file} has the SHA-256 {digest[:SHOWN]} in {name}, "
                         f"{expected[:SHOWN]} in {origin}; give all jobs the same files, for example with "
-                        "`peekbench lock`, and remove the shards that were made with others"
+                        "`peekbench validate --lock`, and remove the shards that were made with others"
                     )
         values = {f"plugin {plugin}": code for plugin, code in session.get("code", {}).items()}
         values |= {"source files of peekbench": session["core"]} if "core" in session else {}

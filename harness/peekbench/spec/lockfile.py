@@ -19,7 +19,7 @@ from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.yaml_loader import read_yaml
 
 SUFFIX = ".lock"
-HEAD = "# Written by `peekbench lock`. Runs of the spec beside this file use these versions.\n"
+HEAD = "# Written by `peekbench validate --lock`. Runs of the spec beside this file use these versions.\n"
 CHECKSUM = "# SHA-256 of the lines below: "
 PINNABLE = ("tasks", "methods", "audits")
 """Groups of a spec whose components may have pinned versions."""
@@ -101,19 +101,19 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeError) as error:
-        raise SpecError(f"cannot read {path}: {error}; write it again with `peekbench lock SPEC`") from error
+        raise SpecError(f"cannot read {path}: {error}; write it again with `peekbench validate --lock SPEC`") from error
     head, _, rest = text.partition(CHECKSUM)
     checksum, _, body = rest.partition("\n")
     if head != HEAD or checksum != _checksum(body):
         raise SpecError(
             f"{path} is incomplete or was changed: its checksum does not match its content; "
-            "restore it from version control, or write it again with `peekbench lock SPEC`"
+            "restore it from version control, or write it again with `peekbench validate --lock SPEC`"
         )
     lock = read_yaml(body, str(path)) or {}
     keys = {"use", "options", "pinned"}
     entries = [entry for group in PINNABLE for entry in lock.get(group, {}).values()] if _has_groups(lock) else [None]
     if not all(isinstance(entry, dict) and set(entry) == keys for entry in entries):
-        raise SpecError(f"{path} is not a lock file; write it again with `peekbench lock SPEC`")
+        raise SpecError(f"{path} is not a lock file; write it again with `peekbench validate --lock SPEC`")
     return dict(lock)
 
 
@@ -137,7 +137,7 @@ def pinned_options(lock: Mapping[str, Mapping[str, Any]], group: str, component:
     if (entry["use"], entry["options"]) != (component.use, _written_options(component)):
         raise SpecError(
             f"{path}: {group}: {component.name} was locked with other settings ({entry['use']}, {entry['options']}); "
-            "run `peekbench lock SPEC` again, or delete the file"
+            "run `peekbench validate --lock SPEC` again, or delete the file"
         )
     model = type(component.options)
     try:

@@ -93,9 +93,9 @@ def test_validate_describes_texts_by_lengths_tokens_and_duplicates(spec: str) ->
 @pytest.mark.slow
 def test_lock_and_downloads_print_versions_and_steps(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKBENCH_CACHE", "cache")
-    assert "nothing to lock" in peek("lock", spec).stdout
+    assert "nothing to lock" in peek("validate", "--lock", spec).stdout
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
-    assert peek("lock", spec).stdout == "toy.short: revision 7\nwritten: small.lock\n"
+    assert peek("validate", "--lock", spec).stdout.startswith("toy.short: revision 7\nwritten: small.lock\n")
     lines = peek("validate", "--download", spec).stdout.splitlines()
     assert lines[:-1] == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 7"]
     assert Path("cache/toy-model").read_text() == "revision 7", "the locked version"
@@ -104,8 +104,20 @@ def test_lock_and_downloads_print_versions_and_steps(spec: str, monkeypatch: pyt
     assert "[2/3] b\n    400 rows" in broken.stdout, "the other tasks are fetched"
     assert "1 of 3 downloads failed: a" in broken.stderr
     Path("newest").write_text("8")
-    assert "revision 7" in peek("lock", spec).stdout
-    assert "revision 8" in peek("lock", spec, "--newest").stdout
+    assert "revision 7" in peek("validate", "--lock", spec).stdout
+    assert "revision 8" in peek("validate", "--lock", spec, "--newest").stdout
+    assert "add --lock" in peek("validate", spec, "--newest", status=2).stderr
+
+
+def test_quickstart_writes_the_spec_that_it_runs(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = Path("shipped.yaml")
+    shipped.write_text("# schema\n" + Path(spec).read_text())
+    monkeypatch.setattr("peekbench.cli.run.SHIPPED", shipped)
+    peek("quickstart")
+    assert Path("quickstart.yaml").read_text() == Path(spec).read_text()
+    assert "nothing to do" in peek("quickstart").stderr, "it is resumed as `peekbench run` does"
+    Path("quickstart.yaml").write_text(Path(spec).read_text().replace("seed: ", "seed: 1"))
+    assert "peekbench run quickstart.yaml" in peek("quickstart", status=2).stderr
 
 
 @pytest.mark.slow
