@@ -15,7 +15,6 @@ import importlib
 import os
 import sys
 import tempfile
-import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -63,10 +62,8 @@ def attack(name: str, budget: Budget) -> Tally:
             warnings.simplefilter("error")
             function(Budget(4, budget.seed + 1))  # imports plugins before the memory is limited
             limit_memory()
-        started = time.monotonic()
         tally: Tally = function(budget)
         os.chdir("/")
-    tally.seconds = time.monotonic() - started
     return tally
 
 
@@ -85,13 +82,12 @@ def attack_in_process(name: str, budget: Budget) -> Tally:
 
 def format_table(tallies: dict[str, Tally], numbers: dict[str, int]) -> str:
     """Return the Markdown table of the outcomes, and the notes of sections below it."""
-    columns = ("section", "what is tried", "tried", "survived", "refused", "defects", "slowest", "minutes")
-    rows = [columns, ("---",) * 2 + ("---:",) * 6]
+    columns = ("section", "what is tried", "tried", "survived", "refused", "defects")
+    rows = [columns, ("---",) * 2 + ("---:",) * 4]
     for name, tally in tallies.items():
         tried = f"{tally.tried:,}" if tally.tried >= numbers[name] else f"{tally.tried:,} of {numbers[name]:,}"
-        slowest = f"{tally.slowest:.1f} s" if tally.slowest else ""
         counts = (f"{tally.survived:,}", f"{tally.refused:,}", f"{len(tally.defects):,}")
-        rows.append((name, SECTIONS[name].what, tried, *counts, slowest, f"{tally.seconds / 60:.1f}"))
+        rows.append((name, SECTIONS[name].what, tried, *counts))
     lines = [f"| {' | '.join(row)} |" for row in rows]
     notes = [f"- {name}: {tally.note}" for name, tally in tallies.items() if tally.note]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"

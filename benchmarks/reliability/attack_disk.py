@@ -37,6 +37,9 @@ from attack_runs import (
 )
 from attack_stores import differences, finished_trials, results
 from attack_tally import Budget, Tally
+
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
+
 from hostile_hub import HostileHub
 
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000  # of Linux's unshare
@@ -134,9 +137,6 @@ def unmount_all(folder: Path) -> None:
     for mount in reversed(mounts):
         if mount.startswith(f"{folder}/"):
             subprocess.run(["umount", mount], check=True)
-
-
-sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
 
 
 TIME_LIMIT = 180.0

@@ -25,6 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from attack_tally import Budget, Tally
+
+sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
+
 from hostile_hub import BEHAVIORS, HostileHub, Outcome, attack, planted_files
 
 from peekbench import load_dataset
@@ -415,9 +418,6 @@ def bounds(budget: Budget) -> Tally:
     return tally
 
 
-sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
-
-
 PROCESSES = 4
 
 
@@ -439,6 +439,5 @@ def hub(budget: Budget) -> Tally:
                 problems = [] if outcome.is_good() else [f"{found}: {outcome.message}"]
                 problems += [f"planted {path}" for path in planted]
                 tally.add(outcome.name, problems, refused=True)
-                tally.slowest = max(tally.slowest, outcome.seconds)
         tally.defects += [f"the access token was sent to {host}" for host in server.leaked]
     return tally

@@ -138,7 +138,7 @@ def _wait_until_begun(folder: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def _has_begun(folder: Path) -> bool:
-    return b"already done" in (folder / "out.txt").read_bytes()
+    return "already done" in errors(folder)
 
 
 def _send(name: str, target: str, process: subprocess.Popen[bytes], folder: Path, rng: random.Random) -> None:
@@ -204,6 +204,8 @@ def _attack(tally: Tally, budget: Budget, choose: Choice) -> Tally:
                 run = None
         if run is not None:
             repeated.append(run.complete(expected, tally))
+    if not any(repeated):
+        tally.add("all disturbances", ["no trial was interrupted, so the signals came before or after all runs"])
     tally.note = (
         f"{sum(repeated)} trials computed again in all, at most {max(repeated)} in a run of {NUM_TRIALS} trials, which "
         f"had up to {MAX_DISTURBANCES} disturbances"

@@ -49,10 +49,6 @@ class Tally:
     """Inputs that gave an error that says what to do."""
     defects: list[str] = field(default_factory=list)
     """Every other outcome, with the label of its input: tracebacks, wrong numbers, exceeded limits, files left."""
-    slowest: float = 0.0
-    """Seconds of the slowest input."""
-    seconds: float = 0.0
-    """Seconds of the whole section."""
     note: str = ""
 
     @property
@@ -61,7 +57,6 @@ class Tally:
 
     def attempt(self, label: str, action: Callable[[], Any]) -> Any:
         """Return the result of an action, which must take at most `MAX_SECONDS`; None if it fails."""
-        started = time.perf_counter()
         result = None
         try:
             with limited_time():
@@ -73,7 +68,6 @@ class Tally:
             place = traceback.extract_tb(error.__traceback__)[-1]
             message = f"{type(error).__name__}: {str(error)[:200]} ({place.filename}:{place.lineno})"
             self.defects.append(f"{label}: {message}")
-        self.slowest = max(self.slowest, time.perf_counter() - started)
         return result
 
     def refuse(self, label: str, message: str) -> None:
