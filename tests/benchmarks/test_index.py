@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -35,5 +36,11 @@ for name in {sorted(path.stem for path in folder.glob("*.py"))!r}:
         if (getattr(sys.modules[each], "__file__", None) or "").startswith({str(FOLDER.parent / "tests")!r}):
             del sys.modules[each]
 """
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=TIMEOUT)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(str(FOLDER.parent / name) for name in ("harness", "plugins")),
+    }
+    process = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=TIMEOUT
+    )
     assert process.returncode == 0, process.stderr
