@@ -67,7 +67,7 @@ def _continue_after_heartbeat(folder: Path, process: subprocess.Popen[bytes]) ->
     """Wait until the log says that the run waits for a worker, and let the worker continue whenever it stops itself."""
     end = time.monotonic() + TIME_LIMIT
     while process.poll() is None and time.monotonic() < end:
-        if HEARTBEAT in (folder / "out.txt").read_text():
+        if HEARTBEAT in errors(folder):
             for worker in workers_of(folder, process.pid):
                 with suppress(psutil.Error):
                     worker.resume()
@@ -90,7 +90,7 @@ def _examine(folder: Path, behaviors: list[str], status: int) -> Attacked:
         problems.append(f"a traceback: {errors(folder)[-300:]}")
     if status in (0, 3) and not (folder / REPORT / "report.txt").exists():
         problems.append("no report")
-    if STOPS in behaviors and HEARTBEAT not in (folder / "out.txt").read_text():
+    if STOPS in behaviors and HEARTBEAT not in errors(folder):
         problems.append("no heartbeat")
     return Attacked(status, results, problems, steady)
 
