@@ -16,8 +16,8 @@ and does not make the others look different from each other.
 
 Averages do not depend on the mixture. The average over the observed tasks uses effects that are not shrunk (infinite
 tau, the same residual variances). It therefore makes no assumption on how tasks resemble each other. Intervals of
-averages of shrunk effects are too wide if the tasks do not differ (docs/statistics.md has the figures). The mean over
-other tasks follows from one normal distribution for all tasks (`population`), given the same residual variances.
+averages of shrunk effects are too wide if the tasks do not differ. The mean over other tasks follows from one normal
+distribution for all tasks (`population`), given the same residual variances.
 
 The standard deviations tau, the means, and which tasks have effects of their own are drawn with the effects u and w
 integrated out. The draws are therefore nearly independent, and a few hundred suffice.
