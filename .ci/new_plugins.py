@@ -1,7 +1,7 @@
-"""Plugins as `peekbench new` writes them, for the type checker and for docs/plugins.md.
+"""Plugins as `peekbench new` writes them, for the type checker and for the tutorial on plugins.
 
 ``python .ci/new_plugins.py FOLDER`` writes the modules of plugins of all kinds into a folder;
-``python .ci/new_plugins.py --document`` updates the files that docs/plugins.md shows.
+``python .ci/new_plugins.py --document`` updates the module that docs/plugins/tutorial.md shows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from peekbench.cli.scaffold.new_plugin import NewPlugin, list_kinds, render_plugin
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "plugins.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "plugins" / "tutorial.md"
 COMMAND = re.compile(r"^peekbench new (\w+) (\w+)$", re.MULTILINE)
 BLOCK = re.compile(r"^(\*\*`([^`]+)`\*\*\n\n```\w+\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 
@@ -39,7 +39,7 @@ def main() -> None:
     """Do what the arguments ask for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", metavar="FOLDER", type=Path, nargs="?", help="folder for the modules")
-    parser.add_argument("--document", action="store_true", help="update docs/plugins.md")
+    parser.add_argument("--document", action="store_true", help="update docs/plugins/tutorial.md")
     arguments = parser.parse_args()
     if arguments.document == (arguments.folder is not None):
         parser.error("give either FOLDER or --document")

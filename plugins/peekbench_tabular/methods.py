@@ -1,7 +1,7 @@
 """Three unsupervised steps before a linear model; without unlabeled rows, the first two are the linear model alone.
 
-docs/methods.md explains the bias of each. The question about screening and standardization comes from Moscovich and
-Rosset (2022), https://doi.org/10.1111/rssb.12537
+docs/methods/tabular.md explains the bias of each. The question about screening and standardization comes from Moscovich
+and Rosset (2022), https://doi.org/10.1111/rssb.12537
 """
 
 from __future__ import annotations

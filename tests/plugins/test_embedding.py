@@ -197,8 +197,8 @@ def test_shifted_systems_are_solved_by_both_algorithms(limit: int, monkeypatch: 
 def test_the_rule_of_the_documentation_is_that_of_label_propagation(
     make: Callable[..., Case], make_embedder: Callable[..., Embedder]
 ) -> None:
-    """`docs/plugins.md` has the rule for any method that labels texts together; `insert` computes the same faster."""
-    page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+    """`docs/plugins/reference.md` has a rule for methods that label texts together; `insert` does the same faster."""
+    page = (Path(__file__).parents[2] / "docs" / "plugins" / "reference.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     exec(page[page.index("```python\nimport numpy") :].split("```")[1].removeprefix("python"), names)
     case = make("label_propagation", {"gamma": 3.0})

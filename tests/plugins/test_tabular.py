@@ -256,7 +256,7 @@ def test_predictions_of_regressions_are_stored_exactly(tmp_path: Path) -> None:
         assert arm.score == score
 
 
-# Predictions of theory; docs/methods.md has the derivations.
+# Predictions of theory; docs/methods/tabular.md explains them.
 
 
 def test_standardization_without_a_penalty_has_exactly_no_bias(tmp_path: Path) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import get_args, get_type_hints
 
+from peekbench.cli.scaffold.new_plugin import NewPlugin, list_kinds, render_plugin
 from peekbench.plugins import entries
 from peekbench.plugins.entries import Entry
-from peekbench.plugins.hookspecs import KINDS
+from peekbench.plugins.hookspecs import KINDS, PluginKind
 from peekbench.plugins.references import CallableField
 from website.reference.markdown import GENERATED, page
 
@@ -32,16 +33,28 @@ def write_hooks() -> dict[str, str]:
                 if name not in described:
                     described.add(name)
                     sections.append(_member(name, 3))
+        sections.append(_example(kind))
     return {
         HOOKS: page(
             "Hooks",
             "A plugin is a module with one function for each of the hooks that it implements, marked with "
             "`peekbench.hookimpl`. Each hook returns entries; the fields of an entry name the functions that peekbench "
-            "calls. [Plugins](../plugins.md) shows an example of each.",
+            "calls. A [tutorial](../plugins/tutorial.md) makes a plugin, and the [reference](../plugins/reference.md) "
+            "defines the contract of each entry.",
             GENERATED,
             *sections,
         )
     }
+
+
+def _example(kind: PluginKind) -> str:
+    """Return the module that `peekbench new` writes for a kind, if it has a template."""
+    template = kind.name.rpartition(" ")[2]
+    if template not in list_kinds():
+        return ""
+    plugin = NewPlugin(template, f"my_{template}")
+    module = render_plugin(plugin)[f"src/{plugin.package}/__init__.py"]
+    return f"### Example of {kind.plural}\n\n`peekbench new {template} {plugin.name}` writes:\n\n```python\n{module}```"
 
 
 def _member(name: str, level: int) -> str:

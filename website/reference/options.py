@@ -17,7 +17,7 @@ from website.reference.markdown import GENERATED, code, page, plain, table
 
 INTRODUCTIONS = {
     "data source": "Data sources, which specs name under `tasks`. [Data](../data.md) explains them.",
-    "method": "Methods, which specs name under `methods`. [Methods and controls](../methods.md) explains them.",
+    "method": "Methods, which specs name under `methods`. [Methods](../methods/index.md) explains them.",
     "analysis": "Analyses, which specs name under `analyses`. [Statistics](../statistics/verdicts.md) explains them.",
     "audit": "Audits, which specs name under `audits`. [Audits](../audits.md) explains them.",
     "executor": "Executors, one of which a spec names under `executor`. [Clusters](../clusters.md) explains `ray`.",

@@ -31,7 +31,7 @@ STATEMENT = "PEEKBENCH_API"
 MAJOR_CHANGES: Mapping[int, str] = {
     2: "entries have the field `preparation`, a `Preparation` with `pin`, `prefetch`, `count_tokens` and `resources`"
 }
-"""What a plugin has to change for each major version after the first. docs/plugins.md has the same table."""
+"""What a plugin has to change for each major version after the first. docs/plugins/reference.md has the same table."""
 
 
 class Version(NamedTuple):

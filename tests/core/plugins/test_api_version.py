@@ -17,7 +17,7 @@ def peekbench_methods():
     return [MethodEntry(name="nothing", method=print, summary="does nothing"{fields})]
 """
 WORKING = METHOD.format(names="MethodEntry, hookimpl", fields="")
-PLUGIN_DOCUMENT = Path(__file__).parents[3] / "docs" / "plugins.md"
+PLUGIN_DOCUMENT = Path(__file__).parents[3] / "docs" / "plugins" / "reference.md"
 
 
 @pytest.mark.parametrize("statement", ["", 'PEEKBENCH_API = "2.0"', 'PEEKBENCH_API: str = "2.0"'])
