@@ -89,6 +89,7 @@ def peekbench_methods() -> list[MethodEntry]:
     """Register the methods."""
     entry = partial(
         MethodEntry,
+        task_kinds=frozenset({"classification", "tabular_classification"}),
         preparation=Preparation(
             pin="peekbench_transductive.provision:pin",
             check="peekbench_transductive.provision:check",
@@ -154,6 +155,7 @@ def peekbench_methods() -> list[MethodEntry]:
         ),
         MethodEntry(
             name="bm25",
+            task_kinds=frozenset({"classification"}),
             options=Bm25,
             method="peekbench_transductive.neighbors:bm25",
             summary="BM25 weights from all texts, vote of the nearest train texts",

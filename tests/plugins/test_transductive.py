@@ -20,9 +20,11 @@ from sklearn.model_selection import PredefinedSplit
 from sklearn.semi_supervised import LabelSpreading
 
 from peekbench import Dataset, Folders
-from peekbench.errors import DataError
+from peekbench.data.preflight import describe_tasks
+from peekbench.errors import DataError, PluginError
 from peekbench.records.data import Labeled
 from peekbench.spec.components import MethodSpec, make_component
+from peekbench.spec.experiment import make_spec
 from peekbench.testing import METHOD_CHECKS, Case, make_case
 
 ARRAY_METHODS = ("batch_statistics", "centroids", "class_priors", "entropy_minimization", "label_spreading")
@@ -106,6 +108,14 @@ def test_methods_fulfill_the_contract(
 
 def test_importing_the_plugin_is_fast(make: Callable[..., Case]) -> None:
     METHOD_CHECKS["importing the plugin is fast"](make("bm25"))
+
+
+def test_specs_of_tabular_tasks_take_the_methods_on_features(tmp_path: Path) -> None:
+    raw = {"name": "a", "seed": 1, "tasks": ["tabular.classification"]}
+    raw["design"] = {"num_train": 10, "num_test": 10, "num_subsamples": 2}
+    describe_tasks(make_spec({**raw, "methods": [f"transductive.{name}" for name in ARRAY_METHODS]}, folder=tmp_path))
+    with pytest.raises(PluginError, match=r"transductive\.bm25.* supports classification"):
+        describe_tasks(make_spec({**raw, "methods": ["transductive.bm25"]}, folder=tmp_path))
 
 
 def test_texts_without_words_and_arrays_for_bm25_are_errors(make: Callable[..., Case]) -> None:
