@@ -1,7 +1,9 @@
-"""Prints the code lines and files of each part of the repository beside their budgets: python .ci/size.py [--check].
+"""Prints code lines and files of each part of the repository, and words of the documentation, beside their budgets.
+
+    python .ci/size.py [--check] [--packages]
 
 Code lines are lines with a token that is neither a comment nor part of a docstring. Lines of the largest file are all
-of its lines.
+of its lines. Words are those of `wc -w`, so tables and code count.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MAX_FILE_LINES = 500
+MAX_README_WORDS = 500
+MAX_DOCS_WORDS = 35_000
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -66,8 +70,20 @@ def row(name: str, lines: int, max_lines: int | None, files: int, max_files: int
     return f"{name:28} {lines:7,} {of_lines:10} {files:5,} {of_files}".rstrip()
 
 
+def print_words() -> list[str]:
+    """Print the words of the README and of each page of the documentation; return the names of exceeded budgets."""
+    pages = {path: len(path.read_text(encoding="utf-8").split()) for path in sorted((ROOT / "docs").rglob("*.md"))}
+    readme, total = len((ROOT / "README.md").read_text(encoding="utf-8").split()), sum(pages.values())
+    print(f"\n{'page':36} words")
+    print(f"{'README.md':36} {readme:7,} of {MAX_README_WORDS:,}")
+    for path, words in pages.items():
+        print(f"{path.relative_to(ROOT).as_posix():36} {words:7,}")
+    print(f"{'docs':36} {total:7,} of {MAX_DOCS_WORDS:,}")
+    return ["README"] * (readme > MAX_README_WORDS) + ["docs"] * (total > MAX_DOCS_WORDS)
+
+
 def main() -> None:
-    """Print the table; with --check, end with status 1 if a budget is exceeded."""
+    """Print the tables; with --check, end with status 1 if a budget is exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="fail if a budget is exceeded")
     parser.add_argument("--packages", action="store_true", help="also list the packages of each part")
@@ -96,6 +112,7 @@ def main() -> None:
     print(f"{'largest file':28} {num_lines:7,} of {MAX_FILE_LINES:<7} {path.relative_to(ROOT)}")
     if num_above:
         excess.append(f"{num_above} files above {MAX_FILE_LINES} lines")
+    excess += print_words()
     if arguments.check and excess:
         sys.exit(f"over budget: {', '.join(excess)}")
 

@@ -43,8 +43,8 @@ def page_of(path: str) -> str | None:
 
     Examples
     --------
-    >>> page_of("README.md"), page_of("docs/usage.md"), page_of("specs/quickstart.yaml")
-    ('index.md', 'usage.md', None)
+    >>> page_of("README.md"), page_of("docs/report.md"), page_of("specs/quickstart.yaml")
+    ('index.md', 'report.md', None)
     """
     if path in OTHER_PAGES:
         return OTHER_PAGES[path]
@@ -92,7 +92,7 @@ def rewrite_links(text: str, path: str, repository: str) -> str:
 
     Examples
     --------
-    >>> rewrite_links("[spec](../specs/quickstart.yaml)", "docs/usage.md", "https://example.org/r")
+    >>> rewrite_links("[spec](../specs/quickstart.yaml)", "docs/report.md", "https://example.org/r")
     '[spec](https://example.org/r/blob/main/specs/quickstart.yaml)'
     """
 

@@ -81,12 +81,12 @@ def test_a_field_without_a_description_is_an_error(site: SimpleNamespace, monkey
 
 def test_links_of_pages_are_rewritten(site: SimpleNamespace) -> None:
     text = "[a](../README.md#install) [b](../specs) `[c](../x)` [d](data.md)\n\n```text\n[e](../x)\n```\n"
-    assert site.staging.rewrite_links(text, "docs/usage.md", "https://example.org/r") == (
+    assert site.staging.rewrite_links(text, "docs/report.md", "https://example.org/r") == (
         "[a](index.md#install) [b](https://example.org/r/tree/main/specs) `[c](../x)` [d](data.md)\n\n"
         "```text\n[e](../x)\n```\n"
     )
-    with pytest.raises(site.staging.StagingError, match=r"docs/usage\.md: the link to \.\./x leads to x"):
-        site.staging.rewrite_links("[c](../x)", "docs/usage.md", "https://example.org/r")
+    with pytest.raises(site.staging.StagingError, match=r"docs/report\.md: the link to \.\./x leads to x"):
+        site.staging.rewrite_links("[c](../x)", "docs/report.md", "https://example.org/r")
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def write_commands() -> dict[str, str]:
     return {
         "commands.md": page(
             "Commands",
-            "`peekbench COMMAND --help`, or `-h`, prints the same descriptions. The [usage guide](../usage.md) "
-            "explains when to use which command.",
+            "`peekbench COMMAND --help`, or `-h`, prints the same descriptions. [Commands](../usage/commands.md) "
+            "groups the commands by purpose, and lists the exit statuses.",
             GENERATED,
             table(["option of `peekbench`", "meaning"], _rows(group, context)),
             *sections,

@@ -21,7 +21,7 @@ INTRODUCTIONS = {
     "analysis": "Analyses, which specs name under `analyses`. [Statistics](../statistics/verdicts.md) explains them.",
     "audit": "Audits, which specs name under `audits`. [Audits](../audits.md) explains them.",
     "executor": "Executors, one of which a spec names under `executor`. [Clusters](../clusters.md) explains `ray`.",
-    "observer": "Observers, which specs name under `observers`. [Trackers](../usage.md#trackers) explains them.",
+    "observer": "Observers, which specs name under `observers`. [Runs](../usage/running.md#trackers) explains them.",
     "renderer": "Renderers of figures, one of which a spec can name as `renderer` under `report`.",
     "report format": "Formats of reports, which specs name under `report`. [Exports](../exports.md) explains them.",
 }

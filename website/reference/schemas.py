@@ -64,9 +64,7 @@ def _spec_page() -> str:
         "Settings of a spec",
         "A spec is a YAML file. An experiment has the keys of [ExperimentSpec](#experimentspec); a spec that only "
         "analyzes existing scores has those of [AnalysisOnlySpec](#analysisonlyspec). The "
-        "[usage guide](../usage.md#specs) explains them with examples. `peekbench show spec-schema` prints the JSON "
-        "schema for "
-        "editors.",
+        "[guide](../usage/specs.md) has an example. `peekbench show spec-schema` prints the JSON schema for editors.",
         GENERATED,
         *sections,
     )
