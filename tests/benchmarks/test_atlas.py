@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -88,6 +89,14 @@ def test_the_page_is_written_from_its_numbers(
     assert (tmp_path / "atlas.md").read_text("utf-8") == PAGE.read_text("utf-8"), "run benchmarks/atlas --no-run"
     pictures = {path.name for path in (tmp_path / "atlas").iterdir()}
     assert pictures == {path.name for path in PAGE.with_suffix("").glob("*")}
+
+
+def test_the_readme_states_the_finding_of_the_page() -> None:
+    page, readme = (" ".join(path.read_text("utf-8").split()) for path in (PAGE, PAGE.parents[1] / "README.md"))
+    found = re.search(r"biases none of (\d+) methods .* gains (\S+ \[\S+ \S+\]) points\.\*\*", page)
+    assert found is not None, "the finding of the README is that of another atlas"
+    assert f"none of {found[1]} methods is biased by more than half a point" in readme
+    assert f"inflates its score by {found[2]} points" in readme
 
 
 def test_effects_are_those_of_the_stored_scores(scripts: SimpleNamespace, results: Any) -> None:
