@@ -140,6 +140,19 @@ def analyze(
     apply_gate(gate, report)
 
 
+def _analyze_table(path: Path, region: float | None, printer: Printer) -> None:
+    """Print the report of a table that needs no options."""
+    from peekbench.records.data import TableOptions  # noqa: PLC0415 - for a fast --help
+    from peekbench.report import report_of_table  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.read import load_table  # noqa: PLC0415 - for a fast --help
+
+    loaded = load_table(path, TableOptions(region=region))
+    command = shlex.join(["peekbench", "analyze", str(path), *([] if region is None else ["--region", f"{region:g}"])])
+    report = report_of_table(path, loaded.results, run_analyses(loaded), columns=loaded.columns)
+    printer.write_and_print(replace(report, command=command), None, again=command)
+
+
 @app.command()
 @take_records
 def audit(
@@ -254,8 +267,10 @@ def leaderboard(
 
 
 @app.command("import")
+@take_records
 def import_(
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool that wrote the logs: lm-eval or inspect.")],
+    printer: Printer,
     arms: Annotated[
         list[str],
         typer.Option(
@@ -277,14 +292,19 @@ def import_(
         typer.Option(help="Task to import; repeatable. Default: all tasks of the logs."),
     ] = None,
     method: Annotated[str, typer.Option(help="Label of the method.")] = "method",
+    region: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(metavar="WIDTH", min=0, help="Largest bias that is negligible; losses need one."),
+    ] = None,
 ) -> None:
-    """Make a table of scores from the logs of other tools, with one row for each text, arm and log.
+    """Make a table of scores from the logs of other tools, with one row for each text, arm and log, and analyze it.
 
     Example: peekbench import lm-eval --arm extra=logs/extra --arm test=logs/test -o scores.csv
     """
     from peekbench.cache import atomic_write  # noqa: PLC0415 - for a fast --help
     from peekbench.results.logs import import_logs  # noqa: PLC0415 - for a fast --help
 
+    printer.start()
     logs = []
     for argument in arms:
         arm, separator, path = argument.partition("=")
@@ -303,4 +323,4 @@ def import_(
     echo(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
     if "subsample" in table:
         echo(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
-    echo(f"To analyze it: peekbench analyze {shlex.quote(str(output))}")
+    _analyze_table(output, region, printer)

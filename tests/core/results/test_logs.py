@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -117,6 +118,41 @@ def test_logs_of_lm_eval_itself_are_read() -> None:
     ):
         with pytest.raises(ResultsError, match=message):
             import_logs("lm-eval", logs, metrics=metrics, tasks=tasks)
+
+
+def test_losses_are_read_with_their_direction(tmp_path: Path) -> None:
+    """Logs that lm-evaluation-harness wrote, of a model whose answers the test texts improve, and those of Inspect."""
+    logs = [(arm, LOGS / "lm_eval_losses" / arm) for arm in ("extra", "test")]
+    stated = [json.loads(next(path.glob("results_*.json")).read_text())["results"] for _, path in logs]
+    for task, metric, unit in (
+        ("docs_last", "perplexity", math.log),
+        ("docs_text", "word_perplexity", math.log),
+        ("docs_text", "byte_perplexity", math.log),
+        ("docs_text", "bits_per_byte", float),
+    ):
+        table = import_logs("lm-eval", logs, metrics=[metric], tasks=[task])
+        extra, test = (unit(each[task][f"{metric},none"]) for each in stated)
+        assert table.groupby("arm")["loss"].mean().to_dict() == pytest.approx({"extra": extra, "test": test})
+        (verdict,) = analyze(table, ["summary"], region=0.01)[0].verdicts
+        assert verdict.estimate.mean == pytest.approx(extra - test), "a lower loss is a better score"
+    assert set(import_logs("lm-eval", logs, metrics=["acc"], tasks=["docs_last"])["score"]) == {0, 1}
+    with pytest.raises(ResultsError, match="import docs_text alone"):
+        import_logs("lm-eval", logs, metrics=["acc", "bits_per_byte"])
+
+    losses = {"extra": [0.5, 0.25], "test": [0.25, 0.125]}  # could be accuracies
+    arms = []
+    for arm, values in losses.items():
+        metrics = {"perplexity_per_seq": {"value": math.exp(sum(values) / 2)}, "perplexity_per_token": {"value": 1.4}}
+        results = {"scores": [{"name": "match", "scorer": "match", "metrics": metrics}]}
+        arms.append((arm, write_inspect(tmp_path / f"{arm}.json", values, results=results)))
+    assert import_logs("inspect", arms).groupby("arm")["loss"].agg(list).to_dict() == losses
+    command = ["import", "inspect", *(f"--arm={arm}={log}" for arm, log in arms), "-o", "scores.csv"]
+    done = run_command(*command)
+    assert done.returncode == 2, "losses need a region"
+    assert "--region" in done.stderr
+    done = run_command(*command, "--region", "0.01")
+    assert done.returncode == 0, done.stderr
+    assert "peekbench analyze scores.csv --region 0.01 --full" in done.stdout
 
 
 def test_every_task_has_samples_and_every_name_of_results_is_read(tmp_path: Path) -> None:

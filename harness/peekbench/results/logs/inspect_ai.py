@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,9 @@ def read_inspect(path: Path) -> Log:
         )
     answers = [_read_answer(sample) for sample in log.samples]
     settings = log.evaluation.model_dump(exclude={"task"})
-    return Log(file, {log.evaluation.task.rpartition("/")[2]: TaskLog(file, answers, _averages(results), settings)})
+    stated, losses = _averages(results)
+    task = TaskLog(file, answers, stated, settings, losses=losses)
+    return Log(file, {log.evaluation.task.rpartition("/")[2]: task})
 
 
 def _read_answer(sample: Sample) -> Answer:
@@ -123,12 +126,22 @@ def _read_answer(sample: Sample) -> Answer:
     return Answer(str(sample.id), values, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
 
 
-def _averages(results: Results) -> dict[str, Any]:
-    """Return the averages over texts that a log states, by metric."""
-    averages = {}
+def _averages(results: Results) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return the averages over texts that a log states, by metric, and the metrics that are losses.
+
+    The scores of `perplexity` and `target_perplexity` are losses in nats per token, whose mean is the log of one of
+    their metrics.
+    """
+    averages, losses = {}, set()
     for score in results.scores or ():
-        is_mean = score.reducer in (None, "mean")  # of the repeats of a text
-        value = next((entry.value for kind, entry in score.metrics.items() if kind in ("accuracy", "mean")), None)
-        if is_mean and score.scorer is not None:
-            averages[score.scorer if score.name == score.scorer else f"{score.scorer},{score.name}"] = value
-    return averages
+        if score.reducer not in (None, "mean") or score.scorer is None:  # of the repeats of a text
+            continue
+        name = score.scorer if score.name == score.scorer else f"{score.scorer},{score.name}"
+        values = {kind: entry.value for kind, entry in score.metrics.items()}
+        averages[name] = next((value for kind, value in values.items() if kind in ("accuracy", "mean")), None)
+        perplexity = values.get("perplexity_per_seq")
+        if "perplexity_per_seq" in values or "perplexity_per_token" in values:
+            losses.add(name)
+        if isinstance(perplexity, int | float) and perplexity > 0:
+            averages[name] = math.log(perplexity)
+    return averages, frozenset(losses)

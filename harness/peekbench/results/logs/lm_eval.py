@@ -6,8 +6,10 @@ If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,11 @@ from peekbench.results.read import check_regular
 
 TIME = re.compile(r"_(\d{4}-\d\d-\d\dT[\d.-]+)$")
 """End of the name of a file with results, by which its samples are found."""
+
+
+BITS = "bits_per_byte"
+LIKELIHOODS = {"perplexity", "word_perplexity", "byte_perplexity", BITS}
+"""Metrics whose lines have log-likelihoods, of which lm-evaluation-harness states functions of the (weighted) mean."""
 
 
 class Results(Part):
@@ -78,6 +85,14 @@ def read_lm_eval(path: Path) -> Log:
 def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     directions = (content.higher_is_better or {}).get(task) or {}
     answers = list(_read_answers(file))
+    names = dict.fromkeys(name for each in answers for name in each.values)
+    losses = frozenset(name for name in names if name.partition(",")[0] in LIKELIHOODS)
+    stated = dict(content.results[task])
+    for name in losses:
+        answers = _as_losses(answers, name)
+        value = stated.get(name)
+        if not name.startswith(BITS) and isinstance(value, int | float) and value > 0:
+            stated[name] = math.log(value)
     settings = {
         "n-shot": content.num_fewshot,
         "version": content.versions,
@@ -86,10 +101,29 @@ def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     return TaskLog(
         file,
         answers,
-        content.results[task],
+        stated,
         {name: (by_task or {}).get(task) for name, by_task in settings.items()},
-        frozenset(name for each in answers for name in each.values if directions.get(name.partition(",")[0]) is False),
+        frozenset(name for name in names if directions.get(name.partition(",")[0]) is False),
+        losses,
     )
+
+
+def _as_losses(answers: list[Answer], name: str) -> list[Answer]:
+    """Replace log-likelihoods by losses, whose mean over texts is the loss per word, byte or text of all texts.
+
+    A log-likelihood can have a weight, its number of words or bytes: each text counts by its share of all of them. A
+    value that has another form stays as it is.
+    """
+    values: list[Any] = [each.values.get(name) for each in answers]
+    pairs = [value if isinstance(value, list) else [value, 1] for value in values]
+    if not all(len(pair) == 2 and all(isinstance(part, int | float) for part in pair) for pair in pairs):
+        return answers
+    total = math.fsum(weight for _, weight in pairs)
+    scale = len(pairs) / (total or math.nan) / (math.log(2) if name.startswith(BITS) else 1)
+    return [
+        replace(each, values={**each.values, name: -likelihood * scale})
+        for each, (likelihood, _) in zip(answers, pairs, strict=True)
+    ]
 
 
 def _read_answers(file: Path) -> Iterator[Answer]:

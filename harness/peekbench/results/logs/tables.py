@@ -95,6 +95,8 @@ class TaskLog:
     """How the task was run, such as the number of examples in prompts, which must not differ between arms."""
     lower_is_better: frozenset[str] = frozenset()
     """Metrics of which the log says that a lower value is better."""
+    losses: frozenset[str] = frozenset()
+    """Metrics whose values are losses, which have no upper bound, such as bits per byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,8 @@ def import_logs(
     pandas.DataFrame
         Columns task, method, arm, text, score and metric. If there are several logs for each arm, `subsample` numbers
         them. If all scores are counts of correct answers, num_correct; if texts have several answers, num_test is their
-        number. If the log says that a lower value of a metric is better, scores are 1 - value, and `metric` says so.
+        number. If the log says that a lower value of a metric is better, scores are 1 - value, and `metric` says so;
+        perplexities become losses in nats, and bits per byte those in bits, in the column `loss` instead of `score`.
 
     Raises
     ------
@@ -182,14 +185,19 @@ def import_logs(
         of_task = {a: [log.tasks[task] for arm, log in read if arm == a and task in log.tasks] for a in arms}
         rows += _rows(task, of_task, metrics)
     table = pd.DataFrame(
-        rows, columns=["task", "subsample", "arm", "text", "score", "num_correct", "num_test", "metric"]
+        rows, columns=["task", "subsample", "arm", "text", "score", "loss", "num_correct", "num_test", "metric"]
     )
+    if table["loss"].nunique() and table["score"].nunique():
+        with_losses = ", ".join(table.loc[table["loss"].notna(), "task"].unique())
+        raise ResultsError(f"scores and losses have no common average; import {with_losses} alone, with --task")
     used = {str(name).removeprefix("1 - ") for name in table["metric"].unique()}
     if unused := [metric for metric in metrics if not any(_is_metric(name, [metric]) for name in used)]:
         raise ResultsError(f"--metric {unused[0]} is a metric of no task; the metrics are {', '.join(sorted(used))}")
     is_accuracy = table["num_correct"].notna().all()  # in all rows or in none
     superfluous = {
         "subsample": table["subsample"].max() == 0,
+        "score": table["score"].isna().all(),
+        "loss": table["loss"].isna().all(),
         "num_correct": not is_accuracy,
         "num_test": not is_accuracy or table["num_test"].max() == 1,
     }
@@ -240,10 +248,14 @@ def _rows(task: str, by_arm: Mapping[str, Sequence[TaskLog]], metrics: Sequence[
     for number in range(len(next(iter(by_arm.values())))):
         for text in sorted({answer.text for answer in first.answers}, key=natural_key):  # logs have any order
             for arm in by_arm:
-                values = [1 - value if is_lower_better else value for value in scores[arm][number][text]]
+                values = scores[arm][number][text]
+                if metric in first.losses:
+                    yield task, number, arm, text, None, sum(values) / len(values), None, len(values), metric
+                    continue
+                values = [1 - value if is_lower_better else value for value in values]
                 correct = int(sum(values)) if set(values) <= {0.0, 1.0} else None
                 name = f"1 - {metric}" if is_lower_better else metric
-                yield task, number, arm, text, sum(values) / len(values), correct, len(values), name
+                yield task, number, arm, text, sum(values) / len(values), None, correct, len(values), name
 
 
 def _choose_metric(wanted: Sequence[str], log: TaskLog) -> str:
@@ -269,10 +281,11 @@ def _read_scores(log: TaskLog, metric: str) -> dict[str, list[float]]:
     for answer in log.answers:
         if metric in answer.values:
             value = answer.values[metric]
-            if not isinstance(value, int | float) or not 0 <= value <= 1:
+            is_allowed = math.isfinite if metric in log.losses else lambda number: 0 <= number <= 1
+            if not isinstance(value, int | float) or not is_allowed(value):
                 raise ResultsError(
                     f"{log.origin}: the score of text {answer.text} is {shorten(repr(value), MAX_SHOWN)}, not between "
-                    "0 and 1; choose a metric that is a share of correct answers with --metric"
+                    "0 and 1; choose another one with --metric, such as a share of correct answers or bits per byte"
                 )
             scores[answer.text].append(float(value))
     if missing := [text for text, values in scores.items() if not values]:
