@@ -8,7 +8,6 @@ from typing import Any
 
 from peekbench.cli.catalog import describe_type
 from peekbench.report.render.json_report import report_schema
-from peekbench.results import describe_columns
 from peekbench.spec.components import component_types
 from peekbench.spec.json_schema import make_schema
 from website.reference.markdown import GENERATED, code, page, plain, table
@@ -22,14 +21,14 @@ ALREADY_DESCRIBED = {"Arm": "arm", "Options": "options"}
 
 
 def write_schemas() -> dict[str, str]:
-    """Return the pages of specs, of `report.json` and of the results table.
+    """Return the pages of specs and of `report.json`.
 
     Raises
     ------
     UndocumentedError
         If a setting of a spec has no description, or a definition is on no page.
     """
-    return {"spec.md": _spec_page(), "report-json.md": _report_page(), "results-columns.md": _columns_page()}
+    return {"spec.md": _spec_page(), "report-json.md": _report_page()}
 
 
 def _spec_page() -> str:
@@ -86,15 +85,6 @@ def _report_page() -> str:
         "[Reports](../report.md) explains the other files of a report.",
         GENERATED,
         *sections,
-    )
-
-
-def _columns_page() -> str:
-    return page(
-        "Columns of the results table",
-        "[Results table](../results-table.md) explains how files with other names and forms are read.",
-        GENERATED,
-        describe_columns(),
     )
 
 

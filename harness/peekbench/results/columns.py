@@ -73,7 +73,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     ),
     ResultsColumn(
         "subsample", "integer", "number of the draw; methods with the same number are paired",
-        "each row of a table with a column for each arm is a draw of its own; otherwise required",
+        "each row is a draw if each arm has a column; otherwise required",
         is_of_arm=False, minimum=0, synonyms=("seed", "random_seed", "run", "fold", "draw", "repeat"),
     ),
     ResultsColumn(
@@ -82,8 +82,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
         synonyms=("condition",),
     ),
     ResultsColumn(
-        "num_scored", "integer", "answers from which scores are computed: num_test, or with crossover scoring those to "
-        "several sets by several fits", "num_test", is_of_arm=False, minimum=1,
+        "num_scored", "integer", "answers that are scored, more than num_test with crossover scoring", "num_test", is_of_arm=False, minimum=1,
     ),
     *(
         ResultsColumn(
@@ -108,18 +107,16 @@ Examples
 """
 
 TEXT = ResultsColumn(
-    "text", "text", "test text of a row that is about a single text; these rows are added up for each subsample",
-    "rows are about all texts of a subsample", is_of_arm=False, synonyms=("text_id", "doc_id", "question_id"),
+    "text", "text", "test text of a row that is about a single text",
+    "rows are about all texts", is_of_arm=False, synonyms=("text_id", "doc_id", "question_id"),
 )  # fmt: skip
-METRIC = ResultsColumn(
-    "metric", "text", "metric of the scores, one for each task; it is not used otherwise", "not needed", is_of_arm=False
-)
+METRIC = ResultsColumn("metric", "text", "metric of the scores, one for each task", "not needed", is_of_arm=False)
 LOSS = ResultsColumn(
-    "loss", "number", "a score of which lower is better, whose negative becomes the score; analyses then need a region",
-    "the score", synonyms=("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity", "eval_loss"),
+    "loss", "number", "a score of which lower is better; its negative becomes the score",
+    "not needed", synonyms=("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity", "eval_loss"),
 )  # fmt: skip
 ERROR_RATE = ResultsColumn(
-    "error_rate", "number", "share of wrong answers; the score is 1 - error_rate", "the score", minimum=0, maximum=1
+    "error_rate", "number", "share of wrong answers; the score is 1 - error_rate", "not needed", minimum=0, maximum=1
 )
 ONLY_OF_USERS = (TEXT, METRIC, LOSS, ERROR_RATE)
 """Columns that only users' tables have."""
