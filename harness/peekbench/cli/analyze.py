@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from peekbench.cli.app import (
     scores_path,
     take_records,
 )
-from peekbench.cli.output import echo
+from peekbench.cli.output import note
 from peekbench.cli.reports import (
     FailOnOption,
     Gate,
@@ -138,19 +139,6 @@ def analyze(
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
     show_report(report, reports, printer)
     apply_gate(gate, report)
-
-
-def _analyze_table(path: Path, region: float | None, printer: Printer) -> None:
-    """Print the report of a table that needs no options."""
-    from peekbench.records.data import TableOptions  # noqa: PLC0415 - for a fast --help
-    from peekbench.report import report_of_table  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.read import load_table  # noqa: PLC0415 - for a fast --help
-
-    loaded = load_table(path, TableOptions(region=region))
-    command = shlex.join(["peekbench", "analyze", str(path), *([] if region is None else ["--region", f"{region:g}"])])
-    report = report_of_table(path, loaded.results, run_analyses(loaded), columns=loaded.columns)
-    printer.write_and_print(replace(report, command=command), None, again=command)
 
 
 @app.command()
@@ -296,6 +284,7 @@ def import_(
         Optional[float],  # noqa: UP045
         typer.Option(metavar="WIDTH", min=0, help="Largest bias that is negligible; losses need one."),
     ] = None,
+    reports: FilesOption = None,
 ) -> None:
     """Make a table of scores from the logs of other tools, with one row for each text, arm and log, and analyze it.
 
@@ -320,7 +309,7 @@ def import_(
     except OSError as error:
         raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
     tasks, texts = pluralize(table["task"].nunique(), "task"), len(table[["task", "text"]].drop_duplicates())
-    echo(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
+    note(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
     if "subsample" in table:
-        echo(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
-    _analyze_table(output, region, printer)
+        note(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
+    inspect.unwrap(analyze)(output, TableFlags(region=region), printer, reports=reports)

@@ -82,7 +82,8 @@ COLUMNS: tuple[ResultsColumn, ...] = (
         synonyms=("condition",),
     ),
     ResultsColumn(
-        "num_scored", "integer", "answers that are scored, more than num_test with crossover scoring", "num_test", is_of_arm=False, minimum=1,
+        "num_scored", "integer", "answers that are scored, more than num_test with crossover scoring", "num_test",
+        is_of_arm=False, minimum=1,
     ),
     *(
         ResultsColumn(

@@ -63,7 +63,7 @@ def test_arms_of_lm_eval_are_paired_text_by_text(tmp_path: Path) -> None:
     arguments = [f"--arm={arm}={write_lm_eval(tmp_path / arm / 'model', scores)}" for arm, scores in CORRECT.items()]
     done = run_command("import", "lm-eval", *arguments, "-o", "scores.csv", "--method", "lsa")
     assert done.returncode == 0, done.stderr
-    assert "written: scores.csv (1 task, 6 texts, arms base, extra, test)" in done.stdout
+    assert "written: scores.csv (1 task, 6 texts, arms base, extra, test)" in done.stderr
     table = pd.read_csv("scores.csv")
     assert scores_by_arm(table) == CORRECT
     (summary,) = analyze("scores.csv", ["summary"])
@@ -152,7 +152,7 @@ def test_losses_are_read_with_their_direction(tmp_path: Path) -> None:
     assert "--region" in done.stderr
     done = run_command(*command, "--region", "0.01")
     assert done.returncode == 0, done.stderr
-    assert "peekbench analyze scores.csv --region 0.01 --full" in done.stdout
+    assert "Lower is better for loss" in done.stdout
 
 
 def test_every_task_has_samples_and_every_name_of_results_is_read(tmp_path: Path) -> None:
@@ -191,8 +191,8 @@ def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) 
     with pytest.raises(ResultsError, match="task news: .* have different texts"):
         import_logs("lm-eval", arms)
     done = run_command("import", "lm-eval", *(f"--arm={arm}={log}" for arm, log in logs), "-o", "scores.csv")
-    assert "(2 tasks, 6 texts, arms extra, test)" in done.stdout
-    assert "2 logs; they are paired in the order" in done.stdout
+    assert "(2 tasks, 6 texts, arms extra, test)" in done.stderr
+    assert "2 logs; they are paired in the order" in done.stderr
     assert_frame_equal(load_results("scores.csv"), tidy(table, "table"))
 
 
