@@ -157,7 +157,7 @@ def tests_by_task(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def section_8(scores: Scores) -> dict[str, str]:
-    """Return boosts, biases and adjusted p-values of the overtrained model, in all and by task."""
+    """Return boosts, biases and adjusted p-values of the overtrained model."""
     over = scores["overtrained"]
     summary = run("table1", over)[0]
     means = rows(summary, "Boost and bias over these tasks")
@@ -172,13 +172,6 @@ def section_8(scores: Scores) -> dict[str, str]:
             str((group[ONE_SIDED] <= 0.5).sum()), f"{group['adjusted p'].min():.3f}",
         ])  # fmt: skip
     by_task = pd.DataFrame(rows(summary, "Scores, boost and bias by task"))
-    by_task = by_task.merge(tests, on=["task", "num_train", "num_test"])
-    by_task["by_size"] = "m=" + by_task["num_train"].astype(str) + ", n=" + by_task["num_test"].astype(str)
-    by_task["cell"] = [
-        f"{points(boost, 1)}, {points(bias, 1)}, {f'**{p:.2f}**' if p <= 0.5 else f'{p:.2f}'}"
-        for boost, bias, p in by_task[["boost", "bias", ONE_SIDED]].to_numpy()
-    ]
-    table = by_task.pivot(index="task", columns="by_size", values="cell")[[line[0] for line in body]]
     everything = pd.concat([tests_by_task(scores[name]) for name in TREES])
     smallest_few = tests_by_task(scores["few_shot"]).groupby(["model", "num_train", "num_test"])[ONE_SIDED].min()
     tweets = by_task.query("task == 'tweets_hate_speech_detection' and num_train == 100")["bias"]
@@ -186,7 +179,6 @@ def section_8(scores: Scores) -> dict[str, str]:
         "section_8": markdown(
             ["", "boost", "bias", "smallest adjusted p", "its task", "of 25, at most 0.5", "smallest, two-sided"], body
         ),
-        "section_8_tasks": markdown(["", *table.columns], table.reset_index().to_numpy().tolist()),
         "tweets": ", ".join(points(value, 1) for value in tweets),
         "num_tests": str(len(everything)),
         "smallest_of_all": f"{false_discovery_control(everything['p, test > extra']).min():.2f}",
