@@ -12,6 +12,17 @@ Examples
 ['lsa-10', 'lsa-50', 'classic.self_training', 'controls.null', 'controls.leak']
 """
 
+from typing import Any
+
 from peekbench.lazy import attach_stub
 
-__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
+_get, __dir__, __all__ = attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name, or read the version from the metadata of the distribution."""
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - it takes as long as the rest of `import peekbench`
+
+        return version("peekbench")
+    return _get(name)

@@ -27,3 +27,5 @@ from .records.verdicts import Verdict as Verdict
 from .results.read import load_results as load_results
 from .spec.experiment import ExperimentSpec as ExperimentSpec
 from .spec.experiment import load_spec as load_spec
+
+__version__: str

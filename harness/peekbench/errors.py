@@ -38,6 +38,10 @@ class PeekbenchError(Exception):
     cannot read the spec missing.yaml: No such file or directory; give the path of a YAML file in UTF-8
     """
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows instead of a traceback."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class SpecError(PeekbenchError):
     """A spec that cannot be read, or does not match the plugins that it names.
