@@ -13,6 +13,7 @@ import hashlib
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -22,6 +23,8 @@ from peekbench.errors import PluginError
 from peekbench.plugins.similar_names import find_nearest_file
 
 FILE = ".py"
+SESSION = "session_"
+"""Begin of the names of what only this process has."""
 MAX_ERROR = 300  # characters of an error of the code
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
@@ -46,10 +49,20 @@ _folders: list[str] = []
 def is_installed(path: Path) -> bool:
     """Return whether a file or folder is of an installed library, rather than of the user.
 
-    An environment that sees the packages of another one has several folders of libraries.
+    An environment that sees the packages of another one has several folders of libraries. A `.pth` file can name
+    others, which have the metadata of their libraries.
     """
     path = path.resolve()
-    return path.is_relative_to(STANDARD_LIBRARY) or not FOLDERS_OF_LIBRARIES.isdisjoint(path.parts)
+    return (
+        path.is_relative_to(STANDARD_LIBRARY)
+        or not FOLDERS_OF_LIBRARIES.isdisjoint(path.parts)
+        or not _folders_of_libraries(tuple(sys.path)).isdisjoint(path.parents)
+    )
+
+
+@lru_cache(maxsize=16)
+def _folders_of_libraries(paths: tuple[str, ...]) -> frozenset[Path]:
+    return frozenset(folder for path in paths if any((folder := Path(path).resolve()).glob("*.dist-info")))
 
 
 def names_code(use: str) -> bool:
@@ -132,7 +145,7 @@ def find_file(code: str) -> Path | None:
 
 def give(thing: object, name: str, digest: str) -> str:
     """Give a name to a function or an estimator that only this process has, and return the name for specs."""
-    code = f"session_{digest}:"
+    code = f"{SESSION}{digest}:"
     module = ModuleType(code)
     setattr(module, name, thing)
     _given[code] = module
@@ -154,6 +167,11 @@ def load_module(code: str) -> ModuleType:
     """
     if code in _given:
         return _given[code]
+    if code.startswith(SESSION):
+        raise PluginError(
+            "only the process of a session has this function, estimator or data; use no other process, or put it into "
+            "a file, as in `my_file.py:fit`"
+        )
     if code in _distrusted:
         raise PluginError(f"{code.rstrip(':')} is code that only a store names, which is not imported; {GIVE_SPEC}")
     if code == ":":
