@@ -5,15 +5,16 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench.records import FamilyChoice, ScoreName
+from peekbench.records import FamilyChoice, ScoreOption
 
 
 class Permutation(Options):
     """Options of the analysis `permutation`."""
 
-    score: ScoreName = "score"
+    score: ScoreOption = "score"
     """Score to test: 'score' (accuracy, R^2 or, in language modeling, the log-likelihood), 'macro_f1', 'log_loss',
-    'brier' or 'bits_per_byte', if all results have it. A positive bias is always an improvement."""
+    'brier' or 'bits_per_byte', if all results have it; for a run also any score of scikit-learn, such as 'roc_auc'. A
+    positive bias is always an improvement."""
     level: float = Field(default=0.05, gt=0, lt=1)
     """False discovery rate at which the bias of a task counts as different from zero."""
     family: FamilyChoice = "all"

@@ -13,11 +13,11 @@ from peekbench import Analysis, Column, Table
 from peekbench.formatting import difference_unit
 from peekbench.records import Cell
 from peekbench.results import (
-    SCORES,
     Configuration,
     Configurations,
     configurations,
     find_families,
+    find_score,
     resolve_score,
     select_score,
 )
@@ -88,8 +88,7 @@ def analyze_permutations(results: pd.DataFrame, *, options: Permutation) -> Anal
     options = options.model_copy(update={"score": resolve_score(results, options.score)})
     paired = configurations(select_score(results, options.score, "permutation"))
     tests = [Tests.of(configuration) for configuration in paired.configurations]
-    title = next(score.title for score in SCORES if score.name == options.score)
-    measure = "" if options.score == "score" else f" in {title}"
+    measure = "" if options.score == "score" else f" in {find_score(options.score).title}"
     return Analysis(
         "permutation", (_overview_table(paired, tests, measure, options), _task_table(paired, tests, measure))
     )

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench.records import FamilyChoice, ScoreName
+from peekbench.records import FamilyChoice, ScoreOption
 
 RegionUnit: TypeAlias = Literal["score", "log_odds"]
 
@@ -20,12 +20,13 @@ class Summary(Options):
     their verdicts."""
     region: float | None = Field(default=None, ge=0)
     """Half-width of the region of practical equivalence: a bias within it is negligible. By default 0.005, half an
-    accuracy point; 0.01 for the log loss; or 0.04 log-odds."""
+    accuracy point; 0.01 for the log loss; or 0.04 log-odds. Scores of scikit-learn that begin with 'neg_' need it."""
     region_unit: RegionUnit = "score"
     """Unit of `region`: 'score' (accuracy as a fraction, R^2, or the chosen score), or 'log_odds' of accuracies."""
-    score: ScoreName = "score"
+    score: ScoreOption = "score"
     """Score that verdicts are about: 'score' (accuracy, R^2 or, in language modeling, the log-likelihood), 'macro_f1',
-    'log_loss', 'brier' or 'bits_per_byte', if all results have it. A positive bias is always an improvement."""
+    'log_loss', 'brier' or 'bits_per_byte', if all results have it; for a run also any score of scikit-learn, such as
+    'roc_auc' or 'neg_mean_absolute_error'. A positive bias is always an improvement."""
     family: FamilyChoice = "all"
     """Configurations whose verdicts are adjusted together: 'all' of a report, those of the same 'method', or 'none'."""
 

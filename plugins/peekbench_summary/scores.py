@@ -8,8 +8,16 @@ from dataclasses import replace
 import pandas as pd
 
 from peekbench import Column, Table, Verdict
-from peekbench.records import Cell, ScoreName, Unit
-from peekbench.results import SCORES, Configuration, Configurations, configurations, resolve_score, select_score
+from peekbench.records import Cell, Unit
+from peekbench.results import (
+    SCORES,
+    Configuration,
+    Configurations,
+    configurations,
+    find_score,
+    resolve_score,
+    select_score,
+)
 from peekbench_summary import Summary
 from peekbench_summary.estimates import estimate_effect, estimate_these_tasks
 
@@ -44,12 +52,12 @@ def choose_configurations(results: pd.DataFrame, options: Summary, analysis: str
 
 def score_title(options: Summary) -> str:
     """Return the name of the chosen score in reports, in which higher is better."""
-    return next(score.title for score in SCORES if score.name == options.score)
+    return find_score(options.score).title
 
 
-def sign_note(name: ScoreName) -> str:
+def sign_note(name: str) -> str:
     """Return a sentence about a score that reports negate, with a space before it; empty for other scores."""
-    score = next(score for score in SCORES if score.name == name)
+    score = find_score(name)
     if score.is_higher_better:
         return ""
     return f" The {score.title} is the negative of {score.name}, so that higher is better."

@@ -17,7 +17,6 @@ from peekbench.records import (
     Predictions,
     Quantity,
     ScoreEstimate,
-    ScoreName,
     TrialEvidence,
     estimates_table,
 )
@@ -214,7 +213,7 @@ def _few_tasks_note(num_tasks: int) -> str:
     return f" Sign flips of {tasks} cannot give a p below {smallest}; if the level is lower, the t test alone answers."
 
 
-def _task_table(results: Configurations, level: float, score: ScoreName) -> Table:
+def _task_table(results: Configurations, level: float, score: str) -> Table:
     """Tabulate scores and effects of each task."""
     rows = []
     effects = other_effects(results)

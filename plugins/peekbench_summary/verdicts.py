@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from typing import Any, get_args
 
 import numpy as np
 
@@ -242,9 +243,10 @@ def judge_all(
     effects = measure_effects(results, ["bias"], options, probabilistic, looks, predictions)
     biases = [of_configuration["bias"] for of_configuration in effects]
     verdicts: dict[int, Verdict] = {}
+    score: Any = options.score if options.score in get_args(ScoreName) else "score"  # titles name that of scikit-learn
     for members in find_families(results.configurations, options.family):
         judged = judge_family(
-            [biases[member] for member in members], options.level, options.score, is_accuracy=results.is_accuracy
+            [biases[member] for member in members], options.level, score, is_accuracy=results.is_accuracy
         )
         for member, (verdict, conclusion) in zip(members, judged, strict=True):
             configuration = results.configurations[member]

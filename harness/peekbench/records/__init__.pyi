@@ -76,6 +76,7 @@ from .verdicts import PosteriorEvidence as PosteriorEvidence
 from .verdicts import PredictionEvidence as PredictionEvidence
 from .verdicts import Problem as Problem
 from .verdicts import ScoreName as ScoreName
+from .verdicts import ScoreOption as ScoreOption
 from .verdicts import Settling as Settling
 from .verdicts import TrialEvidence as TrialEvidence
 from .verdicts import Unit as Unit

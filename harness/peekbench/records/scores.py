@@ -106,6 +106,28 @@ class Score:
     """Value of the results table if a user's file lacks this column."""
 
 
+def find_score(name: str) -> Score:
+    """Return the score of a name; names that `SCORES` lacks are those of scikit-learn, of which higher is better.
+
+    Parameters
+    ----------
+    name
+        Column of the store, or name in scikit-learn.
+
+    Returns
+    -------
+    Score
+        The score of scikit-learn has its name as title and computes nothing.
+
+    Examples
+    --------
+    >>> find_score("macro_f1").title, find_score("roc_auc").is_higher_better
+    ('macro-F1', True)
+    """
+    known = (score for score in SCORES if score.name == name)
+    return next(known, Score(name, name, "a score of scikit-learn", "number", {}, minimum=None, maximum=None))
+
+
 def count_correct(data: ScoringInput) -> int:
     """Return the number of texts whose answer is the true class."""
     return int(np.count_nonzero(data.answers == data.truth))
@@ -214,10 +236,22 @@ def average_scores(scores: Sequence[Mapping[str, float | int | None]], num_sets:
             averages[score.name] = None
         elif score.unit == "count":
             averages[score.name] = sum(present)
-        else:  # equal predictions of all fits have exactly the average of one
-            of_fits = [_mean(present[first : first + num_sets]) for first in range(0, len(present), num_sets)]
-            averages[score.name] = _mean(of_fits)
+        else:
+            averages[score.name] = average_sets(present, num_sets)
     return averages
+
+
+def average_sets(values: Sequence[float], num_sets: int) -> float:
+    """Return the average of a score over sets and fits; equal predictions of all fits have exactly that of one fit.
+
+    Parameters
+    ----------
+    values
+        Scores in the order of `average_scores`.
+    num_sets
+        Number of sets.
+    """
+    return _mean([_mean(values[first : first + num_sets]) for first in range(0, len(values), num_sets)])
 
 
 def _mean(values: Sequence[float]) -> float:

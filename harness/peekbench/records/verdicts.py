@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from importlib import import_module
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from pydantic import AfterValidator
 
 from peekbench.records.trials import Control
 
@@ -34,6 +37,25 @@ Examples
 >>> from peekbench.results import SCORES
 >>> {"num_correct", *get_args(ScoreName)} == {score.name for score in SCORES}
 True
+"""
+
+
+def _check_score(name: str) -> str:
+    """Refuse the name of a score that neither peekbench nor scikit-learn has."""
+    if name not in get_args(ScoreName):
+        import_module("peekbench_sklearn.scorers").check_scorer(name)  # imports scikit-learn
+    return name
+
+
+ScoreOption: TypeAlias = Annotated[ScoreName | str, AfterValidator(_check_score)]
+"""Score in the options of an analysis: a `ScoreName`, or the name of a score of scikit-learn, which is computed from
+the predictions of a run.
+
+Examples
+--------
+>>> from pydantic import TypeAdapter
+>>> TypeAdapter(ScoreOption).validate_python("roc_auc")
+'roc_auc'
 """
 
 FamilyChoice: TypeAlias = Literal["all", "method", "none"]

@@ -25,6 +25,7 @@ from peekbench.results.looks import look_at
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.read import is_results_table, load_table
 from peekbench.results.roles import ColumnUse
+from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task
@@ -322,6 +323,9 @@ def run_analysis(
             f"the analysis {analysis.use} needs scores of the arm {missing[0]!r}, and there are only scores of "
             f"{', '.join(present)}; add them, or choose another analysis"
         )
+    score = getattr(analysis.options, "score", "score")
+    if score not in visible and isinstance(seen.predictions, StoredPredictions):
+        visible = visible.assign(**{score: seen.predictions.scores(visible, score)})
     try:
         outcome = analysis.entry.analyze(visible, options=analysis.options, **seen.keywords(analysis.entry))
     except Exception as error:

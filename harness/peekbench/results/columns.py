@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from peekbench.records.scores import SCORES, Score
+from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS, RULE
 
-__all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns"]
+__all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns", "find_score"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ draw, its texts are the draws: nothing else can tell how much a score varies.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from peekbench.errors import ResultsError
+from peekbench.errors import ResultsError, SpecError
 from peekbench.formatting import pluralize
+from peekbench.plugins.references import Reference
 from peekbench.records.data import Answers, FloatArray, IntArray
-from peekbench.records.scores import SCORES
+from peekbench.records.scores import SCORES, average_sets
+from peekbench.records.trials import Draw, Trial
 from peekbench.results.cells import ANSWERS, CellReader, natural_key, short
 from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL, ColumnRoles, Role
 from peekbench.store.writer import Store
@@ -48,6 +50,7 @@ class StoredPredictions:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._scores: dict[tuple[str, Trial], dict[str, float]] = {}
 
     def answers(
         self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
@@ -59,6 +62,43 @@ class StoredPredictions:
             if not store.tasks()[task]["class_names"]:
                 return None
             return store.answers(task, method, num_train, num_test, arms)
+
+    def scores(self, results: pd.DataFrame, name: str) -> FloatArray:
+        """Compute a score of scikit-learn for each arm of a results table of this run, shape (n_rows,).
+
+        Raises
+        ------
+        SpecError
+            If the score is not defined for a trial.
+        """
+        score = Reference("peekbench_sklearn.scorers:load_scorer")(name)
+        values = np.full(len(results), np.nan)
+        keys = results[["task", "num_train", "num_test", "subsample", "method"]]
+        with Store.open(self._path, verified=False) as store:
+            for rows in results.reset_index(drop=True).groupby(list(keys), sort=False).indices.values():
+                task, num_train, num_test, subsample, method = keys.iloc[rows[0]]
+                trial = Trial(Draw(task, int(num_train), int(num_test), int(subsample)), method)
+                if (name, trial) not in self._scores:  # the next analysis needs them again
+                    try:
+                        self._scores[name, trial] = _score_arms(store, trial, score)
+                    except ValueError as error:
+                        raise SpecError(
+                            f"score {name}: {trial}: {error}; use another score, or a larger num_test"
+                        ) from error
+                values[rows] = [self._scores[name, trial][arm] for arm in results["arm"].iloc[rows]]
+        return values
+
+
+def _score_arms(store: Store, trial: Trial, score: Callable[[FloatArray, Any], float]) -> dict[str, float]:
+    """Return the average of a score over the sets of each arm."""
+    labels, _ = store.test_rows(trial.draw)
+    size = trial.draw.num_test
+    scores = {}
+    for arm, predictions in store.predictions(trial).items():
+        predicted, truth = predictions.astype(np.float64), np.resize(labels, len(predictions))
+        sets = [slice(first, first + size) for first in range(0, len(predicted), size)]
+        scores[arm] = average_sets([score(predicted[each], truth[each]) for each in sets], len(labels) // size)
+    return scores
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from peekbench.errors import ResultsError, SpecError
-from peekbench.records.scores import SCORES
+from peekbench.records.scores import find_score
 from peekbench.records.verdicts import ControlOutcome, Decision, FamilyChoice, ScoreName, Verdict
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ MAX_NAMED = 5  # tasks named in an error
 MAX_REGION = 0.2  # of accuracy; a larger region is one point written as 1, or half a point as 0.5
 
 
-def resolve_score(results: pd.DataFrame, name: ScoreName) -> ScoreName:
+def resolve_score(results: pd.DataFrame, name: str) -> str:
     """Return the score that 'score' stands for, if it has a name of its own: bits per byte in language modeling.
 
     Parameters
@@ -58,7 +58,7 @@ def resolve_score(results: pd.DataFrame, name: ScoreName) -> ScoreName:
     return "bits_per_byte" if is_text_scored.any() else name
 
 
-def select_score(results: pd.DataFrame, name: ScoreName, analysis: str) -> pd.DataFrame:
+def select_score(results: pd.DataFrame, name: str, analysis: str) -> pd.DataFrame:
     """Return the results with the chosen score in the column `score`, so that higher is better.
 
     Parameters
@@ -91,19 +91,18 @@ def select_score(results: pd.DataFrame, name: ScoreName, analysis: str) -> pd.Da
     """
     if name == "score":
         return results
-    by_name = {score.name: score for score in SCORES if score.name != "num_correct"}
-    num_missing = int(results[name].isna().sum())
+    num_missing = int(results[name].isna().sum()) if name in results else len(results)
     if num_missing:
-        available = ", ".join(each for each in by_name if results[each].notna().all())
+        available = ", ".join(each for each in get_args(ScoreName) if results[each].notna().all())
         raise SpecError(
             f"analysis {analysis}, option score: {name} is missing in {num_missing:,} of {len(results):,} rows; add "
             f"it, or use a score that all rows have: {available}"
         )
     values = results[name]
-    return results.assign(score=values if by_name[name].is_higher_better else -values, num_correct=None)
+    return results.assign(score=values if find_score(name).is_higher_better else -values, num_correct=None)
 
 
-def default_region(name: ScoreName) -> float:
+def default_region(name: str) -> float:
     """Return the default half-width of the region of practical equivalence.
 
     Parameters
@@ -116,12 +115,22 @@ def default_region(name: ScoreName) -> float:
     float
         In the unit of the score; accuracies and macro-F1 are fractions, log losses are in nats.
 
+    Raises
+    ------
+    SpecError
+        If it is an error or a loss of scikit-learn.
+
     Examples
     --------
     >>> default_region("log_loss")
     0.01
     """
-    return next(score.region for score in SCORES if score.name == name)
+    if name.startswith("neg_") and name != "neg_brier_score":
+        raise SpecError(
+            f"the score {name} has no default region of practical equivalence, because its unit is that of the data; "
+            "set the option `region` of the analysis, in Python region=..., to the largest change that is negligible"
+        )
+    return find_score(name).region
 
 
 def check_region(region: float | None, analysis: str, *, is_accuracy: bool, option: str = "region") -> None:

@@ -412,7 +412,7 @@ def read_run(
         raise PeekbenchError(f"{path} has no finished trial, so there is nothing to export; finish the run")
     complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
     component = _find_estimates_analysis(spec)
-    analysis = run_analysis(component, complete, (), Seen(looks=look_at(path, complete)))
+    analysis = run_analysis(component, complete, (), Seen(look_at(path, complete), StoredPredictions(path)))
     if not analysis.tables:
         raise ContractError(f"{component.use} has the role 'estimates' and returned no table; see estimates_table")
     return RunContent(
