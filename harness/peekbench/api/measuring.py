@@ -5,56 +5,101 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+import numpy as np
 
 from peekbench.api.run import Run
-from peekbench.api.running import run
+from peekbench.api.running import read_experiment, run
 from peekbench.api.session_code import hash_text, hash_thing
+from peekbench.data.loading import check_dataset, fingerprint, load_dataset
 from peekbench.errors import SpecError
 from peekbench.execution.code import code_hashes
-from peekbench.plugins.functions import make_entry
-from peekbench.plugins.local_code import bind, give, names_code
+from peekbench.plugins.functions import is_estimator, make_entry
+from peekbench.plugins.local_code import SESSION, bind, give, names_code
+from peekbench.plugins.references import Reference
+from peekbench.records.data import Dataset, TaskKind
+from peekbench.records.verdicts import ScoreName
+from peekbench.results.verdict import default_region
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
 DEFAULT_NAME = "method"  # of a function without a name
+FILES_OF_SAVED_DATA = ("state.json", "dataset_dict.json")
+STORED: Mapping[str, Mapping[str, str]] = {
+    "accuracy": {"classification": "score"},
+    "f1_macro": {"classification": "macro_f1"},
+    "neg_log_loss": {"classification": "log_loss"},
+    "r2": {"regression": "score"},
+}
+"""Names that stores have for scores of scikit-learn, by kind of the tasks."""
+
+read_held = Reference("peekbench_sklearn.held_data:read_held")
+unlabeled_steps = Reference("peekbench_sklearn.estimators:unlabeled_steps")
+load_scorer = Reference("peekbench_sklearn.scorers:load_scorer")
 
 
 def measure(
-    fit: Any,
-    tasks: Sequence[Any],
+    method: Any,
+    data: Any = None,
     *,
+    text: str | None = None,
+    label: str | None = None,
+    score: str = "score",
+    region: float | None = None,
     options: Mapping[str, Any] | None = None,
     unlabeled_step: str | Sequence[str] | None = None,
     progress: bool = True,
     **spec: Any,
 ) -> Run:
-    """Measure the bias of a method that is a plain function or a scikit-learn pipeline.
+    """Measure the bias of a method on data that you hold: scikit-learn estimators, functions, data frames, arrays.
 
-    A function of a module runs in worker processes. A function of a notebook or a script, and an estimator, run in this
-    process, one trial after the other. The same call resumes its run. If the code, the options, the tasks or the design
-    change, a new run is made.
+    A function of a module runs in worker processes. Functions of a notebook or a script, estimators, and data in memory
+    are used in this process, one trial after the other. The same call resumes its run. If the code, the options, the
+    data or the design change, a new run is made.
 
     Parameters
     ----------
-    fit
-        A function with any of the parameters `unlabeled` (texts, or None in the base arm), `train` (with `inputs` and
-        `labels`), `task`, `seed` and `context`; other parameters are options. It returns a `Predictor`, a function from
-        texts to probabilities, or an object with `predict_proba` or `predict`. Or a pipeline of scikit-learn whose
-        input are texts, which is cloned for each fit. Or a name as in a spec, such as 'my_file.py:fit'.
-    tasks
-        Tasks as in a spec, such as ``["docstrings.all"]``.
+    method
+        A classifier or regressor of scikit-learn, usually a pipeline, which is cloned for each fit; a `random_state` of
+        None becomes the seed of the fit. By default, each transformer before the final estimator that learns without
+        labels, such as `TfidfVectorizer`, `PCA` and `StandardScaler`, is fitted on the train and the unlabeled rows
+        together. Transformers that need labels, such as `SelectKBest`, and the final estimator are fitted on the train
+        rows; estimators of `sklearn.semi_supervised` also receive the unlabeled rows, with the label -1. The report
+        names the steps. An estimator in which nothing adapts to unlabeled rows is refused, because its bias is 0.
+
+        Or a function with any of the parameters `unlabeled` (inputs, or None in the base arm), `train` (with `inputs`
+        and `labels`), `task`, `seed` and `context`; other parameters are options. It returns a `Predictor`, a function
+        from inputs to predictions, or an object with `predict_proba` or `predict`. Or a name as in a spec, such as
+        'my_file.py:fit'.
+    data
+        - A data frame of pandas or polars with the columns `text` and `label`, or those that the arguments name.
+        - A pair: a list of n texts, or features of shape (n, n_features), and n labels. Labels are numbers for a
+          regressor and classes for a classifier; for a function, floats are numbers.
+        - A `Dataset` of Hugging Face, a `DatasetDict` whose official splits `train` and `test` are kept, or the folder
+          to which `save_to_disk` wrote one.
+        - A function that returns one of these, or a `peekbench.Dataset`.
+        - The name of a task, such as "docstrings.numpy", or a task as in a spec.
+        - A dictionary of these by name, or a list of them.
+    text, label
+        Columns of texts and labels of data frames and data sets of Hugging Face.
+    score
+        Score that verdicts are about, as scikit-learn names it, such as "f1_macro", "roc_auc" or
+        "neg_mean_squared_error", or as an option of `summary`; by default accuracy or R^2. Higher is better. Scores of
+        two classes are about the second one in sorted order.
+    region
+        Half-width of the region of practical equivalence, in the unit of the score: a bias within it is negligible. By
+        default 0.005; scores that begin with `neg_` need it, because their unit is that of the labels.
     options
-        Values of the options of `fit`.
+        Values of the options of a function.
     unlabeled_step
-        Step or steps of the pipeline that are fitted on the train and the unlabeled texts; by default all transformers
-        before the final estimator that need no labels. The report says which.
+        Step or steps of the pipeline to fit on the train and the unlabeled rows instead of the default ones.
     progress
         Whether to show the progress.
     **spec
-        Other keys of a spec: `design`, by default 20 subsamples of 50 train texts and 200 test texts; `name`; `seed`;
-        `analyses`; `executor`.
+        Other keys of a spec: `design`, by default 20 subsamples of 50 train rows and 200 test rows, or fewer if data in
+        memory have fewer rows; `name`; `seed`; `analyses`; `executor`; `tasks` instead of `data`.
 
     Returns
     -------
@@ -64,36 +109,132 @@ def measure(
     Raises
     ------
     PluginError
-        If `fit` is neither a method nor a pipeline with a transformer.
+        If the method is none of these, or nothing in it adapts to unlabeled rows.
+    DataError
+        If data cannot be read, do not suit the method, or have too few rows.
     SpecError
-        If a task or another key is invalid.
+        If a task, a score or another key is invalid.
 
     Examples
     --------
-    >>> import numpy as np, peekbench as pb
+    >>> import peekbench as pb
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> model = make_pipeline(StandardScaler(), KNeighborsClassifier())
+    >>> design = {"num_train": 30, "num_test": 40, "num_subsamples": 5}
+    >>> run = pb.measure(model, load_wine(return_X_y=True), design=design, progress=False)
+    >>> bool(run.arms[["base", "extra", "test"]].mean().min() > 0.5)
+    True
+
+    Functions of the session work as well:
+
+    >>> import numpy as np
     >>> def fit(unlabeled, train, task, smoothing: float = 1.0):
     ...     counts = np.bincount(train.labels, minlength=task.num_classes) + smoothing
     ...     return lambda texts: np.tile(counts / counts.sum(), (len(texts), 1))
-    >>> run = pb.measure(fit, tasks=["docstrings.numpy"], progress=False)
+    >>> run = pb.measure(fit, "docstrings.numpy", progress=False)
     >>> bool((run.arms["bias"] == 0).all())  # it does not use the unlabeled texts
     True
     """
-    if isinstance(tasks, str):
-        raise SpecError(f"tasks is the text {tasks!r}; give a list, as in tasks=[{tasks!r}]")
-    use, is_here = _find_use(fit)
+    use, is_here = _find_use(method)
+    tasks = list(_make_tasks(spec.pop("tasks", data), method, text, label))
+    held = [load_dataset(task["use"]) for task in tasks if isinstance(task, dict) and task["use"].startswith(SESSION)]
+    if is_estimator(method):
+        unlabeled_steps(method, unlabeled_step, type(method).__name__)
     chosen = dict(options or {})
     if unlabeled_step is not None:
         chosen["unlabeled_step"] = unlabeled_step
     bind([use], Path.cwd())  # an earlier spec of this session may have a file of the same name
-    method = {"use": use, "options": chosen}
-    parts: dict[str, Any] = {"tasks": list(tasks), "methods": [method], "design": dict(DESIGN), **spec}
-    if is_here:
+    methods = [{"use": use, "options": chosen}]
+    parts: dict[str, Any] = {"tasks": tasks, "methods": methods, "design": _default_design(held), **spec}
+    if is_here or held:
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
         code = code_hashes([use]) if names_code(use) and not is_here else {}  # a name of this session has a hash
-        text = json.dumps({**parts, "executor": None, "code": code}, sort_keys=True, default=str)
-        parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{hash_text(text)}"
+        identity = json.dumps({**parts, "executor": None, "code": code}, sort_keys=True, default=str)
+        parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{hash_text(identity)}"
+    if score != "score" or region is not None:  # after the name: another score needs no other trials
+        parts["analyses"] = _analyses(parts, score, region)
     return run(parts, progress=progress)
+
+
+def _default_design(held: Sequence[Dataset]) -> dict[str, Any]:
+    """Return the default design, with fewer rows if data in memory have too few."""
+    design = dict(DESIGN)
+    for dataset in held:
+        num_test = len(dataset.labels)
+        num_train = num_test // 3
+        if dataset.splits:
+            num_train, num_test = (list(dataset.splits).count(split) for split in ("train", "test"))
+        design["num_train"] = min(design["num_train"], num_train)
+        design["num_test"] = min(design["num_test"], (num_test - (0 if dataset.splits else design["num_train"])) // 2)
+    return design
+
+
+def _make_tasks(data: Any, method: Any, text: str | None, label: str | None) -> Iterator[Any]:
+    """Yield tasks as in a spec: names, folders of data sets of Hugging Face, and data of this session."""
+    named: list[tuple[str, Any]] = [("", data)]
+    if type(data) is dict and not _is_component(data):  # other mappings are data sets
+        named = [(str(name), each) for name, each in data.items()]
+    elif isinstance(data, list) or (isinstance(data, tuple) and all(map(_is_component, data))):
+        named = [("" if _is_component(each) else f"data-{number}", each) for number, each in enumerate(data, start=1)]
+    for name, each in named:
+        own = {"name": name} if name else {}
+        if isinstance(each, str | Path) and any((Path(each) / file).is_file() for file in FILES_OF_SAVED_DATA):
+            columns = {option: column for option, column in (("text", text), ("label", label)) if column}
+            options = {"path": str(Path(each).absolute()), **columns}
+            yield {"use": "files", "name": Path(each).name, "options": options, **own}
+        elif isinstance(each, str | Path):
+            yield {"use": str(each), **own} if own else str(each)
+        elif _is_component(each):
+            yield {**each, **own}
+        else:
+            dataset = read_held(each, name or "data", method, text, label)
+            check_dataset(dataset, name or "data")
+            yield {"use": give(_loader(dataset), "load", hash_text(fingerprint(dataset))), "name": name or "data"}
+
+
+def _is_component(data: Any) -> bool:
+    return isinstance(data, str | Path) or (isinstance(data, dict) and isinstance(data.get("use"), str))
+
+
+def _loader(dataset: Dataset) -> Callable[[], Dataset]:
+    def load() -> Dataset:
+        """Return the rows that a session holds."""
+        return dataset
+
+    return load
+
+
+def _analyses(parts: Mapping[str, Any], score: str, region: float | None) -> list[dict[str, Any]]:
+    """Return the default analyses of a score, after a test of it on good predictions for each task.
+
+    Raises
+    ------
+    SpecError
+        If a task does not have the score, there are analyses already, or its region is unknown.
+    """
+    if "analyses" in parts:
+        raise SpecError("score and region are options of analyses; set them there, or leave out `analyses`")
+    if score not in get_args(ScoreName):
+        experiment = read_experiment(parts)
+        kinds = {_check_score(score, load_dataset(experiment.source(task)), task.name) for task in experiment.tasks}
+        score = STORED.get(score, {}).get("/".join(kinds), score)
+    options = {"score": score, "region": default_region(score) if region is None else region}
+    return [{"use": "summary", "options": options}, {"use": "permutation", "options": {"score": score}}]
+
+
+def _check_score(name: str, dataset: Dataset, task: str) -> TaskKind:
+    """Return the kind of a task that has a score; refuse others."""
+    labels = np.asarray(dataset.labels)
+    good = np.eye(len(dataset.class_names))[labels] if dataset.class_names else labels + 0.25
+    try:
+        load_scorer(name)(good, labels)
+    except ValueError as error:
+        raise SpecError(f"task {task} of {dataset.kind} has no score {name!r}: {error}") from error
+    return dataset.kind
 
 
 def _find_use(fit: Any) -> tuple[str, bool]:

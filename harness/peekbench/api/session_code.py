@@ -20,7 +20,7 @@ DIGITS = 8  # hexadecimal digits of a hash
 PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
 IGNORED = {
     "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__", "__module__",
-    "__static_attributes__", "__weakref__",
+    "__static_attributes__", "__weakref__", "_abc_impl",
 }  # fmt: skip
 """Members of classes that have no effect on results."""
 

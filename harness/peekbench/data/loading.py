@@ -222,10 +222,10 @@ def _check_types(dataset: Dataset, use: str) -> None:
     if dataset.kind == "language_modeling" and not isinstance(inputs, Sequence):
         raise DataError(f"{use}: inputs are a {type(inputs).__name__}; language modeling needs a list of texts")
     if not _is_numeric_array(inputs, ndim=2):
-        if dataset.kind == "regression" or not isinstance(inputs, Sequence) or isinstance(inputs, str):
+        if not isinstance(inputs, Sequence) or isinstance(inputs, str):
             raise DataError(
-                f"{use}: inputs are a {type(inputs).__name__}; give a list of texts, or for regression an array of "
-                "numbers of shape (n, n_features)"
+                f"{use}: inputs are a {type(inputs).__name__}; give a list of texts, or an array of numbers of shape "
+                "(n, n_features)"
             )
         if isinstance(inputs, list | tuple):  # other sequences may be large and on disk
             for row, text in enumerate(inputs):

@@ -84,8 +84,11 @@ def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
     >>> find_mismatch(entry, Dataset(np.zeros((2, 3)), [0, 1], ("low", "high")), "task iris")
     'supports classification, but task iris is tabular_classification'
     """
-    is_tabular = dataset.kind == "classification" and dataset.input_kind == "features"
-    kind: MethodTaskKind = "tabular_classification" if is_tabular else dataset.kind
+    kind: MethodTaskKind = dataset.kind
+    if dataset.kind == "classification" and dataset.input_kind == "features":
+        kind = "tabular_classification"
+    elif dataset.kind == "regression" and dataset.input_kind == "texts":
+        kind = "text_regression"
     return (
         "" if kind in entry.task_kinds else f"supports {' and '.join(sorted(entry.task_kinds))}, but {task} is {kind}"
     )

@@ -31,7 +31,7 @@ from peekbench.plugins.work_protocols import Executor
 from peekbench.records.data import Folders, TaskFacts, TaskKind
 from peekbench.records.trials import Control
 
-MethodTaskKind: TypeAlias = TaskKind | Literal["tabular_classification"]
+MethodTaskKind: TypeAlias = TaskKind | Literal["tabular_classification", "text_regression"]
 
 AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
 """What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
@@ -135,8 +135,8 @@ class MethodEntry:
     options: type[Options] = Options
     """Model of the options in a spec; by default there are none."""
     task_kinds: frozenset[MethodTaskKind] = frozenset({"classification"})
-    """Kinds of tasks that the method supports: 'classification' is of texts, and 'tabular_classification' and
-    'regression' are of features."""
+    """Kinds of tasks that the method supports: 'classification' and 'text_regression' are of texts, and
+    'tabular_classification' and 'regression' are of features."""
     unlabeled_options: frozenset[str] = frozenset()
     """Names of options that have no effect if `unlabeled` is None."""
     base: str = ""

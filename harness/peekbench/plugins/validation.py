@@ -172,7 +172,7 @@ def _options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
 
 
 def _task_kinds_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    value, kinds = entry.task_kinds, {*get_args(TaskKind), "tabular_classification"}
+    value, kinds = entry.task_kinds, {*get_args(TaskKind), "tabular_classification", "text_regression"}
     if not (isinstance(value, frozenset) and value and value <= kinds):
         yield f"task_kinds is {value!r}; give a frozenset of one or more of {sorted(kinds)}"
 

@@ -191,7 +191,7 @@ def make_case(
     (60, 60, 60)
     """
     if dataset is None:
-        order = "regression", "classification", "tabular_classification", "language_modeling"
+        order = "classification", "regression", "tabular_classification", "text_regression", "language_modeling"
         dataset = _sample(next(kind for kind in order if kind in entry.task_kinds))
     data.check_dataset(dataset, "the dataset to check on")
     num_train = _num_train(dataset)
@@ -211,8 +211,14 @@ def _sample(kind: str) -> Dataset:
         "regression": sample_numbers,
         "language_modeling": sample_unlabeled_texts,
         "tabular_classification": sample_features,
+        "text_regression": _sample_rated_texts,
     }
     return makers[kind]()
+
+
+def _sample_rated_texts() -> Dataset:
+    texts = sample_texts()
+    return Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression")
 
 
 def _num_train(dataset: Dataset) -> int:

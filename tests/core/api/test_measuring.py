@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -114,20 +115,6 @@ def test_a_warning_names_the_line_of_the_caller() -> None:
     assert (caught[0].filename, caught[0].lineno) == (__file__, measure.__code__.co_firstlineno + 2)
 
 
-def test_the_steps_of_a_pipeline_are_fitted_on_unlabeled_texts() -> None:
-    text = pytest.importorskip("sklearn.feature_extraction.text")
-    linear_model, pipelines = (pytest.importorskip(f"sklearn.{name}") for name in ("linear_model", "pipeline"))
-    pipeline = pipelines.make_pipeline(text.TfidfVectorizer(), linear_model.LogisticRegression())
-    run = measure(pipeline)
-    assert run.failed == 0
-    means = run.predictions.to_pandas().groupby("arm")["probability"].mean()
-    assert means["base"] != means["extra"]
-    assert "fitted on train and unlabeled texts by default: tfidfvectorizer" in str(run.report().document.methods)
-    assert measure(pipeline, unlabeled_step="tfidfvectorizer").arms["bias"].equals(run.arms["bias"])
-    with pytest.raises(pb.PeekbenchError, match="without a transformer"):
-        measure(pipeline[-1])
-
-
 def test_a_function_of_a_module_runs_by_its_name() -> None:
     import peekbench_toy
 
@@ -145,6 +132,22 @@ def test_changed_code_of_a_file_is_a_run_of_its_own(tmp_path: Path) -> None:
     assert measure(f"{path}:fit", executor=executor).resumed == 2
 
 
-def test_tasks_must_be_a_list() -> None:
-    with pytest.raises(pb.PeekbenchError, match=r"tasks=\['toy.words'\]"):
-        pb.measure(in_session(FIT), "toy.words")
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert pb.__version__ == version("peekbench")
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "libraries"])
+def test_the_identity_does_not_depend_on_the_folder_of_a_library(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / folder  # a .pth file can name any folder
+    (place / "lookup-1.dist-info").mkdir(parents=True)
+    monkeypatch.syspath_prepend(place)
+    source = "import library_of_lookup\ndef fit(train, word):\n    return library_of_lookup.look_up(word)\n"
+    hashes = []
+    for answer in ("near", "away"):
+        (place / "library_of_lookup.py").write_text(f"def look_up(word):\n    return {answer!r}\n")
+        sys.modules.pop("library_of_lookup", None)
+        hashes.append(hash_thing(in_session(source)))
+    sys.modules.pop("library_of_lookup", None)
+    assert hashes[0] == hashes[1]

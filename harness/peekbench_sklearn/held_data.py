@@ -1,0 +1,167 @@
+"""Reads what users hold as the rows of a task: data frames, arrays, data sets of Hugging Face, functions of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from peekbench import DataError, Dataset
+from peekbench.formatting import pluralize, shorten
+from peekbench.plugins.functions import is_estimator
+from peekbench_sklearn.estimators import accepts_missing, tags_of
+
+HELD = (
+    "names of tasks, a data frame, (texts, labels), (X, y), a data set of Hugging Face, the folder of its "
+    "`save_to_disk`, a function that returns one of these, or a dictionary of them by name"
+)
+MAX_CLASSES_PER_ROW = 1 / 3  # floats with more different values are no classes
+
+
+def read_held(data: Any, name: str, method: Any, text: str | None = None, label: str | None = None) -> Dataset:
+    """Return what a user holds as the rows of a task.
+
+    Parameters
+    ----------
+    data
+        A data frame, a pair of inputs and labels, a data set of Hugging Face, or a function that returns one of them.
+    name
+        Name of the task, for messages.
+    method
+        The method. An estimator decides whether labels are classes or numbers; for others, floats are numbers.
+    text, label
+        Columns of texts and labels, by default `text` and `label`.
+
+    Raises
+    ------
+    DataError
+        If data have none of these forms, values are missing, or they do not suit the method.
+
+    Examples
+    --------
+    >>> read_held((["It crashes.", "How do I log in?"], ["bug", "question"]), "tickets", method=None).class_names
+    ('bug', 'question')
+    """
+    return _Reader(name, method, (text or "text", label or "label")).read(data() if callable(data) else data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    name: str
+    method: Any
+    columns: tuple[str, str]
+
+    def read(self, data: Any) -> Dataset:
+        if isinstance(data, Dataset):
+            return data
+        if type(data).__module__.partition(".")[0] == "datasets":
+            return self._read_hugging_face(data)
+        if hasattr(data, "to_pandas"):
+            data = data.to_pandas()  # of polars
+        if isinstance(data, pd.DataFrame):
+            self._check_columns(list(data.columns))
+            data = tuple(data[column] for column in self.columns)
+        if isinstance(data, tuple) and len(data) == 2:
+            return self._read_pair(*data)
+        raise DataError(f"{self.name}: cannot read an object of the type {type(data).__name__}; data are {HELD}")
+
+    def _check_columns(self, present: Sequence[Any]) -> None:
+        for column in self.columns:
+            if present.count(column) != 1:
+                near = get_close_matches(column, map(str, present), n=1)
+                text, label = map(repr, present if len(present) == 2 else ("TEXT", "LABEL"))
+                remedy = (
+                    f"name those of texts and labels, as in text={text}, label={label}, or give (X, y) for features"
+                )
+                raise DataError(
+                    f"{self.name}: {'two columns have' if column in present else 'no column has'} the name {column!r}; "
+                    f"its columns are {shorten(', '.join(map(str, present)), 200)}; "
+                    + (f"did you mean {near[0]!r}?" if near else remedy)
+                )
+
+    def _read_hugging_face(self, data: Any) -> Dataset:
+        is_dict = isinstance(data, Mapping)  # a DatasetDict
+        if is_dict and not {"train", "test"} <= data.keys():
+            raise DataError(
+                f"{self.name}: its splits are {', '.join(map(str, data))}; official splits are `train` and `test`, so "
+                f"give one split, as in data[{next(iter(data), 'train')!r}]"
+            )
+        parts = [data["train"], data["test"]] if is_dict else [data]
+        self._check_columns(parts[0].column_names or ())
+        frames = [part.select_columns(list(self.columns)).to_pandas() for part in parts]
+        frame = pd.concat(frames, ignore_index=True)
+        text, label = self.columns
+        dataset = self._read_pair(frame[text], frame[label], getattr(parts[0].features[label], "names", None))
+        splits: Any = ("train",) * len(frames[0]) + ("test",) * len(frames[-1]) if is_dict else ()
+        return replace(dataset, splits=splits)
+
+    def _read_pair(self, inputs: Any, labels: Any, class_names: Sequence[str] | None = None) -> Dataset:
+        rows, shape = self._read_inputs(inputs), np.shape(labels)
+        if shape not in ((len(rows),), (len(rows), 1)):
+            raise DataError(
+                f"{self.name}: {pluralize(len(rows), 'row')}, but labels of shape {shape}; give one label for each "
+                "row, as an array of shape (n,)"
+            )
+        series = pd.Series(np.asarray(labels).ravel()).infer_objects()
+        self._refuse_missing("no label", series.isna().to_numpy())
+        kind, is_float = tags_of(self.method).estimator_type, series.dtype.kind == "f"
+        known = f"{type(self.method).__name__} is a {kind}"
+        if kind == "regressor" and series.dtype.kind not in "iuf":
+            raise DataError(
+                f"{self.name}: row 0 has the label {series[0]!r}, and {known}; give numbers or a classifier"
+            )
+        if kind == "classifier" and is_float:
+            count = series.nunique()
+            if (series % 1 != 0).any() or count > MAX_CLASSES_PER_ROW * len(series):
+                raise DataError(
+                    f"{self.name}: labels are {count:,} different numbers such as {series[0]:g}, and {known}; give "
+                    "classes or a regressor"
+                )
+        if kind == "regressor" or (kind is None and is_float):
+            return Dataset(rows, series.to_numpy(dtype=np.float64), kind="regression")
+        if class_names is not None:
+            return Dataset(rows, series.to_numpy(dtype=np.int64), tuple(class_names))
+        values = (series.astype("int64") if is_float else series).tolist()
+        classes = sorted(set(values), key=lambda value: (type(value).__name__, value))
+        positions = {value: position for position, value in enumerate(classes)}
+        return Dataset(rows, tuple([positions[value] for value in values]), tuple(map(str, classes)))
+
+    def _read_inputs(self, inputs: Any) -> Any:
+        if hasattr(inputs, "toarray"):
+            raise DataError(
+                f"{self.name}: X is sparse. If its rows are texts, give the texts and put the vectorizer into the "
+                "pipeline, since a vectorizer that has seen all texts hides what peekbench measures; otherwise give "
+                "X.toarray()"
+            )
+        if isinstance(inputs, pd.DataFrame):
+            for column in inputs.columns[[dtype.kind not in "biuf" for dtype in inputs.dtypes]]:
+                raise DataError(
+                    f"{self.name}: column {column!r} of X is {inputs[column].dtype}, not numbers; encode or drop it, "
+                    "or give a data frame of texts and labels"
+                )
+        array = np.asarray(inputs)
+        if array.ndim == 1 and array.dtype.kind not in "biuf":
+            texts = tuple(array.tolist())
+            self._refuse_missing("no text", np.array([not isinstance(text, str) for text in texts]))
+            return texts
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            raise DataError(
+                f"{self.name}: X has shape {array.shape} and the type {array.dtype}; give a list of texts, or numbers "
+                "of shape (n, n_features)"
+            )
+        array = array.astype(np.float64)
+        if is_estimator(self.method) and not accepts_missing(self.method):
+            remedy = ", or put SimpleImputer() first in the pipeline"
+            self._refuse_missing("a missing or infinite value", ~np.isfinite(array).all(axis=1), remedy)
+        return array
+
+    def _refuse_missing(self, what: str, is_missing: Any, remedy: str = "") -> None:
+        if is_missing.any():
+            raise DataError(
+                f"{self.name}: row {int(is_missing.argmax())} has {what}; drop or fill "
+                f"{pluralize(int(is_missing.sum()), 'row')}{remedy}"
+            )

@@ -1,0 +1,265 @@
+"""`peekbench.measure` on what users of scikit-learn hold: no adapter, and clear refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.cluster import KMeans
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, TargetEncoder
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import LinearSVC
+
+import peekbench as pb
+from peekbench.errors import SpecError
+from peekbench.store.files import RUNS
+from peekbench.testing import sample_numbers, sample_texts
+from peekbench_sklearn.estimators import adapts
+from peekbench_sklearn.held_data import read_held
+
+DESIGN = {"num_train": 12, "num_test": 20, "num_subsamples": 2}
+TEXTS = list(sample_texts(120).inputs)
+NAMES = [("first", "second", "third")[label] for label in sample_texts(120).labels]
+RATINGS = [1.5 * len(text) for text in TEXTS]
+NUMBERS = sample_numbers(120)
+X, Y = np.asarray(NUMBERS.inputs), np.asarray(NUMBERS.labels)
+CLASSES = np.where(Y > 0, "high", "low")
+FRAME = pd.DataFrame({"text": TEXTS, "label": NAMES})
+
+TEXT_CLASSIFIERS = [
+    make_pipeline(TfidfVectorizer(), LogisticRegression()),
+    make_pipeline(make_union(TfidfVectorizer(), CountVectorizer(analyzer="char")), MultinomialNB()),
+    make_pipeline(TfidfVectorizer(), TruncatedSVD(4), KNeighborsClassifier(1)),
+    make_pipeline(TfidfVectorizer(max_features=8), LinearSVC()),
+    make_pipeline(CountVectorizer(), SelfTrainingClassifier(LogisticRegression(), threshold=0.4)),
+]
+CLASSIFIERS = [
+    make_pipeline(StandardScaler(), SelectKBest(k=2), LogisticRegression()),
+    make_pipeline(PCA(2), RandomForestClassifier(5)),
+    LabelSpreading(),
+]
+TEXT_REGRESSORS = [make_pipeline(TfidfVectorizer(), Ridge())]
+REGRESSORS = [
+    make_pipeline(StandardScaler(), PCA(2), KNeighborsRegressor()),
+    make_pipeline(StandardScaler(), TransformedTargetRegressor(Ridge())),
+    make_pipeline(PCA(2), RandomForestRegressor(5)),
+]
+ESTIMATORS = [
+    *[(estimator, FRAME) for estimator in TEXT_CLASSIFIERS],
+    *[(estimator, (X, CLASSES)) for estimator in CLASSIFIERS],
+    *[(estimator, (TEXTS, RATINGS)) for estimator in TEXT_REGRESSORS],
+    *[(estimator, (X, Y)) for estimator in REGRESSORS],
+]
+
+
+def measure(method: Any, data: Any, **options: Any) -> pb.Run:
+    return pb.measure(method, data, **{"design": DESIGN, "progress": False, **options})
+
+
+@pytest.mark.parametrize(
+    ("estimator", "data"), ESTIMATORS, ids=["-".join(getattr(each, "named_steps", ["alone"])) for each, _ in ESTIMATORS]
+)
+def test_an_estimator_is_measured_without_an_adapter(estimator: Any, data: Any) -> None:
+    run = measure(estimator, data)
+    assert (run.finished, run.failed) == (2, 0)
+    (trial, *_) = run.predictions
+    of_arms = run.predictions[trial]
+    assert not np.array_equal(of_arms["base"][:20], of_arms["extra"][:20])  # it adapts to the unlabeled rows
+    assert not np.array_equal(of_arms["test"], of_arms["extra"])
+
+
+class Recorder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Records the rows that it is fitted on."""
+
+    fits: list[tuple[int, bool]] = []  # noqa: RUF012 - shared by clones
+
+    def fit(self, inputs: Any, labels: Any = None) -> Recorder:
+        self.fits.append((len(inputs), labels is None))
+        self.fitted_ = True
+        return self
+
+    def transform(self, inputs: Any) -> Any:
+        return inputs
+
+
+def test_the_chosen_steps_are_fitted_on_train_and_unlabeled_rows_without_labels() -> None:
+    pipeline = make_pipeline(Recorder(), StandardScaler(), LogisticRegression())
+    design = {**DESIGN, "num_subsamples": 1, "crossover": False}
+    for steps, expected in ((None, {(12, True), (32, True)}), ("standardscaler", {(12, False)})):
+        Recorder.fits.clear()
+        run = measure(pipeline, (X, CLASSES), design=design, unlabeled_step=steps)
+        assert set(Recorder.fits) == expected
+    assert "unlabeled rows by default: recorder, standardscaler" in str(run.report().document.methods)
+
+
+class RecordingSpreading(LabelSpreading):  # type: ignore[misc]
+    """Records the labels that it is fitted on."""
+
+    def fit(self, inputs: Any, labels: Any) -> RecordingSpreading:
+        Recorder.fits.append((len(labels), bool((labels[12:] == -1).all())))
+        return super().fit(inputs, labels)  # type: ignore[no-any-return]
+
+
+def test_semi_supervised_estimators_receive_unlabeled_rows_with_the_label_minus_one() -> None:
+    Recorder.fits.clear()
+    measure(RecordingSpreading(), (X, CLASSES))
+    assert set(Recorder.fits) == {(12, True), (32, True)}
+
+
+def test_only_what_learns_without_labels_adapts() -> None:
+    learn = [TfidfVectorizer(), PCA(), VarianceThreshold(), make_pipeline(Normalizer(), PCA()), Recorder()]
+    learn += [make_union(PCA(), Normalizer()), ColumnTransformer([("scale", StandardScaler(), [0])]), SimpleImputer()]
+    others = [HashingVectorizer(), Normalizer(), FunctionTransformer(), FrozenEstimator(PCA()), SelectKBest()]
+    others += [TargetEncoder(), SelectFromModel(LogisticRegression()), make_union(PCA(), SelectKBest())]
+    assert [type(each).__name__ for each in learn if not adapts(each)] == []
+    assert [type(each).__name__ for each in others if adapts(each)] == []
+
+
+TFIDF, SCALED = make_pipeline(TfidfVectorizer(), LogisticRegression()), CLASSIFIERS[0]
+MISSING = np.where(np.arange(480).reshape(120, 4) == 8, np.nan, X)
+REFUSALS = [
+    pytest.param(LogisticRegression(), (X, CLASSES), r"no step of this LogisticRegression learns", id="no transformer"),
+    pytest.param(GridSearchCV(SCALED, {}), (X, CLASSES), r"no step of this GridSearchCV learns", id="grid"),
+    pytest.param(make_pipeline(HashingVectorizer(), LinearSVC()), FRAME, r"learn nothing: hashingvec", id="stateless"),
+    pytest.param(KMeans(), (X, CLASSES), r"kmeans is a clusterer", id="clusterer"),
+    pytest.param(make_pipeline(TfidfVectorizer(), GaussianNB()), FRAME, r"gaussiannb takes no sparse", id="dense step"),
+    pytest.param(TFIDF, (X, CLASSES), r"supports classification, but task data is tabular", id="texts wanted"),
+    pytest.param(SCALED, FRAME, r"supports tabular_classification, but task data is class", id="features wanted"),
+    pytest.param(
+        TFIDF, FRAME.assign(id=0).rename(columns={"text": "review"}), r"columns are review, label, id; ", id="3"
+    ),
+    pytest.param(TFIDF, FRAME.rename(columns={"text": "texts"}), r"did you mean 'texts'", id="near column"),
+    pytest.param(SCALED, (X, Y), r"data: labels are 120 different numbers such as .* is a classifier", id="numbers"),
+    pytest.param(REGRESSORS[0], (X, CLASSES), r"row 0 has the label '\w+', and Pipeline is a regressor", id="strings"),
+    pytest.param(SCALED, (csr_array(X), CLASSES), r"X is sparse.* give the texts", id="sparse"),
+    pytest.param(
+        SCALED, (MISSING, CLASSES), r"row 2 has a missing or infinite value; drop or fill 1 row, or put Si", id="nan"
+    ),
+    pytest.param(REGRESSORS[0], (X, [np.nan, *Y[1:]]), r"row 0 has no label; drop or fill 1 row$", id="nan label"),
+    pytest.param(TFIDF, ([*TEXTS[1:], None], NAMES), r"row 119 has no text; drop or fill 1 row$", id="no text"),
+    pytest.param(SCALED, (X, CLASSES[1:]), r"120 rows, but labels of shape \(119,\)", id="lengths"),
+    pytest.param(SCALED, (X[:, 0], CLASSES), r"X has shape \(120,\)", id="one dimension"),
+    pytest.param(SCALED, (pd.DataFrame({"a": Y, "city": "x"}), CLASSES), r"'city' of X is str", id="text column"),
+    pytest.param(SCALED, X, r"type ndarray; data are names of tasks", id="no labels"),
+]
+
+
+@pytest.mark.parametrize(("method", "data", "message"), REFUSALS)
+def test_what_cannot_be_measured_is_refused(method: Any, data: Any, message: str) -> None:
+    with pytest.raises(pb.PeekbenchError, match=message) as caught:
+        measure(method, data)
+    assert caught.value._render_traceback_() == [f"{caught.type.__name__}: {caught.value}"]
+
+
+def test_forms_of_the_same_rows_are_the_same_run() -> None:
+    named = FRAME.rename(columns={"text": "review", "label": "topic"})
+    first = measure(TFIDF, FRAME)
+    for data in ((TEXTS, NAMES), (FRAME["text"], FRAME["label"]), lambda: FRAME, pb.Dataset(*read(FRAME))):
+        assert measure(TFIDF, data).resumed == 2
+    assert measure(TFIDF, named, text="review", label="topic").name == first.name
+    both = measure(TFIDF, {"mine": FRAME, "names": "toy.words"})
+    assert ([task.name for task in both.spec.tasks], both.failed) == (["mine", "names"], 0)
+    assert pb.load_run(first.name).report().verdicts[0].method == "pipeline"
+
+
+def read(data: Any) -> Any:
+    dataset = read_held(data, "data", None)
+    return dataset.inputs, dataset.labels, dataset.class_names
+
+
+def test_the_default_design_fits_the_rows() -> None:
+    run = pb.measure(SCALED, (X, CLASSES), progress=False)
+    assert (run.planned, run.spec.design.num_train, run.spec.design.num_test) == (20, (40,), (40,))
+
+
+def test_missing_features_are_for_estimators_that_take_them() -> None:
+    assert (
+        measure(make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), (MISSING, CLASSES)).failed == 0
+    )
+
+
+def test_labels_are_classes_or_numbers() -> None:
+    for labels, names in (([1.0, 0.0], ("0", "1")), ([True, False], ("False", "True")), ([10, 9], ("9", "10"))):
+        assert read_held((TEXTS[:8], 4 * labels), "data", LogisticRegression()).class_names == names
+    assert read_held((["a", "b"], [1, 2]), "data", Ridge()).kind == "regression"
+    assert read_held((["a", "b"], [1.0, 2.0]), "data", None).kind == "regression"  # a function
+
+
+def test_scores_of_scikit_learn_are_computed_from_the_stored_predictions() -> None:
+    first = measure(REGRESSORS[0], (X, Y))
+    run = measure(REGRESSORS[0], (X, Y), score="neg_mean_absolute_error", region=0.1)
+    assert (run.name, run.resumed) == (first.name, 2)  # the trials are the same
+    table = run.report().tables["by task"].to_pandas()
+    frame = run.predictions.to_pandas()
+    errors = (frame["prediction"] - frame["label"]).abs().groupby(frame["arm"]).mean()
+    assert table["test"].item() == pytest.approx(-errors["test"])
+    assert table["bias"].item() == pytest.approx(errors["extra"] - errors["test"])
+    verdict = run.report().verdicts[0]
+    assert (verdict.region, verdict.unit) == (0.1, "change")
+    assert "neg_mean_absolute_error" in "".join(run.report().tables.titles)
+
+
+@pytest.mark.parametrize(
+    ("score", "column"), [("accuracy", "score"), ("f1_macro", "macro_f1"), ("roc_auc", "roc_auc"), ("f1", "f1")]
+)
+def test_scores_of_classifiers(score: str, column: str) -> None:
+    options: Any = measure(SCALED, (X, CLASSES), score=score).spec.analyses[0].options
+    assert (options.score, options.region) == (column, 0.005)
+
+
+@pytest.mark.parametrize(
+    ("method", "labels", "score", "message"),
+    [
+        (SCALED, CLASSES, "rocauc", "no score is named 'rocauc'; did you mean 'roc_auc'"),
+        (REGRESSORS[0], Y, "accuracy", "task data of regression has no score 'accuracy'"),
+        (REGRESSORS[0], Y, "neg_mean_squared_error", "no default region .*region="),
+    ],
+)
+def test_scores_are_refused_before_any_trial(method: Any, labels: Any, score: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        measure(method, (X, labels), score=score)
+    assert not list(RUNS.glob("*"))
+
+
+class SavedSplit:
+    """What peekbench uses of `datasets.Dataset`, which tests do not install."""
+
+    __module__ = "datasets.arrow_dataset"
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame, self.column_names = frame, list(frame.columns)
+        self.features = {"topic": type("ClassLabel", (), {"names": ["first", "second", "third"]})()}
+
+    def select_columns(self, columns: list[str]) -> SavedSplit:
+        return SavedSplit(self.frame[columns])
+
+    def to_pandas(self) -> pd.DataFrame:
+        return self.frame
+
+
+def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> None:
+    split = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": sample_texts(120).labels, "id": 0}))
+    assert read_held(split, "data", None, label="topic").class_names == ("first", "second", "third")
+    both = type("DatasetDict", (dict,), {"__module__": "datasets.dataset_dict"})(train=split, test=split, validation=0)
+    assert read_held(both, "data", TFIDF, label="topic").splits == ("train",) * 120 + ("test",) * 120
+    run = measure(TFIDF, both, label="topic")
+    assert ([task.name for task in run.spec.tasks], run.failed) == (["data"], 0)
+    del both["test"]
+    with pytest.raises(pb.DataError, match=r"its splits are train, validation; .*data\['train'\]"):
+        measure(TFIDF, both, label="topic")
