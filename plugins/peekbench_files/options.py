@@ -11,8 +11,9 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from peekbench import Options
 from peekbench_files.labels import label_key
 
-Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet"]
+Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet", "arrow"]
 SUFFIXES: Mapping[str, Format] = {
+    "": "arrow",
     ".csv": "csv",
     ".tsv": "tsv",
     ".jsonl": "jsonl",
@@ -58,7 +59,8 @@ class FileOptions(Options):
     """Which file, columns and classes to load."""
 
     path: Path
-    """Path of the file; a relative path starts at the spec's folder."""
+    """Path of the file, or of a folder to which `save_to_disk` of the library `datasets` wrote a data set; if that is a
+    `DatasetDict`, its official splits `train` and `test` are kept. A relative path starts at the spec's folder."""
     test_path: Path | None = None
     """Path of the file of the official test split, with the same columns and format. Train texts are then drawn from
     the file at `path`, extra and test texts from this file."""
@@ -68,11 +70,13 @@ class FileOptions(Options):
     """Column of the label, which contains text or integers; null for texts without labels, for language modeling."""
     class_names: Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_check_class_names)] = None
     """Names of the classes. A list: labels are these names, or 0, 1, ... for the first, second, ... name. A mapping
-    from labels to names: labels with the same name form one class. Default: the labels that occur, sorted."""
+    from labels to names: labels with the same name form one class. Default: those of a `ClassLabel`, or the labels that
+    occur, sorted."""
     instruction: str = ""
     """One or two sentences for methods that prompt: what a text is, and what to answer."""
     format: Format | None = None
-    """Format of the file. Default: according to the suffix .csv, .tsv, .jsonl, .ndjson, .parquet or .pq."""
+    """Format of the file. Default: according to the suffix .csv, .tsv, .jsonl, .ndjson, .parquet or .pq; without a
+    suffix, a folder of `save_to_disk`."""
     encoding: str = "utf-8"
     """Encoding of CSV, TSV and JSON Lines. A byte order mark is skipped."""
     delimiter: str = Field(default="", pattern=ONE_CHARACTER)

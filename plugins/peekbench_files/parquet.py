@@ -1,7 +1,8 @@
-"""Read columns of Parquet files; a separate module because pyarrow is slow to import."""
+"""Read columns of Parquet files and of saved data sets; a separate module because pyarrow is slow to import."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,5 +47,50 @@ def read_rows(path: Path, columns: Sequence[str], max_gigabytes: float | None = 
         raise DataError(
             f"{path} is not a valid Parquet file: {str(error)[:MAX_MESSAGE]}; write the file again, or set `format`"
         ) from error
+    return _list_rows(table)
+
+
+def _list_rows(table: pa.Table) -> list[Row]:
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     return [Row(f"row {number}", row) for number, row in enumerate(rows, start=1)]
+
+
+def read_saved_rows(path: Path, columns: Sequence[str], max_gigabytes: float | None = None) -> list[Row]:
+    """Read all rows of a data set that `datasets.Dataset.save_to_disk` wrote: Arrow streams, listed in state.json.
+
+    Parameters
+    ----------
+    path
+        Path of the folder.
+    columns
+        Names of the columns to read.
+    max_gigabytes
+        Largest unpacked size of the data set, see `peekbench.data.size_limit`.
+
+    Raises
+    ------
+    DataError
+        If the folder is none of a data set, lacks a column or is too large.
+    """
+    parts = []
+    try:
+        names = [str(each["filename"]) for each in json.loads((path / "state.json").read_text("utf-8"))["_data_files"]]
+        files = [path / Path(name).name for name in names]  # no path leads out of the folder
+        limit = size_limit(sum(file.stat().st_size for file in files), max_gigabytes)
+        for file in files:
+            with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as batches:
+                for column in columns:
+                    column_position(column, batches.schema.names, path)
+                for batch in batches:
+                    limit -= batch.nbytes
+                    if limit < 0:
+                        raise DataError(f"{path} takes more memory than is allowed; {REMEDY}")
+                    parts.append(batch.select(list(columns)))
+    except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as error:
+        raise DataError(
+            f"{path} is not a folder that `save_to_disk` of the library `datasets` wrote: {str(error)[:MAX_MESSAGE]}; "
+            "write it again, or set `format` for a file"
+        ) from error
+    if not parts:
+        raise DataError(f"{path} has no rows; save a data set with rows")
+    return _list_rows(pa.Table.from_batches(parts))

@@ -87,8 +87,9 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
             raise DataError(f"{path} is not a file; save the rows in a file first")
         if not path.is_dir() and path.stat().st_size == 0:
             raise DataError(f"{path} is an empty file; write the rows into it, or give another path")
-        if file_format == "parquet":
-            read_rows = Reference("peekbench_files.parquet:read_rows")  # pyarrow is optional
+        if file_format in ("parquet", "arrow"):
+            name = "read_rows" if file_format == "parquet" else "read_saved_rows"
+            read_rows = Reference(f"peekbench_files.parquet:{name}")  # pyarrow is optional
             return list(read_rows(path, columns, options.max_gigabytes))
         rows = _read_json_lines(path, columns, options) if file_format == "jsonl" else _read_csv(path, columns, options)
         return list(rows)

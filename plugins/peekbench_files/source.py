@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -82,13 +83,17 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             raise DataError(
                 f"cannot read {path}: No such file or directory; {remedy} Relative paths start at the spec's folder"
             )
+    class_names = options.class_names
+    if options.file_format() == "arrow":
+        paths = find_splits(paths)
+        class_names = class_names or read_class_names(paths[0], options.label)
     contents = [read(path, options.columns(), options) for path in paths]
     examples = [
         example
         for path, split, rows in zip(paths, get_args(Split), contents, strict=False)
         for example in _check_rows(rows, options, path, split)
     ]
-    class_names, labels = _assign_labels(examples, options)
+    class_names, labels = _assign_labels(examples, options, class_names)
     num_read = sum(map(len, contents))
     dropped = {"missing": num_read - len(examples), "duplicate": 0}
     if options.drop_duplicates != "none":
@@ -112,16 +117,47 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             "dropped": dropped,
             "drop_duplicates": options.drop_duplicates,
         },
-        splits=tuple(example.split for example in examples) if options.test_path else (),
+        splits=tuple(example.split for example in examples) if len(paths) > 1 else (),
     )
 
 
-def _assign_labels(examples: Sequence[Example], options: FileOptions) -> tuple[tuple[str, ...], list[int]]:
+def find_splits(paths: list[Path]) -> list[Path]:
+    """Return the folders of the splits train and test of a saved `DatasetDict`, and other paths as they are.
+
+    Raises
+    ------
+    DataError
+        If it has other splits.
+    """
+    if len(paths) > 1 or not (paths[0] / "dataset_dict.json").is_file():
+        return paths
+    splits = [paths[0] / split for split in get_args(Split)]
+    if not all(split.is_dir() for split in splits):
+        names = sorted(each.name for each in _list(paths[0], folders=True))
+        raise DataError(
+            f"{paths[0]}: its splits are {', '.join(names) or 'missing'}; official splits are `train` and `test`, so "
+            f"set `path` to the folder of one split, as in path: {paths[0] / next(iter(names), 'train')}"
+        )
+    return splits
+
+
+def read_class_names(folder: Path, label: str | None) -> tuple[str, ...] | None:
+    """Return the names of a `ClassLabel` of a saved data set; None if the labels have no names."""
+    try:
+        features = json.loads((folder / "dataset_info.json").read_text("utf-8"))["features"]
+        return tuple(map(str, features[label]["names"]))
+    except (OSError, ValueError, KeyError, TypeError):  # the data need no names
+        return None
+
+
+def _assign_labels(
+    examples: Sequence[Example], options: FileOptions, class_names: tuple[str, ...] | dict[str, str] | None
+) -> tuple[tuple[str, ...], list[int]]:
     """Return the names of the classes and the label of each row; without labels, all rows have the same."""
     if options.label is None:
         return (), [0] * len(examples)
     return assign_classes(
-        [example.key for example in examples], [example.location for example in examples], options.class_names
+        [example.key for example in examples], [example.location for example in examples], class_names
     )
 
 

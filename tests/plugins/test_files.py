@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import needs_hf  # noqa: F401
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
+import peekbench as pb
 from peekbench import load_dataset
 from peekbench.data.loading import fingerprint
 from peekbench.errors import DataError
@@ -266,7 +268,7 @@ def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Datase
     ("options", "message"),
     [
         ({}, "path"),
-        ({"path": "rows"}, "format of 'rows'"),
+        ({"path": "rows.txt"}, "format of 'rows.txt'"),
         ({"path": "a.csv", "text": []}, "text"),
         ({"path": "a.csv", "text": "x", "label": "x"}, "duplicate column"),
         ({"path": "a.csv", "class_names": ["a"]}, "fewer than two classes"),
@@ -354,3 +356,58 @@ def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
     for test_path, message in (("test.tsv", "different suffixes"), ("train.csv", "are both 'train.csv'")):
         with pytest.raises(ValidationError, match=message):
             load_splits(test_path=test_path)
+
+
+def save_to_disk(folder: Path, columns: Mapping[str, Sequence[Any]], names: Sequence[str], num_shards: int = 2) -> None:
+    """Write a data set in the layout of `datasets.Dataset.save_to_disk`."""
+    folder.mkdir(parents=True)
+    table = pa.table(dict(columns))
+    files = [f"data-{shard:05}-of-{num_shards:05}.arrow" for shard in range(num_shards)]
+    size = -(-len(table) // num_shards)
+    for shard, file in enumerate(files):
+        with pa.OSFile(str(folder / file), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table.slice(shard * size, size))
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": file} for file in files]}))
+    features = {"label": {"names": names, "_type": "ClassLabel"}}
+    (folder / "dataset_info.json").write_text(json.dumps({"features": features}))
+
+
+ROWS: dict[str, Any] = {"text": [*"abcdefgh"], "label": [0, 1, 1, 0] * 2, "id": [*range(8)]}
+
+
+def test_saved_data_sets_of_hugging_face_are_read(tmp_path: Path) -> None:
+    save_to_disk(tmp_path / "saved", ROWS, ["bug", "question"])
+    saved = load(options=FileOptions(path=tmp_path / "saved"), folders=Folders(tmp_path, tmp_path))
+    assert (saved.inputs, saved.labels, saved.class_names) == ((*"abcdefgh",), (0, 1, 1, 0) * 2, ("bug", "question"))
+    for split in ("train", "test"):
+        save_to_disk(tmp_path / "dict" / split, ROWS, ["bug", "question"], num_shards=1)
+    (tmp_path / "dict" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    both = load(options=FileOptions(path=tmp_path / "dict"), folders=Folders(tmp_path, tmp_path))
+    assert (len(both.inputs), both.splits) == (16, ("train",) * 8 + ("test",) * 8)
+    run = pb.measure(lambda train, task: lambda texts: np.full((len(texts), 2), 0.5), tmp_path / "saved",
+                     design={"num_train": 2, "num_test": 1, "num_subsamples": 1}, progress=False)  # fmt: skip
+    assert (run.spec.tasks[0].name, run.spec.tasks[0].use, run.failed) == ("saved", "files", 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "state.json").unlink(), "is not a folder that `save_to_disk`"),
+        (lambda folder: (folder / "state.json").write_text('{"_data_files": []}'), "has no rows"),
+        (lambda folder: (folder / "data-00000-of-00002.arrow").write_bytes(b"no stream"), "is not a folder that"),
+        (lambda folder: (folder / "dataset_dict.json").write_text("{}"), "official splits are `train` and `test`"),
+    ],
+)
+def test_unsuitable_folders_are_refused(change: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+    save_to_disk(tmp_path / "saved", ROWS, ["bug", "question"])
+    change(tmp_path / "saved")
+    with pytest.raises(DataError, match=message):
+        load(options=FileOptions(path=tmp_path / "saved"), folders=Folders(tmp_path, tmp_path))
+
+
+def test_saved_data_sets_have_a_limit_of_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_to_disk(tmp_path / "saved", ROWS, ["bug", "question"])
+    monkeypatch.setattr("peekbench.data.loading.ALWAYS_ALLOWED", 10)
+    monkeypatch.setattr("peekbench.data.loading.MAX_RATIO", 0)
+    with pytest.raises(DataError, match="more memory than is allowed; .*max_gigabytes"):
+        load(options=FileOptions(path=tmp_path / "saved"), folders=Folders(tmp_path, tmp_path))
