@@ -198,7 +198,7 @@ def cases() -> Iterator[Case]:
     yield Case("run: runs moved during the run", (), _none, says="moved", vanishes="runs")
     for name in (f"{STORE.name}.lock", f"{STORE.name}-wal"):
         yield Case(f"run: folder in the place of {name}", (), partial(_replace, f"runs/{name}"), says=name)
-    yield Case("run: store is a device", ("run", f"{NAME}.yaml", "--store", str(DEVICE)), _none, says="device")
+    yield Case("run: store is a device", ("run", f"{NAME}.yaml", "--store", str(DEVICE)), _none, says="regular file")
     for label, obstacle in _obstacles("reports"):
         yield Case(f"run: {label}", run, obstacle, says="reports")
     for name in FORMATS:
@@ -212,12 +212,12 @@ def cases() -> Iterator[Case]:
         "compare --reports": (("compare", NAME, "data/other.sqlite", "--reports", "out"), "out", ""),
         "leaderboard --reports": (("leaderboard", NAME, "--reports", "out"), "out", ""),
         "audit --reports": (("audit", f"{NAME}.yaml", "--reports", "out"), "out", ""),
-        "lock": (("lock", "specs/attack.yaml"), "specs", "attack.lock"),
+        "validate --lock": (("validate", "--lock", "specs/attack.yaml"), "specs", "attack.lock"),
         "backup": (("backup", NAME, "backups/copy.sqlite"), "backups", "copy.sqlite"),
     }
     for name, (command, folder, file) in written.items():
         for label, obstacle in _obstacles(folder, file):
-            if name == "lock" and label.startswith("file"):
+            if name == "validate --lock" and label.startswith("file"):
                 continue  # the spec is in the same folder
             yield Case(f"{name}: {label}", command, obstacle, says=folder)
     yield Case(
@@ -281,7 +281,7 @@ def attack(case: Case, base: Path, expected: dict[str, Any], hub: str) -> list[s
     with case.obstacle(base):
         process = start(base, *case.command, stdout=case.stdout, max_file_size=case.max_file_size, variables=variables)
         if case.vanishes:
-            while process.poll() is None and b"already done" not in (base / "out.txt").read_bytes():
+            while process.poll() is None and "already done" not in errors(base):
                 time.sleep(0.01)
             (base / case.vanishes).rename(base / f"{case.vanishes}{ASIDE}")
         status = finish(process, TIME_LIMIT)
@@ -313,7 +313,8 @@ def _check(case: Case, base: Path, status: int | None, allowed: tuple[str, ...])
         problems.append(f"exit status {status} instead of {case.status}")
     if "Traceback" in text or "Exception ignored" in text:
         problems.append("a traceback")
-    if case.status and not (text.startswith("peekbench: ") and case.says in text):
+    messages = [line for line in text.splitlines() if line.startswith("peekbench: ")]
+    if case.status and not any(case.says in message for message in messages):
         problems.append(f"the error does not name {case.says}")
     return [*problems, text[-600:]] if problems else []
 
