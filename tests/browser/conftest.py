@@ -43,7 +43,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Report:
+def make_report(*, tasks: int = 25, methods: int = 10, subsamples: int = 6) -> Report:
     """Return a report on made-up scores, with failures and with very long and hostile names."""
     import numpy as np
     import pandas as pd
@@ -64,7 +64,7 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
             for subsample in range(subsamples):
                 scores = 0.6 + np.array([-0.05, 0, 0.01 * position]) + rng.normal(0, 0.03, 3)
                 for arm, score in zip(("base", "extra", "test"), scores, strict=True):
-                    rows.append((task, method, 50, 200, subsample, arm, np.round(score * 200) / 200))
+                    rows.append((task, method, 50, 200, subsample, arm, min(1.0, np.round(score * 200) / 200)))
     table = pd.DataFrame(rows, columns=["task", "method", "num_train", "num_test", "subsample", "arm", "score"])
     results = tidy(table, "made up")
     report = report_of_table(Path("scores.csv"), results, analyze(results))
@@ -93,11 +93,22 @@ def make_report(*, tasks: int = 25, methods: int = 4, subsamples: int = 6) -> Re
     )
 
 
+def write_page(folder: Path, **sizes: int) -> Path:
+    """Return the file of a report."""
+    from peekbench.report.render.html import render_html
+
+    path = folder / "report.html"
+    path.write_text(render_html(make_report(**sizes)), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the address of the report's file."""
-    from peekbench.report.render.html import render_html
+    return write_page(tmp_path_factory.mktemp("report")).as_uri()
 
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render_html(make_report()), encoding="utf-8")
-    return path.as_uri()
+
+@pytest.fixture
+def large_page(tmp_path: Path) -> Path:
+    """Return the file of a report on 40 methods and 30 tasks."""
+    return write_page(tmp_path, tasks=30, methods=40, subsamples=3)

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
-WIDTHS = [320, 390, 768, 1280]
+WIDTHS = [320, 390, 768, 1400]
 Scheme = Literal["light", "dark"]
 Open = Callable[..., "Page"]
 
 # Pairs of elements that overlap although neither contains the other. Hidden elements do not count.
 OVERLAPS = """
 () => {
-  const selector = "h1, h2, h3, h4, p, li, dt, dd, pre, svg, .label, .numbers, .scroll, .controls > *, summary, nav a";
+  const selector = "h1, h2, h3, h4, p, li, dt, dd, pre, svg, .badge, .numbers, .short, .scroll, .controls > *, "
+    + "summary, nav a";
   const elements = [...document.querySelectorAll(selector)]
     .filter((element) => element.checkVisibility() && !element.closest(".scroll *"))
     .map((element) => [element, element.getBoundingClientRect()]).filter(([, box]) => box.width > 1 && box.height > 1);
@@ -128,7 +129,8 @@ def test_all_text_has_enough_contrast(scheme: Scheme, open_page: Open) -> None:
 
 
 def by_task(page: Page) -> Any:
-    return page.locator("#tables section.table", has=page.get_by_role("heading", name="Scores, boost and bias by task"))
+    unfold(page)
+    return page.locator("#tables details.table", has=page.get_by_role("heading", name="Scores, boost and bias by task"))
 
 
 def column(section: Any, name: str) -> list[str | None]:
@@ -148,7 +150,7 @@ def column(section: Any, name: str) -> list[str | None]:
 def test_numbers_sort_as_numbers(open_page: Open) -> None:
     section = by_task(open_page())
     before = column(section, "bias")
-    assert len(before) == 100
+    assert len(before) == 250
     heading = section.get_by_role("columnheader", name="bias", exact=True)
     for order in ("ascending", "descending"):
         heading.get_by_role("button").click()
@@ -166,10 +168,10 @@ def test_texts_sort_in_natural_order_and_unknown_values_are_last(open_page: Open
     section.get_by_role("columnheader", name="task", exact=True).get_by_role("button").click()
     tasks = [task for task in dict.fromkeys(column(section, "task")) if task and task.startswith("task")]
     assert tasks == [f"task{number}" for number in range(23)]
-    losses = page.locator("#methods > section.table")
+    losses = page.locator("#methods > details.table")
     for _ in range(2):
         losses.get_by_role("columnheader", name="extra", exact=True).get_by_role("button").click()
-        assert column(losses, "extra")[-4:] == ["-"] * 4
+        assert column(losses, "extra")[-10:] == ["-"] * 10
 
 
 def test_rows_are_filtered_by_words_and_by_choices(open_page: Open) -> None:
@@ -178,18 +180,50 @@ def test_rows_are_filtered_by_words_and_by_choices(open_page: Open) -> None:
     words = section.get_by_role("searchbox")
     words.fill("task7 METHOD-0")
     assert column(section, "method") == ["method-0"]
-    assert section.locator("output").text_content() == "1 of 100 rows"
+    assert section.locator("output").text_content() == "1 of 250 rows"
     words.fill("")
     section.get_by_role("combobox", name=re.compile("^method, ")).select_option(label="lsa")
     assert set(column(section, "method")) == {"lsa"}
     section.get_by_role("combobox", name=re.compile("^task, ")).select_option(label="task3")
-    assert section.locator("output").text_content() == "1 of 100 rows"
+    assert section.locator("output").text_content() == "1 of 250 rows"
     section.get_by_role("columnheader", name="bias", exact=True).get_by_role("button").click()
     assert column(section, "task") == ["task3"], "sorting keeps the filter"
     words.fill("nothing like it")
     assert column(section, "task") == []
     choices = section.get_by_role("combobox", name=re.compile("^task, ")).locator("option").all_text_contents()
     assert any("<img src=x onerror" in choice for choice in choices), "names are escaped in choices"
+
+
+def test_methods_are_sorted_and_filtered(open_page: Open) -> None:
+    page = open_page()
+    rows, numbers = page.locator("#verdicts .plot").first.locator("li:not([hidden]) > details > summary"), ".numbers"
+    read = "(rows, part) => rows.map((row) => Number(row.querySelector(part).dataset.v))"
+    before = rows.evaluate_all(read, numbers)
+    assert len(before) == 10
+    order = page.get_by_role("combobox", name="Order of methods")
+    for choice, is_reverse in (("largest first", True), ("smallest first", False)):
+        order.select_option(label=choice)
+        assert rows.evaluate_all(read, numbers) == sorted(before, reverse=is_reverse)
+    order.select_option(label="by name")
+    assert rows.locator("h3").all_text_contents()[-2:] == ["method-5", "method-6"]
+    order.select_option(label="in the order of the report")
+    assert rows.evaluate_all(read, numbers) == before
+    page.get_by_role("combobox", name=re.compile("^verdict, ")).select_option(label="biased up")
+    decisions = rows.locator(".badge").all_text_contents()
+    assert 0 < len(decisions) < 10 and all("biased up" in decision for decision in decisions)
+    page.get_by_role("searchbox", name="Filter methods of verdicts").fill("METHOD-6")
+    assert rows.locator("h3").all_text_contents() == ["method-6"]
+
+
+def test_a_page_of_40_methods_and_30_tasks_is_small_and_paints_at_once(browser: Browser, large_page: Path) -> None:
+    assert large_page.stat().st_size < 2_000_000
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto(large_page.as_uri())
+    page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+    (paint,) = page.evaluate("performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)")
+    assert paint < 1000  # milliseconds
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.close()
 
 
 def test_the_page_works_with_the_keyboard(open_page: Open) -> None:
@@ -207,9 +241,11 @@ def test_the_page_works_with_the_keyboard(open_page: Open) -> None:
     assert section.locator("thead th").nth(1).get_attribute("aria-sort") == "descending"
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid", "the focus is visible"
-    page.locator("details.method summary").first.focus()
+    row = page.locator(".plot li details").first
+    row.evaluate("(row) => { row.open = false; }")
+    row.locator("summary").focus()
     page.keyboard.press("Enter")
-    assert page.locator("details.method").first.get_attribute("open") is not None
+    assert row.get_attribute("open") is not None
 
 
 def test_print_shows_all_parts(open_page: Open) -> None:
@@ -223,13 +259,13 @@ def test_print_shows_all_parts(open_page: Open) -> None:
     SCREENSHOTS.mkdir(exist_ok=True)
     page.pdf(path=SCREENSHOTS / "report.pdf", format="A4")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.locator("details.method[open]").count() == 0
+    assert page.locator(".plot li details[open]").count() == 0
 
 
 def test_a_link_opens_the_folded_part(open_page: Open) -> None:
     page = open_page()
-    page.evaluate("location.hash = 'method-2'")
-    page.wait_for_selector("#method-2[open]")
+    page.evaluate("location.hash = 'verdict-1-1-2'")
+    page.wait_for_selector("#verdict-1-1-2 > details[open]")
 
 
 def test_the_policy_forbids_requests_and_other_scripts(browser: Browser, address: str) -> None:

@@ -91,7 +91,10 @@ def test_a_notebook_shows_verdicts_and_figures_without_scripts(scores: pd.DataFr
     assert "&lt;script&gt;" in page
     assert not re.search(r"https?://(?!www\.w3\.org)", page)
     assert "biased up" in page
-    assert shown.names.count("figure") == len(report.figures) > 0
+    by_task, *others = report.figures
+    assert shown.names.count("figure") == len(others) > 0
+    assert by_task.title in page, "the biases by task unfold below the verdict"
+    assert all(title in page for title in ("Biased?", "Leaderboard, by accuracy of extra"))
 
 
 def test_the_style_is_limited_to_the_report_and_follows_the_theme() -> None:

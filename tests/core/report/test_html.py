@@ -24,6 +24,7 @@ from peekbench.records.report import Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import alt_text, report_of_table, state
+from peekbench.report.render import html
 from peekbench.report.render.html import TEMPLATES, Scale, render_html
 from peekbench.report.render.markdown import render_cards
 from peekbench.results.analyze import analyze
@@ -219,10 +220,10 @@ def test_cells_of_tables_sort_in_full_precision(report: Report) -> None:
                         assert f'data-v="{cell!r}"' in text
 
 
-def test_the_part_of_a_method_contains_only_its_rows(report: Report) -> None:
+def test_a_verdict_unfolds_to_its_sentences_its_method_and_its_tasks(report: Report) -> None:
     longer = replace(
         report,
-        methods=(MethodFacts("lsa"), MethodFacts("lsa (x)"), MethodFacts("null")),
+        methods=(MethodFacts("lsa", "classic.lsa", "k 5", "components"), MethodFacts("null"), MethodFacts("lsa (x)")),
         verdicts=(
             *report.verdicts,
             Verdict("lsa (x) (n=5)", "bias", "biased down", parts=(("method", "lsa (x)"), ("n", 5)), note="Only of x."),
@@ -230,14 +231,18 @@ def test_the_part_of_a_method_contains_only_its_rows(report: Report) -> None:
         tables=(*report.tables, Table("Losses", (Column("method"), Column("loss", "number")), (("lsa", 4.25),))),
     )
     text = render_html(longer)
-    first, second, third = re.findall(r'<details class="method".*?</details>', text, flags=re.DOTALL)
-    assert "4.25" in first
-    assert "4.25" not in second + third
-    assert "Only of x." in second
-    assert "Only of x." not in first + third
+    first, second, third = re.findall(
+        r'<li class="[\w-]+" id="verdict-1-1-\d">.*?</details>\n</li>', text, flags=re.DOTALL
+    )
+    assert "(k 5): components." in first and "k 5" not in second + third
+    assert "Only of x." in third and "Only of x." not in first + second
+    for row in (first, second):
+        assert [f"task{number}</bdi>" in row for number in range(5)] == [True] * 5
+        assert "average of these tasks" in row
     cards = render_cards(longer)
-    assert list(cards) == ["lsa.md", "lsa-x.md", "null.md"]
+    assert list(cards) == ["lsa.md", "null.md", "lsa-x.md"]
     assert "- loss: 4.25" in cards["lsa.md"]
+    assert "4.25" not in cards["null.md"] + cards["lsa-x.md"]
     assert report.verdicts[0].decision in cards["lsa.md"]
     assert "peekbench analyze scores.csv" in cards["null.md"]
 
@@ -314,12 +319,18 @@ def test_names_are_escaped_once(report: Report) -> None:
     assert f"<title>{entities.escape('Tom & <Jerry>')}: peekbench report</title>" in render_html(named)
 
 
-def test_verdicts_on_several_effects_have_their_own_explanation() -> None:
+def test_verdicts_on_several_effects_have_their_own_words() -> None:
     verdicts = [
         Verdict(name, effect, "biased up", Estimate(0.05, 0.03, 0.07), 0.01, family=Family(level=0.95), note="high.")
         for name, effect in (("llama", "contamination"), ("lsa", "bias"))
     ]
     first, second = render_html(Report("both", "2 models", tuple(verdicts))).split("Does a method score higher if")
     assert "Does a model score higher on a benchmark" in first
-    assert "the score is higher than predicted" in first and "raise the score" not in first
-    assert "the test texts raise the score" in second and "higher than predicted" not in second
+    assert "The score is higher than predicted by more than" in first and "Test texts raise" not in first
+    assert "Test texts raise accuracy by more than" in second and "higher than predicted" not in second
+
+
+def test_a_drawing_that_is_too_large_for_the_page_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "MAX_PARTS", 0)
+    page = render_html(drawn("violin"), lambda figure, form: b"")
+    assert "too large for this page" in page and alt_text(drawn("violin").figures[0]) in page

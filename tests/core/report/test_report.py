@@ -215,12 +215,12 @@ def test_verdicts_of_two_analyses_lead_once_per_method() -> None:
     tapt = replace(lead, method="tapt", evidence=TrialEvidence(5, 20, other_tasks="not established"))
     report = Report("r", "h", (lead, agreeing, differing, other_score, tapt))
     text = " ".join(as_text(report).split())
-    assert "by more than 0.50 points; other.analysis: inconclusive; summary: inconclusive It rises." in text
+    assert "by more than 0.50 points; other.analysis: inconclusive; summary: inconclusive. It rises." in text
     assert "bayes.hierarchical agrees: +3.00 [+1.00, +3.00] points." in text
     assert "other.analysis does not agree, its verdict is inconclusive: R-hat is 1.2." in text
     assert "In another score, the verdict of summary is inconclusive: Log loss is open." in text
     assert "by more than 0.50 points; bias in other tasks: not established" in text
     markdown = render_markdown(report)
     assert "bayes.hierarchical agrees" in markdown
-    assert "**biased up** on these texts of 5 tasks, by more than" in markdown
+    assert "**biased up**. Test texts raise accuracy by more than 0.50 points; bias in other tasks: not" in markdown
     assert len(json.loads(render_json(report))["verdicts"]) == 5

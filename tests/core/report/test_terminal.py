@@ -41,19 +41,21 @@ def verdict(method: str, decision: Any = "equivalent", **parts: Any) -> Verdict:
 def test_what_is_left_out_is_counted() -> None:
     decisions = ["equivalent"] * 30 + ["biased up"] * 10
     verdicts = [verdict(f"method-{number}", decision) for number, decision in enumerate(decisions)]
+    verdicts = [replace(each, estimate=Estimate(number / 1e4, -0.01, 0.02)) for number, each in enumerate(verdicts)]
     controls = [verdict(f"null-{number}", "passed", control="negative") for number in range(14)]
     controls.append(verdict("last", "failed", control="negative"))
     rows = tuple((f"method-{number}", 0.5) for number in range(40))
     table = Table("Leaderboard", (Column("method"), Column("extra", "fraction")), rows, overview=("method", "extra"))
-    report = Report("many", "headline", (*verdicts, *controls), ("careful",) * 20, tables=(table,))
+    report = Report("many", "headline", (*verdicts, *controls), ("careful " * 50, *("careful",) * 19), tables=(table,))
     shown = printed(report, closing=["Report: x"])
-    assert "... and 28 more: 18 equivalent, 10 biased up" in shown
+    assert "... and 28 more: 28 equivalent" in shown, "the largest estimates come first"
     assert shown.index("failed        last") < shown.index("passed        null-0"), "a failure is not left out"
     assert "... and 28 more rows" in shown
     assert "... and 16 more warnings" in shown
+    assert shown.count("careful") == 53, "no warning is cut"
     assert shown.endswith("Report: x\n")
     full = printed(report, full=True)
-    assert "more" not in full
+    assert "... and" not in full
     assert full.count("biased up     method-") == 10 and full.count("It is biased up.") == 10
 
 
@@ -61,7 +63,8 @@ def test_details_follow_a_verdict() -> None:
     evidence = TrialEvidence(2, 8, "biased up", other_tasks="none found")
     lead = verdict("lsa", "biased up", evidence=evidence, family=Family(3, 0.95), analysis="summary")
     shown = printed(Report("r", "h", (lead, verdict("lsa", analysis="bayes"))))
-    assert "size open; bias in other tasks: none found; bayes: equivalent" in shown
+    flat = " ".join(shown.split())
+    assert "whether by more than 0.50 points is open; bias in other tasks: none found; bayes: equivalent." in flat
     assert "95% intervals adjusted for 3 configurations." in shown
     assert "bayes" not in printed(Report("r", "h", (lead, replace(lead, analysis="bayes"))))
 
@@ -71,7 +74,7 @@ def test_reports_without_verdicts_show_their_first_tables() -> None:
     shown = printed(Report("r", "h", tables=(replace(tables[0], topic="data"), *tables[1:])))
     assert "Table 1" in shown and "Table 2" in shown and "Table 0" not in shown
     undrawn = Report("r", "h", (replace(verdict("lsa"), estimate=Estimate()),))
-    assert "equivalent    lsa\n              It is equivalent." in printed(undrawn)
+    assert "equivalent    lsa\n              Test texts change accuracy by less than" in printed(undrawn)
 
 
 @pytest.mark.parametrize("full", [False, True])

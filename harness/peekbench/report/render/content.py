@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import takewhile
 from typing import Any
 
 from peekbench.formatting import UNKNOWN, format_cell, shorten, visible
-from peekbench.records.report import Cell, MethodFacts, Report, Table
+from peekbench.records.report import Cell, Report, Table
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
-from peekbench.records.verdicts import Unit, Verdict
-from peekbench.report.render.words import find_method
+from peekbench.records.verdicts import Unit
 
 MAX_TEXT = 20_000  # characters of a text in a report
 
@@ -126,30 +125,8 @@ METHOD = "method"  # column that names the method of a row
 TIE = "tie"  # column that is meaningful next to other methods only
 
 
-@dataclass(frozen=True, slots=True)
-class MethodPart:
-    """Content of a report on one method."""
-
-    facts: MethodFacts
-    verdicts: tuple[Verdict, ...]
-    tables: tuple[Table, ...]
-    """Tables with the method's rows only, without the columns `method` and `tie`; tables without rows are left out."""
-    failures: tuple[TrialFailure, ...]
-
-
-def parts_by_method(report: Report) -> Iterator[MethodPart]:
-    """Yield the content on each method, in the report's order."""
-    for facts in report.methods:
-        tables = (_rows_of(table, facts.name) for table in report.tables)
-        yield MethodPart(
-            facts,
-            tuple(verdict for verdict in report.verdicts if find_method(verdict, report) == facts),
-            tuple(table for table in tables if table is not None),
-            tuple(failure for failure in report.failures if failure.trial.method == facts.name),
-        )
-
-
-def _rows_of(table: Table, method: str) -> Table | None:
+def rows_of(table: Table, method: str) -> Table | None:
+    """Return a table with the rows of a method only, without the columns `method` and `tie`; None if it has none."""
     position = next((position for position, column in enumerate(table.columns) if column.name == METHOD), None)
     if position is None:
         return None

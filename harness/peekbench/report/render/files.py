@@ -25,7 +25,7 @@ from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.report import Report
 from peekbench.records.runs import OWN_FORMATS
 from peekbench.report.render.content import make_printable
-from peekbench.report.render.html import render_html
+from peekbench.report.render.html import TEMPLATES, render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_cards, render_markdown
 from peekbench.report.render.pictures import FOLDER, PICTURES, make_renderer, name_figures
@@ -41,28 +41,6 @@ NAMES: dict[str, str] = {
     "json": "report.json",
 }
 CARDS = "cards"
-
-# The template of rich loads a font from a web server; this one uses the reader's fonts.
-SVG = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
-<style>
-.{unique_id}-matrix {{ font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
- font-size: {char_height}px; line-height: {line_height}px; font-variant-east-asian: full-width; }}
-{styles}
-</style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/></clipPath>
-{lines}
-</defs>
-{chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}
-<g class="{unique_id}-matrix">
-{matrix}
-</g>
-</g>
-</svg>
-"""
 
 
 def write_report(report: Report, folder: str | Path, formats: Sequence[str] | None = None) -> list[Path]:
@@ -282,9 +260,9 @@ def _terminal_svg(report: Report) -> str:
         legacy_windows=False,
     )
     render_text(report, console)
-    return console.export_svg(
-        title=f"peekbench report {report.name}", theme=SVG_EXPORT_THEME, code_format=SVG, unique_id="report"
-    )
+    # The template of rich loads a font from a web server; this one uses the reader's fonts.
+    template, title = (TEMPLATES / "terminal.svg").read_text(encoding="utf-8"), f"peekbench report {report.name}"
+    return console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=template, unique_id="report")
 
 
 def _write_text(path: Path, text: str) -> Path:

@@ -10,9 +10,10 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +24,30 @@ from markupsafe import Markup
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import NAME_PARTS, TICK_STEPS, format_cell, format_signed, pluralize, tick_decimals, with_sign
 from peekbench.plugins.protocols import Renderer
-from peekbench.records.figures import Figure, Forest
+from peekbench.records.figures import Figure, Forest, Interval
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Unit, Verdict
-from peekbench.report.render.content import fold_intervals, make_printable, parts_by_method, row_as_facts
+from peekbench.report.render.answers import answer, summarize
+from peekbench.report.render.content import fold_intervals, make_printable
 from peekbench.report.render.pictures import alt_text, make_renderer
-from peekbench.report.render.sentences import state, state_alone
 from peekbench.report.render.words import (
     CONTROLS,
-    FACTS,
     MARKS,
-    MEANINGS,
     TONES,
-    ask_about,
     basis_of,
+    explain_decisions,
     find_method,
-    scope_in_words,
     verdict_sections,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
-MAX_METHODS_PER_DECISION = 6  # that the overview names
-MIN_ROWS_TO_FILTER = 8  # of a table
+MAX_PARTS = 250  # distributions or curves of a drawing, which are 0.3 MB
+MAX_WITH_SENTENCES = 8  # verdicts that show their sentences without a click
+MIN_ROWS_TO_FILTER = 8  # of a table or a plot
 MAX_ROWS_WITHOUT_SCROLLING = 40  # of a table
 MAX_FAILURES = 100  # with traceback; the JSON report has all
+
+TOO_LARGE = "This drawing is too large for this page; the report formats svg and png have it (report.formats)."
 
 
 def render_html(report: Report, renderer: Renderer | None = None) -> str:
@@ -61,56 +62,57 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
     """
     report = make_printable(report)
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    topics = {
-        topic: [table for table in report.tables if table.topic == topic] for topic in ("results", "methods", "data")
-    }
-    sections, controls = describe_verdicts(report.verdicts)
     return make_environment().get_template("report.html.j2").render(
-        report=report,
+        **_describe(report),
         renderer=renderer or make_renderer(report.renderer),
         style=style,
         script=script,
         policy=_policy(script),
-        sections=sections,
-        topics=topics,
-        methods=list(parts_by_method(report)),
-        controls=controls,
-        levels=sorted(
-            {f"{verdict.family.level:.0%}" for verdict in report.verdicts if not math.isnan(verdict.family.level)}
-        ),
         failures=report.failures[:MAX_FAILURES],
         spec=_as_yaml(report.details.get("spec")),
     )  # fmt: skip
 
 
-def describe_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[dict[str, Any]], list[tuple[Verdict, str]]]:
-    """Return what templates need of the verdicts, by the question that they answer, and those of controls."""
-    by_question = dict(verdict_sections(verdicts))
+def _describe(report: Report) -> dict[str, Any]:
+    """Return what templates need of a report: its answers, its verdicts by question, the controls, and the figures."""
+    by_question = dict(verdict_sections(report.verdicts))
     controls = by_question.pop(CONTROLS, [])
-    by_question = by_question or {ask_about("bias"): []}
-    return [_section(question, judged, controls) for question, judged in by_question.items()], controls
-
-
-def _section(
-    question: str, answers: Sequence[tuple[Verdict, str]], controls: Sequence[tuple[Verdict, str]]
-) -> dict[str, Any]:
-    """Return what the template needs to explain and list the verdicts that answer a question."""
-    judged = [verdict for verdict, _ in answers]
-    of_any = judged or [verdict for verdict, _ in controls]
-    effect = next((verdict.effect for verdict in judged if verdict.effect in FACTS), "bias")
+    forests, figures = _split_figures(report, {lead.method for lead, _ in (*chain(*by_question.values()), *controls)})
     return {
-        "effect": effect,
-        "question": question,
-        "meanings": {
-            decision: text.format(FACTS[effect].get(decision))
-            for decision, text in MEANINGS.items()
-            if decision not in ("inert", "no signal") or any(verdict.decision == decision for verdict in judged)
-        },
-        "judged": answers,
-        "is_accuracy": all(verdict.unit == "difference" for verdict in of_any[:1]),
-        "by_decision": {name: [verdict for verdict in judged if verdict.decision == name] for name in MEANINGS},
-        "regions": sorted({(verdict.region, verdict.unit) for verdict in of_any if verdict.region}),
+        "report": report,
+        "answers": answer(report),
+        "sections": [(question, _plots(leads)) for question, leads in by_question.items()],
+        "controls": controls,
+        "control_plots": _plots(controls),
+        "forests": forests,
+        "figures": figures,
     }
+
+
+def _plots(leads: Sequence[tuple[Verdict, str]]) -> list[tuple[Scale, list[tuple[Verdict, str]]]]:
+    """Return the verdicts in the same unit with one axis, so that readers can compare them by eye."""
+    plots = []
+    for unit in dict.fromkeys(lead.unit for lead, _ in leads):
+        same_unit = [each for each in leads if each[0].unit == unit]
+        ends = [end for lead, _ in same_unit for end in (lead.estimate.mean, *lead.estimate.limits)]
+        regions = [lead.region for lead, _ in same_unit if lead.region]
+        plots.append((Scale.fitting([*ends, *regions, *(-region for region in regions)], unit), same_unit))
+    return plots
+
+
+def _split_figures(
+    report: Report, methods: Collection[str]
+) -> tuple[dict[str, list[tuple[Forest, Sequence[Interval]]]], list[Figure]]:
+    """Return the groups of forest plots that are each about one of the methods, by method, and all other figures."""
+    by_method: dict[str, list[tuple[Forest, Sequence[Interval]]]] = {method: [] for method in methods}
+    others: list[Figure] = []
+    for figure in report.figures:
+        if isinstance(figure, Forest) and all(heading in by_method for heading, _ in figure.groups):
+            for heading, intervals in figure.groups:
+                by_method[heading].append((figure, intervals))
+        else:
+            others.append(figure)
+    return by_method, others
 
 
 def make_environment() -> Environment:
@@ -129,14 +131,10 @@ def make_environment() -> Environment:
         pluralize=pluralize,
         fold_intervals=fold_intervals,
         name_parts=NAME_PARTS.split,
-        row_as_facts=row_as_facts,
-        scales=_scales,
         find_method=find_method,
         basis_of=basis_of,
-        state=state,
-        state_alone=state_alone,
+        summarize=summarize,
         tone=lambda decision: TONES.get(decision, decision.replace(" ", "-")),
-        scope_in_words=scope_in_words,
         own_file=Markup,  # style and script are peekbench's own files
         drawing=_drawing,  # renderers escape text; nothing else bypasses escaping
     )
@@ -144,7 +142,8 @@ def make_environment() -> Environment:
     environment.globals.update(
         marks=MARKS,
         scale_of_forest=_scale_of_forest,
-        max_methods_per_decision=MAX_METHODS_PER_DECISION,
+        max_with_sentences=MAX_WITH_SENTENCES,
+        explain_decisions=explain_decisions,
         min_rows_to_filter=MIN_ROWS_TO_FILTER,
         max_rows_without_scrolling=MAX_ROWS_WITHOUT_SCROLLING,
     )
@@ -152,7 +151,10 @@ def make_environment() -> Environment:
 
 
 def _drawing(figure: Figure, renderer: Renderer) -> str:
-    """Return a figure as inline SVG, or its description and the reason if no renderer can draw it."""
+    """Return a figure as inline SVG, or its description and the reason if it is too large or cannot be drawn."""
+    groups = getattr(figure, {"violins": "columns", "curves": "panels"}.get(figure.kind, "groups"))
+    if sum(len(parts) for _, parts in groups) > MAX_PARTS:
+        return Markup('<p class="note">{} {}</p>').format(TOO_LARGE, alt_text(figure))
     try:
         return Markup(renderer(figure, "inline svg").decode())  # noqa: S704 - renderers escape text
     except PeekbenchError as error:
@@ -168,20 +170,9 @@ def _policy(script: str) -> str:
     )
 
 
-def _scales(verdicts: Sequence[Verdict]) -> dict[Unit, Scale]:
-    """Return one axis for all verdicts in the same unit, so that readers can compare them by eye."""
-    scales = {}
-    for unit in dict.fromkeys(verdict.unit for verdict in verdicts):
-        same_unit = [verdict for verdict in verdicts if verdict.unit == unit]
-        estimates = [verdict.estimate for verdict in same_unit if verdict.estimate.is_known]
-        ends = [end for each in estimates for end in (each.mean, *each.limits)]
-        ends += [verdict.region for verdict in same_unit]
-        scales[unit] = Scale.fitting([*ends, *(-verdict.region for verdict in same_unit if verdict.region)], unit)
-    return scales
-
-
-def _scale_of_forest(forest: Forest) -> Scale:
-    intervals = [interval for _, group in forest.groups for interval in group]
+def _scale_of_forest(forest: Forest, own: Sequence[Interval] = ()) -> Scale:
+    """Return one axis for all intervals of a forest plot, or one for some of them."""
+    intervals = own or [interval for _, group in forest.groups for interval in group]
     ends = [end for interval in intervals for end in (interval.estimate, interval.low, interval.high, interval.raw)]
     return Scale.fitting([*ends, -forest.region, forest.region], forest.unit)
 
@@ -212,10 +203,7 @@ def render_notebook(report: Report) -> str:
         Report to render.
     """
     report = make_printable(report)
-    sections, controls = describe_verdicts(report.verdicts)
-    return _render(
-        "report", report=report, renderer=make_renderer(report.renderer), sections=sections, controls=controls
-    )
+    return _render("report", **_describe(report), renderer=make_renderer(report.renderer))
 
 
 def render_notebook_table(table: Table) -> str:
@@ -238,7 +226,7 @@ def _style() -> str:
     return f"@scope (.{CLASS}) {{\n{css}{themes}{FRAME}}}"
 
 
-MAX_TICKS = 5  # that fit on a phone
+MAX_TICKS = 6  # that fit on a phone
 MARGIN = 0.04  # share of the width, on either side
 
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from peekbench.formatting import pluralize
 from peekbench.records.figures import Forest
-from peekbench.records.report import Report, Table
+from peekbench.records.report import MethodFacts, Report, Table
 from peekbench.records.verdicts import Verdict
+from peekbench.report.render.answers import answer, summarize
 from peekbench.report.render.content import (
-    MethodPart,
     describe_design,
     fold_intervals,
     make_printable,
-    parts_by_method,
     row_as_facts,
+    rows_of,
 )
 from peekbench.report.render.pictures import FOLDER, alt_text, list_undrawn_figures, name_figures
 from peekbench.report.render.terminal import forest_as_text
@@ -23,8 +23,8 @@ from peekbench.report.render.words import (
     ask_about,
     basis_in_words,
     explain_decisions,
+    find_method,
     lead_verdicts,
-    scope_in_words,
     verdict_sections,
 )
 
@@ -48,6 +48,8 @@ def render_markdown(report: Report, pictures: str = "") -> str:
 
 def _lines(report: Report, pictures: str) -> Iterator[str]:
     yield from (f"# {escape(report.name)}", "", escape(report.headline))
+    for each in answer(report):
+        yield from ("", f"**{each.question}** {escape(f'{each.text} {each.command}')}")
     for warning in report.warnings:
         yield from ("", warning_line(warning))
     for heading, verdicts in verdict_sections(report.verdicts):
@@ -96,11 +98,10 @@ def warning_line(warning: str) -> str:
 
 
 def verdict_line(verdict: Verdict, sentence: str) -> str:
-    """Return a list item with the method, the decision, its scope, its sentence and its basis."""
-    scope = scope_in_words(verdict)
-    space = " " if scope.startswith(" ") else ""  # which escape removes
-    subject = f"**{escape(verdict.method)}**: **{verdict.decision}**{space}{escape(scope)}"
-    return f"- {subject}. {escape(sentence + basis_in_words(verdict))}"
+    """Return a list item with the method, the decision, its sentences and its basis."""
+    subject = f"**{escape(verdict.method)}**: **{verdict.decision}**"
+    short = "" if verdict.control else f"{summarize(verdict)} "
+    return f"- {subject}. {escape(short + sentence + basis_in_words(verdict))}"
 
 
 def table_lines(table: Table) -> Iterator[str]:
@@ -138,8 +139,8 @@ def render_cards(report: Report) -> dict[str, str]:
     """Return the cards of all methods, by file name."""
     report = make_printable(report)
     cards: dict[str, str] = {}
-    for part in parts_by_method(report):
-        cards[_file_name(part.facts.name, cards)] = "\n".join(_card_lines(part, report)) + "\n"
+    for facts in report.methods:
+        cards[_file_name(facts.name, cards)] = "\n".join(_card_lines(facts, report)) + "\n"
     return cards
 
 
@@ -153,8 +154,7 @@ def _file_name(method: str, taken: dict[str, str]) -> str:
     return name
 
 
-def _card_lines(part: MethodPart, report: Report) -> Iterator[str]:
-    facts = part.facts
+def _card_lines(facts: MethodFacts, report: Report) -> Iterator[str]:
     yield f"# {escape(facts.name)}"
     if facts.summary:
         yield from ("", escape(facts.summary[:1].upper() + facts.summary[1:] + "."))
@@ -164,15 +164,15 @@ def _card_lines(part: MethodPart, report: Report) -> Iterator[str]:
         if text:
             yield f"- {name}: {escape(text)}"
     yield f"- experiment: {escape(report.name)}, {escape(report.headline)}"
-    if part.failures:
-        yield f"- **{len(part.failures):,} trials of this method failed**"
+    if failed := sum(failure.trial.method == facts.name for failure in report.failures):
+        yield f"- **{failed:,} trials of this method failed**"
     for warning in _select_warnings(facts.name, report):
         yield from ("", warning_line(warning))
-    if part.verdicts:
-        yield from ("", f"## {ask_about(part.verdicts[0].effect)}", "")
-        yield from (verdict_line(*each) for each in lead_verdicts(part.verdicts))
-    for table in part.tables:
-        if table.title != "Methods":  # its row is in the list above
+    if verdicts := [verdict for verdict in report.verdicts if find_method(verdict, report) == facts]:
+        yield from ("", f"## {ask_about(verdicts[0].effect)}", "")
+        yield from (verdict_line(*each) for each in lead_verdicts(verdicts))
+    for table in (rows_of(each, facts.name) for each in report.tables if each.title != "Methods"):  # which is above
+        if table is not None:
             yield from ("", f"## {escape(table.title)}", "")
             yield from _row_as_list(table) if len(table.rows) == 1 else table_lines(table)
     if report.provenance:

@@ -1,6 +1,6 @@
 """Sentences from facts: what a verdict states, what a rule of adaptation is worth, and how much a choice inflates.
 
-No other module makes sentences on results, and no module reads them again.
+Only this module and `answers` make sentences on results, and no module reads them again.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def format_estimate(estimate: Estimate, unit: Unit) -> str:
     if not estimate.is_known:
         return ""
     ends = ", ".join(format_signed(end, unit) for end in estimate.limits if end is not None)
-    return f"{format_signed(estimate.mean, unit)}{f' [{ends}]' * bool(ends)}{_points(unit)}"
+    return f"{format_signed(estimate.mean, unit)}{f' [{ends}]' * bool(ends)}{points(unit)}"
 
 
 def format_size(value: float, unit: Unit) -> str:
@@ -151,6 +151,21 @@ def state_log_likelihood(estimate: Estimate) -> str:
     return f"the log loss {'improves' if estimate.mean > 0 else 'worsens'} by {abs(estimate.mean):.4f}"
 
 
+def settle(verdict: Verdict) -> Advice | None:
+    """Return the subsamples that settle a verdict, whether there is a bias or not; None if they are unknown.
+
+    The probability is the smaller one of both cases.
+    """
+    settling = verdict.evidence.settling if isinstance(verdict.evidence, TrialEvidence) else None
+    if settling is None:
+        return None
+    cases = [settling.biased, *([settling.equivalent] if verdict.region else [])]
+    known = [case for case in cases if case is not None]
+    if len(known) < len(cases):
+        return None
+    return Advice(max(case.subsamples for case in known), min(case.probability for case in known))
+
+
 def put_into_words(table: Table) -> Table:
     """Return a table with its statements as sentences: as rows if it has no others, otherwise before its note."""
     if not table.statements:
@@ -176,7 +191,8 @@ def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _points(unit: Unit) -> str:
+def points(unit: Unit) -> str:
+    """Return the name of the unit of a difference, to follow a number; empty if it has none."""
     return " points" if unit == "difference" else ""
 
 
@@ -185,7 +201,8 @@ def _range(limits: tuple[float, float], unit: Unit) -> str:
     return f"{low} to {high}"
 
 
-def _noun(score: ScoreName, unit: Unit) -> str:
+def name_score(score: ScoreName, unit: Unit) -> str:
+    """Return the name of the score that a verdict is about, as in 'seeing the test texts raised accuracy'."""
     if score != "score":
         return f"the {next(each.title for each in SCORES if each.name == score)}"
     return "accuracy" if unit == "difference" else "the score"
@@ -200,8 +217,8 @@ def _state_effect(
     verdict: Verdict, decision: Decision, *, score: ScoreName, scope: str, region: str, interval: str
 ) -> str:
     """Return a clause that states a decision on a bias, with its interval."""
-    estimate, unit, noun = verdict.estimate, verdict.unit, _noun(score, verdict.unit)
-    bias = f"{format_signed(estimate.mean, unit)}{_points(unit)}"
+    estimate, unit, noun = verdict.estimate, verdict.unit, name_score(score, verdict.unit)
+    bias = f"{format_signed(estimate.mean, unit)}{points(unit)}"
     interval = f"({interval} {_range((estimate.low, estimate.high), unit)})"
     if decision == "equivalent":
         nonzero = ", although the bias is not zero" if estimate.excludes_zero else ""
@@ -327,20 +344,12 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
             "the interval is extended to 0, because sign flips of the trials, or a t test corrected for skewness, do "
             f"not exclude it (p = {format_cell(evidence.p_zero, 'p_value')}); "
         )
-    settling, unit = evidence.settling, verdict.unit
-    if settling is None:
+    if evidence.settling is None:
         return f"{reason}draw more subsamples"
-
-    def needed(advice: Advice | None, decision: str) -> str:
-        if advice is None:
-            return f"{decision!r} takes more than {settling.maximum:,} more subsamples per task"
-        chance = f"{advice.probability:.0%} probability"
-        return f"{advice.subsamples:,} more subsamples per task give {decision!r} with {chance}"
-
-    bias = f"{format_signed(settling.bias, unit)}{_points(unit)}"
-    with_bias = f"if the bias is {bias}, {needed(settling.biased, 'biased')}"
-    without = f"if there is none, {needed(settling.equivalent, 'equivalent')}; " if verdict.region else ""
-    return f"{reason}{without}{with_bias}"
+    if (advice := settle(verdict)) is None:
+        return f"{reason}it takes more than {evidence.settling.maximum:,} more subsamples per task to settle this"
+    probability = f"{advice.probability:.0%} probability"
+    return f"{reason}{advice.subsamples:,} more subsamples per task settle this with {probability}"
 
 
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
@@ -352,7 +361,7 @@ def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
         failures = "; ".join(f"{each.name} is {each.value:.3g} and should be {each.limit}" for each in evidence.failed)
         remedies = "; ".join(dict.fromkeys(each.remedy for each in evidence.failed))
         interval = f"({level} {_range((verdict.estimate.low, verdict.estimate.high), unit)})"
-        estimate = f"{format_signed(verdict.estimate.mean, unit)}{_points(unit)} {interval}"
+        estimate = f"{format_signed(verdict.estimate.mean, unit)}{points(unit)} {interval}"
         return f"no conclusion, because {failures} ({remedies}). The estimate is {estimate}."
     models = f" and {len(evidence.models)} models" if evidence.models else ""
     tasks = "on this task" if evidence.num_tasks == 1 else f"on average over these {evidence.num_tasks} tasks"
@@ -427,7 +436,7 @@ def _state_rule(worth: RuleWorth) -> str:
     listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
     return (
         f"{RULES[worth.kind].format(blocks=worth.num_blocks)}. On {place}, the mean score under this rule differs from "
-        f"that with independent texts by {_range((worth.low, worth.high), worth.unit)}{_points(worth.unit)} "
+        f"that with independent texts by {_range((worth.low, worth.high), worth.unit)}{points(worth.unit)} "
         f"(adjusted {worth.level:.0%} intervals of {methods}: {listed})."
     )
 
@@ -443,5 +452,5 @@ def _state_inflation(inflation: Inflation) -> str:
     beginning = f"At {inflation.sizes}, the" if inflation.sizes else "The"
     return (
         f"{beginning} score of the best of {inflation.num_configurations} configurations, chosen by this score{texts}, "
-        f"is inflated by {factor * estimate.mean:.{digits}f}{_points(inflation.unit)}{interval}."
+        f"is inflated by {factor * estimate.mean:.{digits}f}{points(inflation.unit)}{interval}."
     )

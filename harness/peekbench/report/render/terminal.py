@@ -15,11 +15,12 @@ from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from peekbench.formatting import TICK_STEPS, format_signed, pluralize, tick_decimals, with_sign
+from peekbench.formatting import TICK_STEPS, format_signed, pluralize, shorten, tick_decimals, with_sign
 from peekbench.records.figures import Forest, Interval
 from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import Unit, Verdict
+from peekbench.report.render.answers import answer, summarize
 from peekbench.report.render.content import FoldedTable, fold_intervals, make_printable
 from peekbench.report.render.pictures import list_undrawn_figures
 from peekbench.report.render.words import (
@@ -27,7 +28,6 @@ from peekbench.report.render.words import (
     DECISION_STYLES,
     basis_in_words,
     explain_decisions,
-    leave_open,
     verdict_sections,
 )
 
@@ -38,7 +38,7 @@ MAX_PLOT_WIDTH = 110  # of an interval with its label and numbers
 MIN_AXIS_WIDTH = 12
 MAX_VERDICTS, MAX_ROWS, MAX_WARNINGS = 12, 12, 4
 MAX_DETAILED = 6  # verdicts up to which each has a line on what it leaves open
-MAX_LINES = 3  # of a warning or an error
+MAX_SHOWN = 240  # characters of an error
 
 
 def render_text(report: Report, console: Console, closing: Sequence[str] = (), *, full: bool = False) -> None:
@@ -66,8 +66,14 @@ def render_text(report: Report, console: Console, closing: Sequence[str] = (), *
     >>> render_text(report, Console(width=78), ["Report: report.html"])  # doctest: +NORMALIZE_WHITESPACE
     tickets  1 method on 1 task
     <BLANKLINE>
+    Biased?       No. lsa is equivalent.
+    How large?    +0.10 [-0.20, +0.40] points. Up to 0.50 points is negligible.
+    Trust it?     No controls. No warnings.
+    What next?    Nothing. The bias is negligible.
+    <BLANKLINE>
     Does a method score higher if its unlabeled text comes from the test set?
     equivalent    lsa ├──────────────────●──────────────────┤ +0.10 [-0.20, +0.40]
+                  Test texts change accuracy by less than 0.50 points.
                       -0.2        0.0        +0.2        +0.4               points
     95% intervals. Biased: the interval excludes 0 and extends beyond ±0.50
     points. Equivalent: the interval lies entirely within ±0.50 points.
@@ -77,6 +83,7 @@ def render_text(report: Report, console: Console, closing: Sequence[str] = (), *
     """
     report = make_printable(report)
     console.print(Text.assemble((report.name, "bold"), f"  {report.headline}"))
+    _print_answers(report, console)
     render_verdicts(report.verdicts, console, full=full)
     if full:
         _print_figures(report, console)
@@ -142,7 +149,7 @@ def render_verdicts(verdicts: Sequence[Verdict], console: Console, *, full: bool
             answers.sort(key=lambda answer: answer[0].decision == "passed")
         console.print(Text(f"\n{heading}", "bold"))
         num_shown = len(answers) if full else MAX_VERDICTS
-        _print_answers(answers[:num_shown], verdicts, console, full=full)
+        _print_plots(answers[:num_shown], verdicts, console, full=full)
         if others := [lead for lead, _ in answers[num_shown:]]:
             counts = Counter(lead.decision for lead in others)
             listed = ", ".join(f"{number:,} {decision}" for decision, number in counts.items())
@@ -151,7 +158,16 @@ def render_verdicts(verdicts: Sequence[Verdict], console: Console, *, full: bool
             console.print(Text(explain_decisions(verdicts), "dim"))
 
 
-def _print_answers(
+def _print_answers(report: Report, console: Console) -> None:
+    for place, each in enumerate(answer(report)):
+        if not place:
+            console.print()
+        console.print(_beside(Text(each.question, "bold"), Text(each.text)))
+        if each.command:  # never broken, to be copied
+            console.print(Text(" " * DECISION_WIDTH + each.command), soft_wrap=True)
+
+
+def _print_plots(
     answers: Sequence[tuple[Verdict, str]], verdicts: Sequence[Verdict], console: Console, *, full: bool
 ) -> None:
     """Print verdicts; those with an interval in the same unit share an axis."""
@@ -164,7 +180,8 @@ def _print_answers(
         for place, (lead, sentence) in enumerate(members):
             content = plot.draw(intervals[place]) if unit else Text(lead.method)
             console.print(_beside(Text(lead.decision, DECISION_STYLES[lead.decision]), content))
-            details = leave_open(lead, verdicts) if full or len(answers) <= MAX_DETAILED else ""
+            is_detailed = full or (len(answers) <= MAX_DETAILED and lead.decision != "passed")
+            details = summarize(lead, verdicts) if is_detailed else ""
             sentences = sentence + basis_in_words(lead) if full or not unit else ""
             if text := "\n".join(filter(None, (details, sentences))):
                 console.print(_beside(Text(""), Text(text, "dim")))
@@ -249,7 +266,7 @@ def _print_figures(report: Report, console: Console) -> None:
 def _print_failures(failures: Sequence[TrialFailure], console: Console, *, full: bool) -> None:
     console.print(Text(f"\n{pluralize(len(failures), 'trial')} failed", DECISION_STYLES["failed"]))
     for failure in failures[: MAX_ROWS if full else 1]:
-        _print_start(Text(f"{failure.trial}: {failure.error}"), console)
+        console.print(Text(f"{failure.trial}: {shorten(failure.error, MAX_SHOWN)}"))
     if full:
         console.print(Text("Traceback of the first failure; report.json has all:", "bold"))
         console.print(Text(failures[0].traceback.rstrip()))
@@ -260,20 +277,9 @@ def _print_warnings(warnings: Sequence[str], console: Console, *, full: bool) ->
         console.print()
     num_shown = len(warnings) if full else MAX_WARNINGS
     for warning in warnings[:num_shown]:
-        text = Text.assemble(("Warning: ", "bold"), warning)
-        if full:
-            console.print(text)
-        else:
-            _print_start(text, console)
+        console.print(Text.assemble(("Warning: ", "bold"), warning))
     if (left_out := len(warnings) - num_shown) > 0:
         console.print(Text(f"... and {pluralize(left_out, 'more warning', 'more warnings')}", "bold"))
-
-
-def _print_start(text: Text, console: Console) -> None:
-    """Print the first lines of a text; an ellipsis marks what is left out."""
-    lines = text.wrap(console, console.width - 4)
-    shown = Text("\n").join(lines[:MAX_LINES])
-    console.print(shown.append(" ...") if len(lines) > MAX_LINES else shown)
 
 
 ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"

@@ -34,27 +34,6 @@ TONES: Mapping[str, str] = {
     "failed": "biased-up",
 }
 """CSS class of the colors of a control's outcome; other decisions have a class of their own."""
-MEANINGS: Mapping[Decision, str] = {
-    "biased up": "{}: the interval is above 0 and not entirely in the band",
-    "biased down": "{}: the interval is below 0 and not entirely in the band",
-    "equivalent": "{}: the interval is entirely in the band",
-    "inconclusive": "the data do not decide: the interval contains 0 and is not entirely in the band",
-    "inert": "the predictions do not depend on the unlabeled texts",
-    "no signal": "the predictions are at chance, so a bias could not be seen",
-}
-FACTS: Mapping[str, Mapping[Decision, str]] = {
-    "bias": {
-        "biased up": "the test texts raise the score",
-        "biased down": "the test texts lower the score",
-        "equivalent": "the test texts make no relevant difference",
-    },
-    "contamination": {
-        "biased up": "the score is higher than predicted",
-        "biased down": "the score is lower than predicted",
-        "equivalent": "the score is as predicted",
-    },
-}
-"""What a decision says, by the effect that the verdicts are about."""
 DECISION_STYLES = {
     "biased up": "bold red",
     "biased down": "bold magenta",
@@ -72,6 +51,8 @@ QUESTIONS: Mapping[str, str] = {
     "contamination": "Does a model score higher on a benchmark than its score on another benchmark predicts?",
 }
 """Question that the verdicts on an effect answer; that of 'bias' for other effects."""
+MAX_IN_ORDER = 12
+"""Verdicts up to which a report keeps the order of its methods; more are ordered by their estimates."""
 CONTROLS = "Controls: methods whose bias is known in advance, which check this run"
 
 
@@ -82,7 +63,10 @@ def split_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Ver
 
 
 def verdict_sections(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, list[tuple[Verdict, str]]]]:
-    """Yield the heading and the verdicts of each section that has any: methods by question, then controls."""
+    """Yield the heading and the verdicts of each section that has any: methods by question, then controls.
+
+    Of many methods, that with the largest estimate comes first.
+    """
     by_question: dict[str, list[tuple[Verdict, str]]] = {}
     controls = []
     for lead, sentence in lead_verdicts(verdicts):
@@ -90,7 +74,10 @@ def verdict_sections(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, list[tu
             controls.append((lead, sentence))
         else:
             by_question.setdefault(ask_about(lead.effect), []).append((lead, sentence))
-    yield from by_question.items()
+    for question, answers in by_question.items():
+        if len(answers) > MAX_IN_ORDER:  # unknown estimates come last
+            answers.sort(key=lambda answer: -answer[0].estimate.mean if answer[0].estimate.is_known else math.inf)
+        yield question, answers
     if controls:
         yield CONTROLS, controls
 
@@ -148,41 +135,12 @@ def _compare(lead: Verdict, other: Verdict) -> str:
     return f"{name} does not agree, its verdict is {other.decision}: {state_alone(other)}"
 
 
-def scope_in_words(verdict: Verdict) -> str:
-    """Return what the decision on a method refers to, to follow it, such as ' on these texts of 2 tasks, size open'."""
-    if verdict.control:
-        return ""
-    scope = ""
-    if isinstance(verdict.evidence, TrialEvidence):
-        scope = f" on these texts of {pluralize(verdict.evidence.num_tasks, 'task')}"
-    scope += f", {size}" if (size := size_in_words(verdict)) else ""
-    return scope + (f"; {others}" if (others := _other_tasks(verdict)) else "")
-
-
-def leave_open(lead: Verdict, verdicts: Sequence[Verdict]) -> str:
-    """Return what a decision leaves open, and the decisions of other analyses that differ from it."""
-    if lead.control:
-        return ""
-    others = (
-        f"{other.analysis or 'another analysis'}: {other.decision}"
-        for other in verdicts
-        if (other.method, other.effect) == (lead.method, lead.effect) and other.decision != lead.decision
-    )
-    return "; ".join(filter(None, (size_in_words(lead), _other_tasks(lead), *others)))
-
-
-def _other_tasks(verdict: Verdict) -> str:
+def other_tasks(verdict: Verdict) -> str:
+    """Return what a verdict states about tasks other than these; empty if nothing."""
     evidence = verdict.evidence
     if not isinstance(evidence, TrialEvidence) or not evidence.other_tasks:
         return ""
     return f"bias in other tasks: {evidence.other_tasks}"
-
-
-def size_in_words(verdict: Verdict) -> str:
-    """Return what is known about the size of a bias: 'size open', or 'by more than 0.50 points'; empty if nothing."""
-    if verdict.size == "beyond":
-        return f"by more than {format_size(verdict.region or 0.0, verdict.unit)}"
-    return "size open" if verdict.size == "open" else ""
 
 
 def basis_of(verdict: Verdict) -> str:

@@ -1,5 +1,5 @@
 "use strict";
-// Sorts and filters tables. Without this script the page shows the same content in its original order.
+// Sorts and filters plots and tables. Without this script the page shows the same content in its original order.
 (() => {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
   const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
@@ -12,8 +12,14 @@
     return created;
   }
 
+  function makeSelect(label, options) {
+    const choices = options.map((text, position) => element("option", { value: position ? String(position - 1) : "" }, text));
+    return element("select", { "aria-label": label }, ...choices);
+  }
+
   // Returns the number of a cell, its text if it is not a number, or null if the value is unknown.
   function sortKey(cell) {
+    if (cell === null) return null;
     if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
     const text = cell.textContent;
     return text === "-" || text === "" ? null : text;
@@ -24,9 +30,23 @@
     return collator.compare(String(a), String(b));
   }
 
+  // Appends rows to their parent in the order of a cell; without an order, in the original one.
+  function sortRows(parent, original, cellOf, order) {
+    let rows = original;
+    if (order !== "none") {
+      const sign = order === "ascending" ? 1 : -1;
+      const keyed = original.map((row) => [sortKey(cellOf(row)), row]);
+      keyed.sort(([a], [b]) => {
+        if (a === null || b === null) return (a === null) - (b === null); // unknown values come last
+        return sign * compare(a, b);
+      });
+      rows = keyed.map(([, row]) => row);
+    }
+    parent.append(...rows);
+  }
+
   function makeSortable(table) {
-    const body = table.tBodies[0];
-    const original = [...body.rows];
+    const original = [...table.tBodies[0].rows];
     const headings = [...table.tHead.rows[0].cells];
     headings.forEach((heading, column) => {
       const button = element("button", { type: "button" }, heading.textContent);
@@ -36,38 +56,23 @@
         const order = NEXT[heading.getAttribute("aria-sort")];
         for (const other of headings) other.setAttribute("aria-sort", "none");
         heading.setAttribute("aria-sort", order);
-        let rows = original;
-        if (order !== "none") {
-          const sign = order === "ascending" ? 1 : -1;
-          const keyed = original.map((row) => [sortKey(row.cells[column]), row]);
-          keyed.sort(([a], [b]) => {
-            if (a === null || b === null) return (a === null) - (b === null); // unknown values come last
-            return sign * compare(a, b);
-          });
-          rows = keyed.map(([, row]) => row);
-        }
-        body.append(...rows);
+        sortRows(table.tBodies[0], original, (row) => row.cells[column], order);
       });
     });
   }
 
-  function makeFilterable(table) {
-    const rows = [...table.tBodies[0].rows];
-    const title = table.caption.textContent;
+  // Puts a search field, and a choice for each column of values, before a place. `columns` are pairs of a name and a
+  // function from a row to its text.
+  function addFilter(place, rows, title, noun, columns) {
     const texts = rows.map((row) => row.textContent.toLowerCase());
     const count = element("output", { class: "shown" });
-    const input = element("input", { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows of " + title });
+    const input = element("input", { type: "search", placeholder: "Filter " + noun, "aria-label": "Filter " + noun + " of " + title });
     const selects = [];
-    // Only the columns that identify a row offer choices.
-    [...table.tHead.rows[0].cells].slice(0, Number(table.dataset.filter)).forEach((heading, column) => {
-      const values = [...new Set(rows.map((row) => row.cells[column].textContent))];
-      if (values.length < 2 || values.length > MAX_CHOICES || values.length === rows.length) return;
-      const name = heading.textContent;
-      const select = element("select", { "aria-label": name + ", rows of " + title });
-      select.append(element("option", { value: "" }, "any " + name));
-      values.forEach((value, position) => select.append(element("option", { value: String(position) }, value)));
-      selects.push([select, column, values]);
-    });
+    for (const [name, textOf] of columns) {
+      const values = [...new Set(rows.map(textOf))];
+      if (values.length < 2 || values.length > MAX_CHOICES || values.length === rows.length) continue;
+      selects.push([makeSelect(name + ", " + noun + " of " + title, ["any " + name, ...values]), textOf, values]);
+    }
 
     function apply() {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -75,29 +80,48 @@
       rows.forEach((row, position) => {
         const matches =
           words.every((word) => texts[position].includes(word)) &&
-          selects.every(([select, column, values]) =>
-            select.value === "" || row.cells[column].textContent === values[Number(select.value)]);
+          selects.every(([select, textOf, values]) => select.value === "" || textOf(row) === values[Number(select.value)]);
         row.hidden = !matches;
         numShown += matches;
       });
-      count.textContent = numShown + " of " + rows.length + " rows";
+      count.textContent = numShown + " of " + rows.length + " " + noun;
     }
 
     const controls = element("div", { class: "controls", role: "group", "aria-label": "Filter " + title });
     controls.append(input, ...selects.map(([select]) => select), count);
     input.addEventListener("input", apply);
     for (const [select] of selects) select.addEventListener("change", apply);
-    table.closest(".scroll").before(controls);
+    place.before(controls);
     apply();
+    return controls;
   }
 
-  for (const table of document.querySelectorAll("table[data-filter]")) makeFilterable(table);
+  for (const table of document.querySelectorAll("table[data-filter]")) {
+    // Only the columns that identify a row offer choices.
+    const keys = [...table.tHead.rows[0].cells].slice(0, Number(table.dataset.filter));
+    const columns = keys.map((heading, column) => [heading.textContent, (row) => row.cells[column].textContent]);
+    addFilter(table.closest(".scroll"), [...table.tBodies[0].rows], table.caption.textContent, "rows", columns);
+  }
   for (const table of document.querySelectorAll("table[data-sort]")) makeSortable(table);
+  for (const plot of document.querySelectorAll("[data-plot]")) {
+    const list = plot.querySelector("ol");
+    const rows = [...list.children];
+    const part = (selector) => (row) => row.querySelector("summary > " + selector);
+    const decision = part(".badge");
+    const controls = addFilter(plot, rows, "verdicts", "methods", [["verdict", (row) => decision(row).lastChild.textContent.trim()]]);
+    const orders = [[".numbers", "descending"], [".numbers", "ascending"], ["h3", "ascending"], [".badge", "ascending"]];
+    const select = makeSelect("Order of methods", ["in the order of the report", "largest first", "smallest first", "by name", "by verdict"]);
+    select.addEventListener("change", () => {
+      const [selector, order] = select.value === "" ? ["h3", "none"] : orders[Number(select.value)];
+      sortRows(list, rows, part(selector), order);
+    });
+    controls.insertBefore(select, controls.lastChild);
+  }
 
   // Following a link opens the folded part that contains its target; printing opens all parts.
   function openTarget() {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const folded = target && target.closest("details");
+    const folded = target && (target.closest("details") ?? target.closest("li")?.querySelector("details"));
     if (folded) folded.open = true;
   }
   window.addEventListener("hashchange", openTarget);

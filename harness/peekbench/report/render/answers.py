@@ -1,0 +1,172 @@
+"""The answers with which a report begins, and each verdict in one sentence.
+
+Is there a bias, how large is it, can it be trusted, and what comes next?
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from peekbench.formatting import format_signed, pluralize
+from peekbench.records.report import Report
+from peekbench.records.verdicts import TrialEvidence, Verdict
+from peekbench.report.render.content import own_subsamples
+from peekbench.report.render.sentences import OUTCOMES, format_estimate, format_size, name_score, points, settle
+from peekbench.report.render.words import MARKS, ask_about, lead_verdicts, other_tasks, split_verdicts
+
+MAX_NAMED = 3  # methods in an answer
+SHORT: Mapping[tuple[str, str], str] = {
+    ("bias", "biased up"): "Test texts raise {score}",
+    ("bias", "biased down"): "Test texts lower {score}",
+    ("bias", "equivalent"): "Test texts change {score} by less than {region}",
+    ("contamination", "biased up"): "The score is higher than predicted",
+    ("contamination", "biased down"): "The score is lower than predicted",
+    ("contamination", "equivalent"): "The score differs from the predicted one by less than {region}",
+    ("bias", "inert"): "The predictions do not depend on the unlabeled texts",
+    ("bias", "no signal"): "The predictions are at chance, so a bias could not be seen",
+}
+"""What a decision states, by effect and decision."""
+SIZES = {"beyond": " by more than {region}", "open": "; whether by more than {region} is open", "": ""}
+"""What is known about the size of a bias."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question that readers ask first, and its answer."""
+
+    question: str
+    short: str
+    """The answer in a few words."""
+    details: str = ""
+    """Sentences that follow."""
+    command: str = ""
+    """Shell command to run next."""
+
+    @property
+    def text(self) -> str:
+        """The answer in sentences."""
+        return f"{self.short}. {self.details}".strip()
+
+
+def answer(report: Report) -> list[Answer]:
+    """Return the answers of a report about the question of its first verdict; none without a verdict on a method."""
+    judged, controls = split_verdicts([lead for lead, _ in lead_verdicts(report.verdicts)])
+    judged = [verdict for verdict in judged if ask_about(verdict.effect) == ask_about(judged[0].effect)]
+    if not judged:
+        return []
+    return [_find_bias(judged), *_measure(judged), _judge_run(report, controls), _advise(report, judged, controls)]
+
+
+def _find_bias(judged: Sequence[Verdict]) -> Answer:
+    counts = Counter(verdict.decision for verdict in judged)
+    found = [decision for decision in MARKS if counts[decision]]
+    outcome = "Undecided" if counts["inconclusive"] else "No" if counts["equivalent"] else "Cannot be seen"
+    outcome = "Yes" if found[0].startswith("biased") else outcome
+    if len(judged) == 1:
+        return Answer("Biased?", outcome, f"{judged[0].method} is {judged[0].decision}.")
+    verb = "is" if counts[found[0]] == 1 else "are"
+    listed = [f"{counts[decision]:,} {f'{verb} ' * (not place)}{decision}" for place, decision in enumerate(found)]
+    return Answer("Biased?", outcome, f"Of {len(judged):,} methods, {', '.join(listed)}.")
+
+
+def _measure(judged: Sequence[Verdict]) -> list[Answer]:
+    """Return the range of the estimates; nothing if there are none."""
+    unit = judged[0].unit
+    known = [verdict for verdict in judged if verdict.estimate.is_known and verdict.unit == unit]
+    if not known:
+        return []
+    region, *others = {verdict.region for verdict in known}
+    negligible = f"Up to {format_size(region, unit)} is negligible." if region and not others else ""
+    low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
+    if len(known) == 1:
+        return [Answer("How large?", format_estimate(low.estimate, unit), negligible)]
+    size = " to ".join(format_signed(end.estimate.mean, unit) for end in (low, high)) + points(unit)
+    return [Answer("How large?", size, f"From {low.method} to {high.method}. {negligible}".strip())]
+
+
+def _judge_run(report: Report, controls: Sequence[Verdict]) -> Answer:
+    problems = [f"{pluralize(len(report.failures), 'trial')} failed."] if report.failures else []
+    problems += [f"{pluralize(len(report.warnings), 'warning')}." if report.warnings else "No warnings."]
+    short = f"{len(controls)} of {pluralize(len(controls), 'control')} passed" if controls else "No controls"
+    for outcome in ("undecided", "failed"):
+        if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
+            short = f"Control {outcome}: {_list(names)}"
+    return Answer("Trust it?", short, " ".join(problems))
+
+
+def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
+    """Return what to do first: check the run, complete it, extend it, or report the uncontaminated scores."""
+    question, decisions, effect = "What next?", {verdict.decision for verdict in judged}, judged[0].effect
+    if failed := [control.method for control in controls if control.decision == "failed"]:
+        return Answer(question, "Find the cause", f"Until you know why {_list(failed)} failed, trust no other verdict.")
+    if report.failures:
+        return Answer(question, "Repeat the failed trials", *_then_run("Correct the cause", report))
+    if needed := {verdict.method: settle(verdict) for verdict in judged if verdict.decision == "inconclusive"}:
+        known = {method: advice for method, advice in needed.items() if advice is not None}
+        if not known:
+            return Answer(question, "More data", f"No number is known that settles {_list(needed)}.")
+        number = max(advice.subsamples for advice in known.values())
+        chance = f"{min(advice.probability for advice in known.values()):.0%} probability"
+        likely = chance if len(known) == 1 else f"at least {chance} each"
+        extended = f"They settle {_list(known)} with {likely}: {_extend(report, number)}"
+        return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
+    if decisions & {"biased up", "biased down"}:
+        scores = "the reference benchmark" if effect == "contamination" else "extra"
+        return Answer(question, f"Report the scores of {scores}", f"The {effect} does not affect them.")
+    if "equivalent" in decisions:
+        return Answer(question, "Nothing", f"The {effect} is negligible.")
+    return Answer(question, "Check the methods", "They must use the unlabeled texts and predict better than chance.")
+
+
+def _extend(report: Report, number: int) -> str:
+    """Return how to add subsamples."""
+    if (spec := report.details.get("spec")) is None:
+        return "add them"
+    if (design := spec["design"]).get("stop"):
+        return "a design with planned looks is not extended, so plan them under another name"
+    if isinstance(design["num_subsamples"], int) and not own_subsamples(spec):
+        return f"set num_subsamples to {design['num_subsamples'] + number}"
+    return f"add {number} to each num_subsamples"
+
+
+def _then_run(text: str, report: Report) -> tuple[str, str]:
+    """Return a sentence that a command continues, and the command, unless it was given in a session of Python."""
+    is_shown = "spec" not in report.details or "peekbench run " in report.command
+    return (f"{text}, then run:", report.command) if is_shown else (f"{text}, then run it again.", "")
+
+
+def _list(names: Iterable[str]) -> str:
+    listed = list(names)
+    if len(listed) > MAX_NAMED:
+        listed = [*listed[: MAX_NAMED - 1], f"{len(listed) - MAX_NAMED + 1:,} others"]
+    return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
+
+
+def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
+    """Return a verdict as one short sentence, with the decisions of other analyses that differ.
+
+    Parameters
+    ----------
+    lead
+        Verdict of the first analysis.
+    verdicts
+        Verdicts of all analyses.
+    """
+    evidence, advice = lead.evidence, settle(lead)
+    if lead.control:
+        return OUTCOMES[lead.control, str(lead.decision)]
+    text = SHORT.get((lead.effect, lead.decision), lead.decision.capitalize()) + SIZES[lead.size]
+    if isinstance(evidence, TrialEvidence) and evidence.min_subsamples is not None:
+        text = f"A verdict takes at least {evidence.min_subsamples:,} subsamples per task"
+    elif advice is not None:
+        text = f"{advice.subsamples:,} more subsamples per task settle it"
+    score = name_score(getattr(evidence, "score", "score"), lead.unit)
+    text = text.format(score=score, region=format_size(lead.region or 0.0, lead.unit))
+    differing = (
+        f"{other.analysis or 'another analysis'}: {other.decision}"
+        for other in verdicts
+        if (other.method, other.effect) == (lead.method, lead.effect) and other.decision != lead.decision
+    )
+    return "; ".join(filter(None, (text, other_tasks(lead), *differing))) + "."
