@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.api.report_view import ReportView
-from peekbench.errors import ResultsError
+from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import FloatArray, IntArray, TableOptions
 from peekbench.records.trials import Trial
@@ -232,7 +233,7 @@ class Run:
     >>> run = pb.load_run("quickstart")
     >>> float(run.arms.groupby("method")["bias"].mean()["controls.null"])
     0.0
-    >>> report = run.report()  # at the end of a cell of a notebook, it shows its verdicts and figures
+    >>> report = run.report()  # at the end of a cell of a notebook, it shows its verdicts; so does `run`
     >>> len(report.verdicts)
     5
     """
@@ -326,6 +327,13 @@ class Run:
             return ReportView(report_of_run(self.store, allow_incomplete=allow_incomplete, analyses=analyses or ()))
         except ResultsError as error:
             raise ResultsError(in_python(str(error))) from error
+
+    def _repr_html_(self) -> str:
+        """Return the report, or why there is none. Showing a report is a look at the results, which the store keeps."""
+        try:
+            return self.report()._repr_html_()
+        except PeekbenchError as error:
+            return f"<pre>{html.escape(f'{self}: {error}')}</pre>"
 
     def __repr__(self) -> str:
         """Return the name and the numbers of trials."""

@@ -39,6 +39,7 @@ def test_a_dictionary_runs(run: pb.Run) -> None:
     assert (run.planned, run.resumed, run.finished, run.failed) == (6, 0, 6, 0)
     assert run.spec.name == run.name == "small"
     assert repr(run) == "<run small: 6 of 6 trials done, in runs/small.sqlite>"
+    assert "Does a method score higher" in run._repr_html_(), "a cell of a notebook shows the report"
 
 
 def test_results_and_arms_are_frames(run: pb.Run) -> None:
@@ -113,6 +114,9 @@ def test_a_run_without_a_finished_trial_is_empty(make_spec: Callable[..., Any]) 
     assert run.failed and run.arms.groupby("method")["bias"].mean().empty
     with pytest.raises(pb.PeekbenchError, match="no finished trial has predictions"):
         run.predictions.to_pandas()
+    assert "excluded from all results" in run._repr_html_()
+    run.store.unlink()
+    assert run._repr_html_().startswith("<pre>&lt;run "), "why there is no report"
 
 
 def test_progress_goes_to_standard_error(make_spec: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
