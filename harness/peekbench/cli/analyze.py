@@ -193,13 +193,14 @@ def report(
         Optional[Path],  # noqa: UP045
         typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
     ] = None,
+    texts: Annotated[bool, typer.Option("--texts", help="Show texts whose answers change, in report.html.")] = False,
 ) -> None:
     """Write the report of a run again, from its store.
 
     Example: peekbench report quickstart
     """
     printer.start()
-    choices = ReportChoices(allow_incomplete, analyses or (), formats or (), author, license_, pictures)
+    choices = ReportChoices(allow_incomplete, analyses or (), formats or (), author, license_, pictures, texts)
     report_run(run_path(run_), reports, printer, choices)
 
 

@@ -253,6 +253,7 @@ class ReportChoices:
     author: str = ""
     license: str = ""
     pictures: Path | None = None
+    texts: bool = False
 
 
 def report_run(
@@ -265,7 +266,7 @@ def report_run(
     """Write the files of a run's report, print it, and return it."""
     from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
-    from peekbench.report import report_of_run  # noqa: PLC0415 - for a fast --help
+    from peekbench.report import changed_texts, report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
     bind(choices.formats, Path.cwd())
@@ -274,7 +275,10 @@ def report_run(
     allow_incomplete, analyses = choices.allow_incomplete, choices.analyses
     report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
     formats = tuple(choices.formats) or report.formats
-    report = replace(report, formats=formats, author=choices.author, license=choices.license)
+    if choices.texts and "html" not in formats:
+        raise PeekbenchError("--texts: only the HTML report shows texts; add --format html")
+    texts = changed_texts(path) if choices.texts else ()
+    report = replace(report, formats=formats, author=choices.author, license=choices.license, texts=texts)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
     again = shlex.join(["peekbench", "report", run, *options])

@@ -368,6 +368,8 @@ class Report:
     """Person or organization that publishes the results, for formats that state it."""
     license: str = ""
     """License of the results, a URL or an SPDX identifier, for formats that state it."""
+    texts: tuple[Table, ...] = ()
+    """Test texts whose answers change between the arms; only the HTML file has them."""
     read_run: Callable[[], RunContent] | None = None
     """Function that reads the run, for formats that write more than a report has; None if the report is of no run."""
 

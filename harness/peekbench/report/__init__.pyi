@@ -1,3 +1,4 @@
+from .build.changed_texts import changed_texts as changed_texts
 from .build.comparison import report_of_comparison as report_of_comparison
 from .build.comparison import report_of_ranking as report_of_ranking
 from .build.run_report import report_of_audits as report_of_audits

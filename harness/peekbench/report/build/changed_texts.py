@@ -1,0 +1,150 @@
+"""Finds the test texts whose answers change if a method sees them: the arm test against the arm extra."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from peekbench.data.loading import fingerprint, load_dataset
+from peekbench.errors import ResultsError
+from peekbench.formatting import shorten
+from peekbench.records.data import SourceRef
+from peekbench.records.report import Cell, Column, Table
+from peekbench.store.writer import Store
+
+if TYPE_CHECKING:
+    from peekbench.records.data import Dataset, FloatArray
+
+MAX_TEXTS = 10  # of each method, in each direction
+MAX_CHARACTERS = 400  # of a text
+OPEN_LICENSE = re.compile(
+    r"(apache|mit|bsd|isc|psf|python|cc0|cc-by|odc-by|odbl|pddl|cdla-permissive|unlicense|l?gpl|agpl|mpl)\b(?!.*-nd)",
+    re.I,
+)
+"""Licenses that permit everybody to show extracts of texts."""
+MEANS = ("right, extra", "right, test", "probability, extra", "probability, test")
+COUNTS = (Column("method"), *(Column(name, "count") for name in ("texts", "turned right", "turned wrong")))
+PLACE = tuple(Column(name) for name in ("method", "task", "text", "label"))
+CHANGE = Column("change", "difference")
+
+
+def changed_texts(path: Path) -> tuple[Table, ...]:
+    """Return tables on the test texts whose answers change between the arms extra and test of a run.
+
+    Parameters
+    ----------
+    path
+        Store of the run.
+
+    Returns
+    -------
+    tuple of Table
+        The number of texts that each method turns right and wrong, and the texts that change most.
+
+    Raises
+    ------
+    ResultsError
+        If no task of the run has texts that a report may show, or a task's data are not those of the run.
+    StoreError
+        If predictions are missing or damaged.
+
+    Examples
+    --------
+    >>> counts, texts = changed_texts(Path("runs/quickstart.sqlite"))
+    >>> [row[2:4] for row in counts.rows if row[0] == "controls.null"]
+    [(0, 0)]
+    """
+    with Store.open(path, verified=False) as store:
+        tasks = store.tasks()
+        reasons = {task: reason for task, facts in tasks.items() if (reason := _refuse(facts))}
+        refused = "; ".join(f"{task}: {reason}" for task, reason in reasons.items())
+        if len(reasons) == len(tasks):
+            raise ResultsError(f"{path}: no task has texts that a report may show. {refused}")
+        datasets = {
+            task["name"]: _load(SourceRef(task["use"], task["options"], store.folder(), task.get("kind")), task, tasks)
+            for task in store.spec()["tasks"]
+            if task["name"] not in reasons
+        }
+        by_method = {method: _compare(store, method, datasets) for method in store.methods()}
+    left_out = f" Left out: {refused}." * bool(refused)
+    return (
+        Table(
+            "Answers that change between extra and test",
+            (*COUNTS, CHANGE),
+            tuple(_count(method, texts) for method, texts in by_method.items() if len(texts)),
+            "A text counts as turned right if its answers are right more often in the arm test than in the arm extra. "
+            f"Change: mean over the texts of the probability of the label, test minus extra.{left_out}",
+        ),
+        Table(
+            "Texts that change most",
+            (*PLACE, CHANGE, *(Column(name, "fraction") for name in MEANS), Column("trials", "count")),
+            tuple(row for method, texts in by_method.items() for row in _select(method, texts, datasets)),
+            f"At most {MAX_TEXTS} texts of each method that its test texts turn right, and as many that they turn "
+            f"wrong, cut after {MAX_CHARACTERS} characters. Right: share of right answers over the trials that test "
+            "the text. Probability: mean probability of its label. Single answers also change by chance, in both "
+            "directions.",
+        ),
+    )
+
+
+def _refuse(facts: Mapping[str, Any]) -> str:
+    """Return why a report cannot show the texts of a task; empty if it can."""
+    if not facts["class_names"]:
+        return "it has no classes, so answers are neither right nor wrong"
+    stated = str(facts["details"].get("license", ""))
+    if stated and not OPEN_LICENSE.match(stated):
+        return f"its license ({stated}) is not known to permit showing its texts"
+    return ""
+
+
+def _load(source: SourceRef, task: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]]) -> Dataset:
+    name, dataset = task["name"], load_dataset(source)
+    if fingerprint(dataset) != tasks[name]["fingerprint"]:
+        raise ResultsError(f"task {name}: its data are not those of the run; restore the version that the run used")
+    if not isinstance(dataset.inputs, Sequence):
+        raise ResultsError(f"task {name}: its rows are features, not texts, so a report cannot show them")
+    return dataset
+
+
+def _compare(store: Store, method: str, datasets: Mapping[str, Dataset]) -> pd.DataFrame:
+    """Return one row for each text that a method was tested on: means over trials, and their changes."""
+    # By task, sums over trials in the order of `MEANS`, and the number of trials: (5, n_rows).
+    sums: dict[str, FloatArray] = {task: np.zeros((5, len(data.labels))) for task, data in datasets.items()}
+    for trial in sorted((each for each in store.done() if each.method == method), key=str):
+        if (total := sums.get(trial.draw.task)) is not None:
+            labels, rows = store.test_rows(trial.draw)
+            predictions = store.predictions(trial)
+            for position, arm in enumerate(("extra", "test")):
+                probabilities = predictions[arm].reshape(-1, len(rows), predictions[arm].shape[1])  # one for each fit
+                total[position, rows] += (probabilities.argmax(axis=2) == labels).mean(axis=0)
+                own = probabilities[:, np.arange(len(rows)), labels.astype(np.int64)]
+                total[position + 2, rows] += own.mean(axis=0)
+            total[4, rows] += 1
+    tables = []
+    for task, total in sums.items():
+        rows = np.flatnonzero(total[4])
+        means = dict(zip(MEANS, total[:4, rows] / total[4, rows], strict=True))
+        tables.append(pd.DataFrame({"task": task, "row": rows, "trials": total[4, rows], **means}))
+    texts = pd.concat(tables, ignore_index=True)
+    change = texts["probability, test"] - texts["probability, extra"]
+    turned = ((texts["right, test"] - texts["right, extra"]) * texts["trials"]).round(9)
+    return texts.assign(change=change, turned=turned).sort_values(["turned", "change"], ascending=False, kind="stable")
+
+
+def _count(method: str, texts: pd.DataFrame) -> tuple[Cell, ...]:
+    turned = texts["turned"]
+    return method, len(texts), int((turned > 0).sum()), int((turned < 0).sum()), float(texts["change"].mean())
+
+
+def _select(method: str, texts: pd.DataFrame, datasets: Mapping[str, Dataset]) -> Iterator[tuple[Cell, ...]]:
+    """Yield the texts that turn right in most trials, then those that turn wrong in most."""
+    for part in (texts[texts["turned"] > 0].head(MAX_TEXTS), texts[texts["turned"] < 0].tail(MAX_TEXTS)):
+        for task, row, *numbers in part[["task", "row", "change", *MEANS, "trials"]].itertuples(index=False):
+            data = datasets[task]
+            text = shorten(data.inputs[row], MAX_CHARACTERS)
+            yield (method, task, text, data.class_names[data.labels[row]], *map(float, numbers))
