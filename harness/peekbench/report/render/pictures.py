@@ -114,10 +114,13 @@ def alt_text(figure: Figure) -> str:
 
 def _summarize(axis: Axis, group: Sequence[Interval]) -> str:
     """Return the range of estimates that are too many to be listed."""
-    ends = [end(group, key=attrgetter("estimate")) for end in (min, max)]
+    single = [each for each in group if not each.is_average] or group
+    ends = [end(single, key=attrgetter("estimate")) for end in (min, max)]
     low, high = (f"{_format(axis, each.estimate)} ({each.label})" for each in ends)
-    number = sum(not each.low <= 0 <= each.high for each in group)
-    return f"{len(group)} estimates from {low} to {high}; {number} intervals exclude zero"
+    number = sum(not each.low <= 0 <= each.high for each in single)
+    averages = (each for each in group if each not in single)
+    parts = [f"{each.label} {_format(axis, each.estimate, each.low, each.high)}" for each in averages]
+    return "; ".join([f"{len(single)} estimates from {low} to {high}", f"{number} intervals exclude zero", *parts])
 
 
 def _point(figure: Curves, curve: Curve, place: int) -> str:
