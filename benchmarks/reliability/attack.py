@@ -42,7 +42,7 @@ class Section:
 SECTIONS = {
     "kills": Section("attack_kills", "one signal to the main process, a worker or both, at a random moment", 100),
     "bursts": Section("attack_kills", "2 to 10 signals in quick succession, also while a run closes", 50),
-    "disk": Section("attack_disk", "full disks, read-only folders, wrong kinds of files, for all that is written", 69),
+    "disk": Section("attack_disk", "full disks, read-only folders, wrong kinds of files, for all that is written", 64),
     "stores": Section("attack_stores", "damaged stores and write-ahead logs", 240),
     "specs": Section("attack_inputs", "mutated specs", 10_000, limits_memory=True),
     "tables": Section("attack_inputs", "mutated tables of scores", 1_500, limits_memory=True),
