@@ -30,8 +30,8 @@ PACKAGES = {
     "torch": "torch",
     "transformers": "transformers",
 }
-"""Distributions and their packages. The language-model libraries depend on all of them, and no task of the docstrings
-plugin uses one."""
+"""Distributions and their packages. The extra `lm` installs all of them, and no task of the docstrings plugin uses
+one."""
 SKIPPED_FOLDERS = frozenset({"test", "tests", "testing", "_numpy"})  # the last one repeats NumPy's documentation
 MIN_WORDS = 8  # per paragraph
 CODE = re.compile(r"^\s*(?:>>>|\.\.\. |```|\$ |\||[=+-]{3,}|\.\. |:\w+ )", re.MULTILINE)

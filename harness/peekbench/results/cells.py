@@ -111,7 +111,8 @@ class CellReader:
             if column == "score":
                 remedy += (
                     "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
-                    f"with one row per arm; --map {short(source)}=loss is for scores of which lower is better, and "
+                    f"with one row per arm; --map {short(source)}=loss, or =loss_extra for the arm extra, is for "
+                    "scores of which lower is better, and "
                     "--region WIDTH for a unit of your own: the largest bias that is negligible"
                 )
         is_absent = is_empty(cells)

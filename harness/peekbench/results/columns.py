@@ -265,6 +265,21 @@ def find_role(name: str) -> Role | None:
     return None
 
 
+def names_loss(name: str) -> bool:
+    """Return whether a part of a column's name is that of a score of which lower is better.
+
+    Examples
+    --------
+    >>> [names_loss(name) for name in ("nll_heldout", "error rate (own texts)", "acc_heldout", "closed_book")]
+    [True, True, False, False]
+    """
+    words = SEPARATOR.split(name)
+    parts = {
+        normalize("".join(words[start:end])) for start in range(len(words)) for end in range(start, len(words) + 1)
+    }
+    return any((NAMES | SYNONYMS).get(part) in LOSSES for part in parts)
+
+
 def describe_columns() -> str:
     """Return the documentation of the results table as a Markdown table.
 

@@ -28,6 +28,7 @@ from peekbench.results.columns import (
     ColumnRoles,
     Role,
     find_role,
+    names_loss,
     normalize,
 )
 
@@ -131,8 +132,7 @@ def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> t
                 f"{option}: no such column of the results table; "
                 + (f"did you mean {near}?" if near else f"choose one of {', '.join(NAMES.values())}, or an arm")
             )
-        meaning = find_role(source)
-        if role.column == "score" and meaning is not None and meaning.column in LOSSES:
+        if role.column == "score" and source in names and names_loss(source):
             raise ResultsError(
                 f"{option}: lower is better for {source}; use --map {source}={Role(LOSS.name, role.arm)}"
             )
@@ -188,8 +188,9 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
     )
     if not roles.unknown:
         raise ResultsError(f"{problem}, or name yours with --map COLUMN={missing}")
+    example = "extra, test, loss_extra if lower is better, arm" if missing == ARM else missing
     raise ResultsError(
-        f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {missing} or method, "
+        f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {example} or method, "
         "and ignore columns that say nothing about the scores",
         TableOptions(dict.fromkeys(roles.unknown, "MEANING")).arguments(),
     )

@@ -69,6 +69,18 @@ def test_a_known_loss_is_not_mapped_to_score() -> None:
         tidy(make_losses("wer"), "scores", columns={"wer": "score"})
 
 
+@pytest.mark.parametrize("name", ["nll_{}", "error rate ({})"])
+def test_a_column_whose_name_contains_a_loss_is_not_mapped_to_an_arm(name: str) -> None:
+    long = make_losses("score")
+    wide = long.pivot(index=["task", "seed"], columns="arm", values="score").reset_index()
+    own, other = name.format("own texts"), name.format("heldout")
+    table = wide.rename(columns={"extra": other, "test": own})
+    with pytest.raises(pb.PeekbenchError, match="lower is better for .*; use --map .*=loss_extra"):
+        pb.analyze(table, columns={other: "extra", own: "test"})
+    columns = {other: "loss_extra", own: "loss_test"}
+    assert set(decisions(table, columns=columns, region=0.005)) == {"biased up"}
+
+
 def test_scores_in_an_unknown_unit_need_a_region() -> None:
     for scale in (0.001, 20):
         table = make_losses("score", scale)
