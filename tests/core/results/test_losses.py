@@ -75,7 +75,7 @@ def test_a_column_whose_name_contains_a_loss_is_not_mapped_to_an_arm(name: str) 
     wide = long.pivot(index=["task", "seed"], columns="arm", values="score").reset_index()
     own, other = name.format("own texts"), name.format("heldout")
     table = wide.rename(columns={"extra": other, "test": own})
-    with pytest.raises(pb.PeekbenchError, match="lower is better for .*; use --map .*=loss_extra"):
+    with pytest.raises(pb.PeekbenchError, match="lower is better for .*; use .*loss_extra"):
         pb.analyze(table, columns={other: "extra", own: "test"})
     columns = {other: "loss_extra", own: "loss_test"}
     assert set(decisions(table, columns=columns, region=0.005)) == {"biased up"}
