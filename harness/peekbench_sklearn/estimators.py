@@ -26,6 +26,7 @@ from peekbench.plugins.functions import as_predictor, clone_estimator
 CLASSIFICATION = frozenset[MethodTaskKind]({"classification", "tabular_classification"})
 REGRESSION = frozenset[MethodTaskKind]({"regression", "text_regression"})
 OF_TEXTS = frozenset[MethodTaskKind]({"classification", "text_regression"})
+CONTAINERS = Pipeline | FeatureUnion | ColumnTransformer
 KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: CLASSIFICATION | REGRESSION}
 
 
@@ -52,6 +53,11 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             f"{type(estimator).__name__} before it in a pipeline if it transforms"
         )
     *transformers, (last, final) = _steps(estimator)
+    for step, part in transformers:
+        if hasattr(part, "fit") and not hasattr(part, "transform"):
+            raise PluginError(
+                f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
+            )
     if not transformers:
         unlabeled_steps(estimator, None, name)  # raises an error if nothing could adapt
     adapting = [step for step, part in transformers if adapts(part)] + [last] * _is_semi_supervised(final)
@@ -150,11 +156,11 @@ def adapts(transformer: Any) -> bool:
 
 
 def _parts(transformer: Any) -> list[Any]:
-    if not isinstance(transformer, Pipeline | FeatureUnion | ColumnTransformer):
+    if not isinstance(transformer, CONTAINERS):
         return []
     names = ("steps", "transformer_list", "transformers")
     parts = [each[1] for name in names for each in getattr(transformer, name, ())]
-    return [part for part in parts if hasattr(part, "fit")]
+    return [part for part in (*parts, getattr(transformer, "remainder", None)) if hasattr(part, "fit")]
 
 
 def _needs_labels(transformer: Any) -> bool:
@@ -165,9 +171,10 @@ def _needs_labels(transformer: Any) -> bool:
 
 
 def _learns(transformer: Any) -> bool:
-    if parts := _parts(transformer):
-        return any(map(_learns, parts))
-    return tags_of(transformer).requires_fit and not isinstance(transformer, FrozenEstimator)
+    if isinstance(transformer, CONTAINERS):
+        return any(map(_learns, _parts(transformer)))
+    is_fitted = hasattr(transformer, "fit") and not isinstance(transformer, FrozenEstimator)  # not 'passthrough'
+    return is_fitted and tags_of(transformer).requires_fit
 
 
 def _is_semi_supervised(estimator: Any) -> bool:

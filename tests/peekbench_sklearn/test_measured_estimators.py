@@ -18,13 +18,14 @@ from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThre
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.manifold import TSNE
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, TargetEncoder
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 import peekbench as pb
 from peekbench.errors import SpecError
@@ -125,8 +126,11 @@ def test_semi_supervised_estimators_receive_unlabeled_rows_with_the_label_minus_
 def test_only_what_learns_without_labels_adapts() -> None:
     learn = [TfidfVectorizer(), PCA(), VarianceThreshold(), make_pipeline(Normalizer(), PCA()), Recorder()]
     learn += [make_union(PCA(), Normalizer()), ColumnTransformer([("scale", StandardScaler(), [0])]), SimpleImputer()]
+    learn += [ColumnTransformer([("normalize", Normalizer(), [0])], remainder=StandardScaler())]
     others = [HashingVectorizer(), Normalizer(), FunctionTransformer(), FrozenEstimator(PCA()), SelectKBest()]
     others += [TargetEncoder(), SelectFromModel(LogisticRegression()), make_union(PCA(), SelectKBest())]
+    others += ["passthrough", make_union("passthrough"), ColumnTransformer([("keep", "passthrough", [0])])]
+    others += [ColumnTransformer([("scale", StandardScaler(), [0])], remainder=SelectKBest())]
     assert [type(each).__name__ for each in learn if not adapts(each)] == []
     assert [type(each).__name__ for each in others if adapts(each)] == []
 
@@ -137,6 +141,12 @@ REFUSALS = [
     pytest.param(LogisticRegression(), (X, CLASSES), r"no step of this LogisticRegression learns", id="no transformer"),
     pytest.param(GridSearchCV(SCALED, {}), (X, CLASSES), r"no step of this GridSearchCV learns", id="grid"),
     pytest.param(make_pipeline(HashingVectorizer(), LinearSVC()), FRAME, r"learn nothing: hashingvec", id="stateless"),
+    pytest.param(
+        make_pipeline(PCA(2), TSNE(), SVC()),
+        (X, CLASSES),
+        r"the step tsne cannot transform other rows",
+        id="no transform",
+    ),
     pytest.param(KMeans(), (X, CLASSES), r"kmeans is a clusterer", id="clusterer"),
     pytest.param(make_pipeline(TfidfVectorizer(), GaussianNB()), FRAME, r"gaussiannb takes no sparse", id="dense step"),
     pytest.param(TFIDF, (X, CLASSES), r"supports classification, but task data is tabular", id="texts wanted"),
