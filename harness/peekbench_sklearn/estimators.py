@@ -6,9 +6,11 @@ Which steps of a pipeline learn from unlabeled rows decides what is measured; `a
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from pandas import concat
 from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
@@ -123,6 +125,9 @@ def unlabeled_steps(pipeline: Any, chosen: str | tuple[str, ...] | None, name: s
         raise PluginError(
             f"{name}: no transformer {unknown[0]!r} in the pipeline; its transformers are {', '.join(steps) or 'none'}"
         )
+    for step in names:
+        if _needs_labels(steps[step]):
+            raise PluginError(f"{name}: the step {step} needs labels, which unlabeled rows do not have; choose another")
     if not names and not _is_semi_supervised(final):
         reason = f"; its transformers need labels or learn nothing: {', '.join(steps)}" if steps else ""
         raise PluginError(
@@ -199,24 +204,27 @@ def _fit_pipeline(pipeline: Any, unlabeled: Any, train: Any, chosen: tuple[str, 
         if not hasattr(step, "fit"):  # 'passthrough' or None
             continue
         if name in chosen:
-            _fit_step(name, step, inputs if others is None else _stack(inputs, others))
+            _fit_step(name, step.fit, inputs if others is None else _stack(inputs, others))
+            inputs = step.transform(inputs)
+        elif hasattr(step, "fit_transform"):  # as in a pipeline: that of TargetEncoder returns other rows
+            inputs = _fit_step(name, step.fit_transform, inputs, train.labels)
         else:
-            _fit_step(name, step, inputs, train.labels)
-        inputs, others = step.transform(inputs), None if others is None else step.transform(others)
+            inputs = _fit_step(name, step.fit, inputs, train.labels).transform(inputs)
+        others = None if others is None else step.transform(others)
     labels = train.labels
     if others is not None and _is_semi_supervised(final):
         inputs, labels = _stack(inputs, others), np.append(labels, np.full(len(unlabeled), -1))
     if others is None and isinstance(final, SelfTrainingClassifier):  # which warns that no row is unlabeled
         with warnings.catch_warnings(action="ignore", category=UserWarning):
-            _fit_step(last, final, inputs, labels)
+            _fit_step(last, final.fit, inputs, labels)
     else:  # in the block above, each fit would repeat warnings that are shown once
-        _fit_step(last, final, inputs, labels)
+        _fit_step(last, final.fit, inputs, labels)
     return pipeline
 
 
-def _fit_step(name: str, step: Any, *rows: Any) -> None:
+def _fit_step(name: str, fit: Callable[..., Any], *rows: Any) -> Any:
     try:
-        step.fit(*rows)
+        return fit(*rows)
     except TypeError as error:
         if "toarray" not in str(error):
             raise
@@ -227,8 +235,10 @@ def _fit_step(name: str, step: Any, *rows: Any) -> None:
 
 
 def _stack(first: Any, second: Any) -> Any:
-    """Return the rows of two lists, arrays or sparse matrices below each other."""
+    """Return the rows of two lists, arrays, sparse matrices or data frames below each other."""
     if isinstance(first, list):
         return first + second
+    if hasattr(first, "iloc"):  # of a step with set_output(transform="pandas")
+        return concat([first, second], ignore_index=True)
     rows: Any = [first, second]
     return vstack(rows).tocsr() if issparse(first) else np.concatenate(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import peekbench as pb
-from peekbench.errors import SpecError
+from peekbench.errors import PluginError, SpecError
+from peekbench.records import SourceRef
 from peekbench.store.files import RUNS
 from peekbench.testing import sample_numbers, sample_texts
-from peekbench_sklearn.estimators import adapts
+from peekbench_sklearn.estimators import adapts, make_estimator_entry
 from peekbench_sklearn.held_data import read_held
 
 DESIGN = {"num_train": 12, "num_test": 20, "num_subsamples": 2}
@@ -107,6 +109,47 @@ def test_the_chosen_steps_are_fitted_on_train_and_unlabeled_rows_without_labels(
         run = measure(pipeline, (X, CLASSES), design=design, unlabeled_step=steps)
         assert set(Recorder.fits) == expected
     assert "unlabeled rows by default: recorder, standardscaler" in str(run.report().document.methods)
+
+
+class Halving(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Halves train rows only; `TargetEncoder` encodes them by other labels than other rows."""
+
+    def fit(self, inputs: Any, labels: Any = None) -> Halving:
+        self.fitted_ = True
+        return self
+
+    def fit_transform(self, inputs: Any, labels: Any = None) -> Any:
+        return self.fit(inputs).transform(inputs) / 2
+
+    def transform(self, inputs: Any) -> Any:
+        return inputs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def test_steps_that_do_not_adapt_are_fitted_as_in_a_pipeline() -> None:
+    pipeline = make_pipeline(StandardScaler(), Halving(), LogisticRegression())
+    train = pb.Labeled(X[:40], (Y[:40] > 0).astype(int))
+    task = pb.Task("data", "classification", ("low", "high"), "", SourceRef("test"))
+    context = pb.Context(0, 1, pb.Folders(Path(), Path()))
+    entry = make_estimator_entry(pipeline, "halving")
+    predictor: Any = entry.method(None, train, task, options=entry.options(), context=context)
+    expected = pipeline.fit(train.inputs, train.labels).predict_proba(X[40:])
+    np.testing.assert_allclose(predictor.predict(X[40:]), expected)
+
+
+def test_steps_can_return_data_frames() -> None:
+    by_name = ColumnTransformer([("pca", PCA(1), ["x0", "x1"])])
+    pipeline = make_pipeline(StandardScaler(), by_name, LogisticRegression()).set_output(transform="pandas")
+    assert measure(pipeline, (X, CLASSES)).failed == 0
+
+
+def test_a_step_that_needs_labels_cannot_be_chosen() -> None:
+    with pytest.raises(PluginError, match="the step selectkbest needs labels"):
+        measure(SCALED, (X, CLASSES), unlabeled_step="selectkbest")
 
 
 class RecordingSpreading(LabelSpreading):  # type: ignore[misc]
