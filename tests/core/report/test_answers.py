@@ -61,6 +61,16 @@ def test_what_settles_open_verdicts_is_one_number_and_one_command(spec: Any, how
     assert following.command == "peekbench run r.yaml"
 
 
+def test_too_few_subsamples_for_any_verdict_are_raised_to_the_least_number() -> None:
+    few = replace(UNDECIDED, evidence=TrialEvidence(1, 3, min_subsamples=6))
+    run: dict[str, Any] = {"spec": {"design": DESIGN, "tasks": []}}
+    following = ask(UP, few, details=run)["What next?"]
+    assert following.text == (
+        "At least 6 subsamples per task. Fewer cannot support a verdict: set num_subsamples to at least 6, then run:"
+    )
+    assert ask(few)["What next?"].details == "Fewer cannot support a verdict: add them, then run:"
+
+
 def test_no_command_is_given_that_would_not_extend_the_run() -> None:
     run: dict[str, Any] = {"spec": {"design": DESIGN, "tasks": []}}
     for command in ("ipykernel_launcher.py -f kernel.json", "peekbench report small --analysis bayes"):
@@ -78,6 +88,11 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
     excess = replace(UP, effect="contamination")
     assert ask(excess)["What next?"].short == "Report the scores of the reference benchmark"
     assert ask(SAME)["What next?"].short == "Nothing"
+    undecided = replace(NULL, method="leak", control="positive", decision="undecided")
+    assert ask(SAME, undecided)["What next?"].text == (
+        "More data. The run does not detect the bias that is planted in leak."
+    )
+    assert ask(UP, undecided)["What next?"].short == "Report the scores of extra"
     assert ask(NULL) == {}
 
 
