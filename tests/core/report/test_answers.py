@@ -11,6 +11,7 @@ from peekbench.records import Report, TrialEvidence
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Advice, Estimate, Settling, Verdict
 from peekbench.report.render.answers import Answer, answer, summarize
+from peekbench.report.render.markdown import render_markdown
 
 OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81), Advice(40, 0.87), bias=0.005))
 UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
@@ -69,6 +70,13 @@ def test_too_few_subsamples_for_any_verdict_are_raised_to_the_least_number() -> 
         "At least 6 subsamples per task. Fewer cannot support a verdict: set num_subsamples to at least 6, then run:"
     )
     assert ask(few)["What next?"].details == "Fewer cannot support a verdict: add them, then run:"
+
+
+def test_commands_are_not_escaped_in_markdown() -> None:
+    command = "peekbench run 'my spec_1.yaml' --store runs/a_1.sqlite"
+    details = {"spec": {"design": DESIGN, "tasks": []}}
+    report = Report("r", "h", (UNDECIDED,), command=command, details=details)
+    assert f"```sh\n{command}\n```" in render_markdown(report)
 
 
 def test_no_command_is_given_that_would_not_extend_the_run() -> None:
