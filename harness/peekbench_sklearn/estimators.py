@@ -6,9 +6,11 @@ Which steps of a pipeline learn from unlabeled rows decides what is measured; `a
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from pandas import concat
 from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
@@ -26,6 +28,7 @@ from peekbench.plugins.functions import as_predictor, clone_estimator
 CLASSIFICATION = frozenset[MethodTaskKind]({"classification", "tabular_classification"})
 REGRESSION = frozenset[MethodTaskKind]({"regression", "text_regression"})
 OF_TEXTS = frozenset[MethodTaskKind]({"classification", "text_regression"})
+CONTAINERS = Pipeline | FeatureUnion | ColumnTransformer
 KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: CLASSIFICATION | REGRESSION}
 
 
@@ -52,6 +55,11 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             f"{type(estimator).__name__} before it in a pipeline if it transforms"
         )
     *transformers, (last, final) = _steps(estimator)
+    for step, part in transformers:
+        if hasattr(part, "fit") and not hasattr(part, "transform"):
+            raise PluginError(
+                f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
+            )
     if not transformers:
         unlabeled_steps(estimator, None, name)  # raises an error if nothing could adapt
     adapting = [step for step, part in transformers if adapts(part)] + [last] * _is_semi_supervised(final)
@@ -117,6 +125,9 @@ def unlabeled_steps(pipeline: Any, chosen: str | tuple[str, ...] | None, name: s
         raise PluginError(
             f"{name}: no transformer {unknown[0]!r} in the pipeline; its transformers are {', '.join(steps) or 'none'}"
         )
+    for step in names:
+        if _needs_labels(steps[step]):
+            raise PluginError(f"{name}: the step {step} needs labels, which unlabeled rows do not have; choose another")
     if not names and not _is_semi_supervised(final):
         reason = f"; its transformers need labels or learn nothing: {', '.join(steps)}" if steps else ""
         raise PluginError(
@@ -150,11 +161,11 @@ def adapts(transformer: Any) -> bool:
 
 
 def _parts(transformer: Any) -> list[Any]:
-    if not isinstance(transformer, Pipeline | FeatureUnion | ColumnTransformer):
+    if not isinstance(transformer, CONTAINERS):
         return []
     names = ("steps", "transformer_list", "transformers")
     parts = [each[1] for name in names for each in getattr(transformer, name, ())]
-    return [part for part in parts if hasattr(part, "fit")]
+    return [part for part in (*parts, getattr(transformer, "remainder", None)) if hasattr(part, "fit")]
 
 
 def _needs_labels(transformer: Any) -> bool:
@@ -165,9 +176,10 @@ def _needs_labels(transformer: Any) -> bool:
 
 
 def _learns(transformer: Any) -> bool:
-    if parts := _parts(transformer):
-        return any(map(_learns, parts))
-    return tags_of(transformer).requires_fit and not isinstance(transformer, FrozenEstimator)
+    if isinstance(transformer, CONTAINERS):
+        return any(map(_learns, _parts(transformer)))
+    is_fitted = hasattr(transformer, "fit") and not isinstance(transformer, FrozenEstimator)  # not 'passthrough'
+    return is_fitted and tags_of(transformer).requires_fit
 
 
 def _is_semi_supervised(estimator: Any) -> bool:
@@ -192,24 +204,27 @@ def _fit_pipeline(pipeline: Any, unlabeled: Any, train: Any, chosen: tuple[str, 
         if not hasattr(step, "fit"):  # 'passthrough' or None
             continue
         if name in chosen:
-            _fit_step(name, step, inputs if others is None else _stack(inputs, others))
+            _fit_step(name, step.fit, inputs if others is None else _stack(inputs, others))
+            inputs = step.transform(inputs)
+        elif hasattr(step, "fit_transform"):  # as in a pipeline: that of TargetEncoder returns other rows
+            inputs = _fit_step(name, step.fit_transform, inputs, train.labels)
         else:
-            _fit_step(name, step, inputs, train.labels)
-        inputs, others = step.transform(inputs), None if others is None else step.transform(others)
+            inputs = _fit_step(name, step.fit, inputs, train.labels).transform(inputs)
+        others = None if others is None else step.transform(others)
     labels = train.labels
     if others is not None and _is_semi_supervised(final):
         inputs, labels = _stack(inputs, others), np.append(labels, np.full(len(unlabeled), -1))
     if others is None and isinstance(final, SelfTrainingClassifier):  # which warns that no row is unlabeled
         with warnings.catch_warnings(action="ignore", category=UserWarning):
-            _fit_step(last, final, inputs, labels)
+            _fit_step(last, final.fit, inputs, labels)
     else:  # in the block above, each fit would repeat warnings that are shown once
-        _fit_step(last, final, inputs, labels)
+        _fit_step(last, final.fit, inputs, labels)
     return pipeline
 
 
-def _fit_step(name: str, step: Any, *rows: Any) -> None:
+def _fit_step(name: str, fit: Callable[..., Any], *rows: Any) -> Any:
     try:
-        step.fit(*rows)
+        return fit(*rows)
     except TypeError as error:
         if "toarray" not in str(error):
             raise
@@ -220,8 +235,10 @@ def _fit_step(name: str, step: Any, *rows: Any) -> None:
 
 
 def _stack(first: Any, second: Any) -> Any:
-    """Return the rows of two lists, arrays or sparse matrices below each other."""
+    """Return the rows of two lists, arrays, sparse matrices or data frames below each other."""
     if isinstance(first, list):
         return first + second
+    if hasattr(first, "iloc"):  # of a step with set_output(transform="pandas")
+        return concat([first, second], ignore_index=True)
     rows: Any = [first, second]
     return vstack(rows).tocsr() if issparse(first) else np.concatenate(rows)

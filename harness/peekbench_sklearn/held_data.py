@@ -77,10 +77,11 @@ class _Reader:
                 remedy = (
                     f"name those of texts and labels, as in text={text}, label={label}, or give (X, y) for features"
                 )
+                remedy = f"did you mean {near[0]!r}?" if near else remedy
                 raise DataError(
                     f"{self.name}: {'two columns have' if column in present else 'no column has'} the name {column!r}; "
                     f"its columns are {shorten(', '.join(map(str, present)), 200)}; "
-                    + (f"did you mean {near[0]!r}?" if near else remedy)
+                    + ("drop or rename one" if column in present else remedy)
                 )
 
     def _read_hugging_face(self, data: Any) -> Dataset:
@@ -106,7 +107,7 @@ class _Reader:
                 f"{self.name}: {pluralize(len(rows), 'row')}, but labels of shape {shape}; give one label for each "
                 "row, as an array of shape (n,)"
             )
-        series = pd.Series(np.asarray(labels).ravel()).infer_objects()
+        series = pd.Series(_as_array(labels).ravel()).infer_objects()
         self._refuse_missing("no label", series.isna().to_numpy())
         kind, is_float = tags_of(self.method).estimator_type, series.dtype.kind == "f"
         known = f"{type(self.method).__name__} is a {kind}"
@@ -143,7 +144,7 @@ class _Reader:
                     f"{self.name}: column {column!r} of X is {inputs[column].dtype}, not numbers; encode or drop it, "
                     "or give a data frame of texts and labels"
                 )
-        array = np.asarray(inputs)
+        array = _as_array(inputs)
         if array.ndim == 1 and array.dtype.kind not in "biuf":
             texts = tuple(array.tolist())
             self._refuse_missing("no text", np.array([not isinstance(text, str) for text in texts]))
@@ -165,3 +166,10 @@ class _Reader:
                 f"{self.name}: row {int(is_missing.argmax())} has {what}; drop or fill "
                 f"{pluralize(int(is_missing.sum()), 'row')}{remedy}"
             )
+
+
+def _as_array(values: Any) -> Any:
+    """Return values as an array; numpy would make texts of the other values of a list with texts, as of NaN."""
+    array = np.asarray(values)
+    is_list = array.dtype.kind == "U" and not hasattr(values, "dtype")
+    return np.asarray(values, dtype=object) if is_list else array

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,19 +19,21 @@ from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThre
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.manifold import TSNE
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, TargetEncoder
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 import peekbench as pb
-from peekbench.errors import SpecError
+from peekbench.errors import PluginError, SpecError
+from peekbench.records import SourceRef
 from peekbench.store.files import RUNS
 from peekbench.testing import sample_numbers, sample_texts
-from peekbench_sklearn.estimators import adapts
+from peekbench_sklearn.estimators import adapts, make_estimator_entry
 from peekbench_sklearn.held_data import read_held
 
 DESIGN = {"num_train": 12, "num_test": 20, "num_subsamples": 2}
@@ -108,6 +111,47 @@ def test_the_chosen_steps_are_fitted_on_train_and_unlabeled_rows_without_labels(
     assert "unlabeled rows by default: recorder, standardscaler" in str(run.report().document.methods)
 
 
+class Halving(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Halves train rows only; `TargetEncoder` encodes them by other labels than other rows."""
+
+    def fit(self, inputs: Any, labels: Any = None) -> Halving:
+        self.fitted_ = True
+        return self
+
+    def fit_transform(self, inputs: Any, labels: Any = None) -> Any:
+        return self.fit(inputs).transform(inputs) / 2
+
+    def transform(self, inputs: Any) -> Any:
+        return inputs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def test_steps_that_do_not_adapt_are_fitted_as_in_a_pipeline() -> None:
+    pipeline = make_pipeline(StandardScaler(), Halving(), LogisticRegression())
+    train = pb.Labeled(X[:40], (Y[:40] > 0).astype(int))
+    task = pb.Task("data", "classification", ("low", "high"), "", SourceRef("test"))
+    context = pb.Context(0, 1, pb.Folders(Path(), Path()))
+    entry = make_estimator_entry(pipeline, "halving")
+    predictor: Any = entry.method(None, train, task, options=entry.options(), context=context)
+    expected = pipeline.fit(train.inputs, train.labels).predict_proba(X[40:])
+    np.testing.assert_allclose(predictor.predict(X[40:]), expected)
+
+
+def test_steps_can_return_data_frames() -> None:
+    by_name = ColumnTransformer([("pca", PCA(1), ["x0", "x1"])])
+    pipeline = make_pipeline(StandardScaler(), by_name, LogisticRegression()).set_output(transform="pandas")
+    assert measure(pipeline, (X, CLASSES)).failed == 0
+
+
+def test_a_step_that_needs_labels_cannot_be_chosen() -> None:
+    with pytest.raises(PluginError, match="the step selectkbest needs labels"):
+        measure(SCALED, (X, CLASSES), unlabeled_step="selectkbest")
+
+
 class RecordingSpreading(LabelSpreading):  # type: ignore[misc]
     """Records the labels that it is fitted on."""
 
@@ -125,8 +169,11 @@ def test_semi_supervised_estimators_receive_unlabeled_rows_with_the_label_minus_
 def test_only_what_learns_without_labels_adapts() -> None:
     learn = [TfidfVectorizer(), PCA(), VarianceThreshold(), make_pipeline(Normalizer(), PCA()), Recorder()]
     learn += [make_union(PCA(), Normalizer()), ColumnTransformer([("scale", StandardScaler(), [0])]), SimpleImputer()]
+    learn += [ColumnTransformer([("normalize", Normalizer(), [0])], remainder=StandardScaler())]
     others = [HashingVectorizer(), Normalizer(), FunctionTransformer(), FrozenEstimator(PCA()), SelectKBest()]
     others += [TargetEncoder(), SelectFromModel(LogisticRegression()), make_union(PCA(), SelectKBest())]
+    others += ["passthrough", make_union("passthrough"), ColumnTransformer([("keep", "passthrough", [0])])]
+    others += [ColumnTransformer([("scale", StandardScaler(), [0])], remainder=SelectKBest())]
     assert [type(each).__name__ for each in learn if not adapts(each)] == []
     assert [type(each).__name__ for each in others if adapts(each)] == []
 
@@ -137,6 +184,12 @@ REFUSALS = [
     pytest.param(LogisticRegression(), (X, CLASSES), r"no step of this LogisticRegression learns", id="no transformer"),
     pytest.param(GridSearchCV(SCALED, {}), (X, CLASSES), r"no step of this GridSearchCV learns", id="grid"),
     pytest.param(make_pipeline(HashingVectorizer(), LinearSVC()), FRAME, r"learn nothing: hashingvec", id="stateless"),
+    pytest.param(
+        make_pipeline(PCA(2), TSNE(), SVC()),
+        (X, CLASSES),
+        r"the step tsne cannot transform other rows",
+        id="no transform",
+    ),
     pytest.param(KMeans(), (X, CLASSES), r"kmeans is a clusterer", id="clusterer"),
     pytest.param(make_pipeline(TfidfVectorizer(), GaussianNB()), FRAME, r"gaussiannb takes no sparse", id="dense step"),
     pytest.param(TFIDF, (X, CLASSES), r"supports classification, but task data is tabular", id="texts wanted"),
@@ -153,6 +206,9 @@ REFUSALS = [
     ),
     pytest.param(REGRESSORS[0], (X, [np.nan, *Y[1:]]), r"row 0 has no label; drop or fill 1 row$", id="nan label"),
     pytest.param(TFIDF, ([*TEXTS[1:], None], NAMES), r"row 119 has no text; drop or fill 1 row$", id="no text"),
+    pytest.param(TFIDF, ([np.nan, *TEXTS[1:]], NAMES), r"row 0 has no text; drop or fill 1 row$", id="nan text"),
+    pytest.param(TFIDF, (TEXTS, [np.nan, *NAMES[1:]]), r"row 0 has no label; drop or fill 1 row$", id="nan class"),
+    pytest.param(TFIDF, FRAME[["text", "text", "label"]], r"two columns have .*; drop or rename one$", id="columns"),
     pytest.param(SCALED, (X, CLASSES[1:]), r"120 rows, but labels of shape \(119,\)", id="lengths"),
     pytest.param(SCALED, (X[:, 0], CLASSES), r"X has shape \(120,\)", id="one dimension"),
     pytest.param(SCALED, (pd.DataFrame({"a": Y, "city": "x"}), CLASSES), r"'city' of X is str", id="text column"),

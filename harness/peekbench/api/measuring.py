@@ -56,8 +56,8 @@ def measure(
     """Measure the bias of a method on data that you hold: scikit-learn estimators, functions, data frames, arrays.
 
     A function of a module runs in worker processes. Functions of a notebook or a script, estimators, and data in memory
-    are used in this process, one trial after the other. The same call resumes its run. If the code, the options, the
-    data or the design change, a new run is made.
+    are used in this process, one trial after the other. The same call resumes its run, and more subsamples extend it.
+    If the code, the options, the data or the rest of the design change, a new run is made.
 
     Parameters
     ----------
@@ -153,7 +153,11 @@ def measure(
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
         code = code_hashes([use]) if names_code(use) and not is_here else {}  # a name of this session has a hash
-        identity = json.dumps({**parts, "executor": None, "code": code}, sort_keys=True, default=str)
+        design = parts["design"]
+        if isinstance(design, Mapping) and not design.get("stop"):
+            design = {**design, "num_subsamples": None}  # more subsamples extend the run, which knows its reports
+        named = {**parts, "design": design, "executor": None, "code": code}
+        identity = json.dumps(named, sort_keys=True, default=str)
         parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{hash_text(identity)}"
     if score != "score" or region is not None:  # after the name: another score needs no other trials
         parts["analyses"] = _analyses(parts, score, region)

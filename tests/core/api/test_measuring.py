@@ -71,6 +71,18 @@ def test_a_function_of_a_notebook_is_measured_and_resumed() -> None:
     assert len(pb.load_run(first.name).arms) == 2
 
 
+def test_more_subsamples_extend_a_run_whose_verdicts_account_for_earlier_reports() -> None:
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 2}
+    first = pb.measure(in_session(FIT), "toy.words", design=design, progress=False)
+    assert first.report().verdicts
+    more = pb.measure(in_session(FIT), "toy.words", design={**design, "num_subsamples": 4}, progress=False)
+    assert (more.name, more.finished, more.resumed) == (first.name, 2, 2)
+    evidence: Any = more.report().verdicts[0].evidence
+    assert evidence.looks.earlier == (2,)
+    other = pb.measure(in_session(FIT), "toy.words", design={**design, "num_train": 15}, progress=False)
+    assert other.name != first.name
+
+
 @pytest.mark.parametrize(
     ("used", "old", "new"),
     [

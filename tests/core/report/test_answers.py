@@ -11,6 +11,7 @@ from peekbench.records import Report, TrialEvidence
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Advice, Estimate, Settling, Verdict
 from peekbench.report.render.answers import Answer, answer, summarize
+from peekbench.report.render.markdown import render_markdown
 
 OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81), Advice(40, 0.87), bias=0.005))
 UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
@@ -61,6 +62,23 @@ def test_what_settles_open_verdicts_is_one_number_and_one_command(spec: Any, how
     assert following.command == "peekbench run r.yaml"
 
 
+def test_too_few_subsamples_for_any_verdict_are_raised_to_the_least_number() -> None:
+    few = replace(UNDECIDED, evidence=TrialEvidence(1, 3, min_subsamples=6))
+    run: dict[str, Any] = {"spec": {"design": DESIGN, "tasks": []}}
+    following = ask(UP, few, details=run)["What next?"]
+    assert following.text == (
+        "At least 6 subsamples per task. Fewer cannot support a verdict: set num_subsamples to at least 6, then run:"
+    )
+    assert ask(few)["What next?"].details == "Fewer cannot support a verdict: add them, then run:"
+
+
+def test_commands_are_not_escaped_in_markdown() -> None:
+    command = "peekbench run 'my spec_1.yaml' --store runs/a_1.sqlite"
+    details = {"spec": {"design": DESIGN, "tasks": []}}
+    report = Report("r", "h", (UNDECIDED,), command=command, details=details)
+    assert f"```sh\n{command}\n```" in render_markdown(report)
+
+
 def test_no_command_is_given_that_would_not_extend_the_run() -> None:
     run: dict[str, Any] = {"spec": {"design": DESIGN, "tasks": []}}
     for command in ("ipykernel_launcher.py -f kernel.json", "peekbench report small --analysis bayes"):
@@ -78,6 +96,11 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
     excess = replace(UP, effect="contamination")
     assert ask(excess)["What next?"].short == "Report the scores of the reference benchmark"
     assert ask(SAME)["What next?"].short == "Nothing"
+    undecided = replace(NULL, method="leak", control="positive", decision="undecided")
+    assert ask(SAME, undecided)["What next?"].text == (
+        "More data. The run does not detect the bias that is planted in leak."
+    )
+    assert ask(UP, undecided)["What next?"].short == "Report the scores of extra"
     assert ask(NULL) == {}
 
 

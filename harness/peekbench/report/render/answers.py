@@ -105,6 +105,9 @@ def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdic
         return Answer(question, "Repeat the failed trials", *_then_run("Correct the cause", report))
     if needed := {verdict.method: settle(verdict) for verdict in judged if verdict.decision == "inconclusive"}:
         known = {method: advice for method, advice in needed.items() if advice is not None}
+        if not known and (minimum := max(map(_least_subsamples, judged))):
+            raised = f"Fewer cannot support a verdict: {_extend(report, minimum, is_total=True)}"
+            return Answer(question, f"At least {minimum:,} subsamples per task", *_then_run(raised, report))
         if not known:
             return Answer(question, "More data", f"No number is known that settles {_list(needed)}.")
         number = max(advice.subsamples for advice in known.values())
@@ -115,17 +118,27 @@ def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdic
     if decisions & {"biased up", "biased down"}:
         scores = "the reference benchmark" if effect == "contamination" else "extra"
         return Answer(question, f"Report the scores of {scores}", f"The {effect} does not affect them.")
+    unseen = [each.method for each in controls if (each.control, each.decision) == ("positive", "undecided")]
+    if unseen:
+        return Answer(question, "More data", f"The run does not detect the bias that is planted in {_list(unseen)}.")
     if "equivalent" in decisions:
         return Answer(question, "Nothing", f"The {effect} is negligible.")
     return Answer(question, "Check the methods", "They must use the unlabeled texts and predict better than chance.")
 
 
-def _extend(report: Report, number: int) -> str:
-    """Return how to add subsamples."""
+def _least_subsamples(verdict: Verdict) -> int:
+    """Return the subsamples per task that a verdict takes at least, if it lacks them; otherwise 0."""
+    return (isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.min_subsamples) or 0
+
+
+def _extend(report: Report, number: int, *, is_total: bool = False) -> str:
+    """Return how to add a number of subsamples, or how to reach this number."""
     if (spec := report.details.get("spec")) is None:
         return "add them"
     if (design := spec["design"]).get("stop"):
         return "a design with planned looks is not extended, so plan them under another name"
+    if is_total:
+        return f"set num_subsamples to at least {number}"
     if isinstance(design["num_subsamples"], int) and not own_subsamples(spec):
         return f"set num_subsamples to {design['num_subsamples'] + number}"
     return f"add {number} to each num_subsamples"

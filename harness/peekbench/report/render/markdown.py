@@ -49,7 +49,9 @@ def render_markdown(report: Report, pictures: str = "") -> str:
 def _lines(report: Report, pictures: str) -> Iterator[str]:
     yield from (f"# {escape(report.name)}", "", escape(report.headline))
     for each in answer(report):
-        yield from ("", f"**{each.question}** {escape(f'{each.text} {each.command}')}")
+        yield from ("", f"**{each.question}** {escape(each.text)}")
+        if each.command:
+            yield from ("", *fenced([each.command], "sh"))
     for warning in report.warnings:
         yield from ("", warning_line(warning))
     for heading, verdicts in verdict_sections(report.verdicts):
