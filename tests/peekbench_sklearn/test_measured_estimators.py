@@ -182,6 +182,12 @@ TFIDF, SCALED = make_pipeline(TfidfVectorizer(), LogisticRegression()), CLASSIFI
 MISSING = np.where(np.arange(480).reshape(120, 4) == 8, np.nan, X)
 REFUSALS = [
     pytest.param(LogisticRegression(), (X, CLASSES), r"no step of this LogisticRegression learns", id="no transformer"),
+    pytest.param(
+        make_pipeline(StandardScaler(), LogisticRegression(class_weight={"a": 2})),
+        (X, CLASSES),
+        r"logisticregression__class_weight names classes.* use 'balanced'",
+        id="weights of classes",
+    ),
     pytest.param(GridSearchCV(SCALED, {}), (X, CLASSES), r"no step of this GridSearchCV learns", id="grid"),
     pytest.param(make_pipeline(HashingVectorizer(), LinearSVC()), FRAME, r"learn nothing: hashingvec", id="stateless"),
     pytest.param(
@@ -242,6 +248,15 @@ def read(data: Any) -> Any:
 def test_the_default_design_fits_the_rows() -> None:
     run = pb.measure(SCALED, (X, CLASSES), progress=False)
     assert (run.planned, run.spec.design.num_train, run.spec.design.num_test) == (20, (40,), (40,))
+
+
+def test_sizes_that_are_not_chosen_fit_the_rows_and_the_others() -> None:
+    run = pb.measure(SCALED, (X, CLASSES), design={"num_train": 20, "num_subsamples": 2}, progress=False)
+    assert (run.planned, run.spec.design.num_train, run.spec.design.num_test) == (2, (20,), (50,))
+    with pytest.raises(pb.PeekbenchError, match=r"30 rows leave 10 for each of two test sets.* choose the sizes"):
+        pb.measure(SCALED, (X[:30], CLASSES[:30]), progress=False)
+    few = {"num_train": 10, "num_test": 10, "num_subsamples": 2}
+    assert pb.measure(SCALED, (X[:30], CLASSES[:30]), design=few, progress=False).finished == 2
 
 
 def test_missing_features_are_for_estimators_that_take_them() -> None:

@@ -15,7 +15,7 @@ from peekbench.api.run import Run
 from peekbench.api.running import read_experiment, run
 from peekbench.api.session_code import hash_text, hash_thing
 from peekbench.data.loading import check_dataset, fingerprint, load_dataset
-from peekbench.errors import SpecError
+from peekbench.errors import DataError, SpecError
 from peekbench.execution.code import code_hashes
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.local_code import SESSION, bind, give, names_code
@@ -25,6 +25,7 @@ from peekbench.records.verdicts import ScoreName
 from peekbench.results.verdict import default_region
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
+MIN_TEST = 20  # rows of a test set that nobody chose
 DEFAULT_NAME = "method"  # of a function without a name
 FILES_OF_SAVED_DATA = ("state.json", "dataset_dict.json")
 STORED: Mapping[str, Mapping[str, str]] = {
@@ -98,8 +99,9 @@ def measure(
     progress
         Whether to show the progress.
     **spec
-        Other keys of a spec: `design`, by default 20 subsamples of 50 train rows and 200 test rows, or fewer if data in
-        memory have fewer rows; `name`; `seed`; `analyses`; `executor`; `tasks` instead of `data`.
+        Other keys of a spec: `design`, whose missing keys are 20 subsamples of 50 train rows, as many of each class,
+        and 200 test rows, or fewer if data in memory have fewer rows; `name`; `seed`; `analyses`; `executor`; `tasks`
+        instead of `data`.
 
     Returns
     -------
@@ -148,12 +150,14 @@ def measure(
         chosen["unlabeled_step"] = unlabeled_step
     bind([use], Path.cwd())  # an earlier spec of this session may have a file of the same name
     methods = [{"use": use, "options": chosen}]
-    parts: dict[str, Any] = {"tasks": tasks, "methods": methods, "design": _default_design(held), **spec}
+    design = spec.pop("design", {})
+    if isinstance(design, Mapping):
+        design = _complete_design(design, held)
+    parts: dict[str, Any] = {"tasks": tasks, "methods": methods, "design": design, **spec}
     if is_here or held:
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
         code = code_hashes([use]) if names_code(use) and not is_here else {}  # a name of this session has a hash
-        design = parts["design"]
         if isinstance(design, Mapping) and not design.get("stop"):
             design = {**design, "num_subsamples": None}  # more subsamples extend the run, which knows its reports
         named = {**parts, "design": design, "executor": None, "code": code}
@@ -164,16 +168,25 @@ def measure(
     return run(parts, progress=progress)
 
 
-def _default_design(held: Sequence[Dataset]) -> dict[str, Any]:
-    """Return the default design, with fewer rows if data in memory have too few."""
-    design = dict(DESIGN)
+def _complete_design(chosen: Mapping[str, Any], held: Sequence[Dataset]) -> dict[str, Any]:
+    """Return a design with default sizes where none are chosen, and with fewer rows if data in memory have too few."""
+    design = {**DESIGN, **chosen}
     for dataset in held:
-        num_test = len(dataset.labels)
-        num_train = num_test // 3
+        num_rows = len(dataset.labels)
+        num_train = num_rows // 3
         if dataset.splits:
-            num_train, num_test = (list(dataset.splits).count(split) for split in ("train", "test"))
-        design["num_train"] = min(design["num_train"], num_train)
-        design["num_test"] = min(design["num_test"], (num_test - (0 if dataset.splits else design["num_train"])) // 2)
+            num_train, num_rows = (list(dataset.splits).count(split) for split in ("train", "test"))
+        if "num_train" not in chosen:
+            design["num_train"] = min(design["num_train"], num_train)
+        if "num_test" not in chosen and isinstance(design["num_train"], int):
+            num_test = max(0, num_rows - (0 if dataset.splits else design["num_train"])) // 2
+            if num_test < MIN_TEST:
+                raise DataError(
+                    f"{len(dataset.labels):,} rows leave {num_test} for each of two test sets, too few for a verdict; "
+                    f"give more rows, or choose the sizes, such as design={{'num_train': {num_train}, 'num_test': "
+                    f"{max(1, num_test)}}}"
+                )
+            design["num_test"] = min(design["num_test"], num_test)
     return design
 
 
