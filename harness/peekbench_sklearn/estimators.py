@@ -63,8 +63,8 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
     for key, value in estimator.get_params().items():
         if key.endswith("class_weight") and isinstance(value, dict):
             raise PluginError(
-                f"{name}: {key} names classes, but fits see numbers of classes, from 0 in sorted order; use 'balanced', "
-                "or weigh classes in a function"
+                f"{name}: {key} names classes, but fits see numbers of classes, from 0 in sorted order; use "
+                "'balanced', or weigh classes in a function"
             )
     if not transformers:
         unlabeled_steps(estimator, None, name)  # raises an error if nothing could adapt
