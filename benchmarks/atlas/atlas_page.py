@@ -17,6 +17,8 @@ from peekbench.records import Axis, Curve, Curves, Forest, Interval
 
 BITS = "language modeling"
 """Section with effects in bits per byte; all others are in accuracy points."""
+SMALLEST_BOOST = -0.0025
+"""Methods with a smaller average boost are stress tests (docs/methods/index.md)."""
 REGION = 0.005
 """Half an accuracy point, the region of practical equivalence of `summary`."""
 TITLES = {
@@ -44,7 +46,8 @@ def write_page(atlas: Atlas, page: Path) -> None:
     all_up, all_down = ([m for section in sections for m in biased(section, sign)] for sign in (1, -1))
     text = template.render(
         all_judged=[m for section in sections for m in section.of_state("judged")], all_up=all_up, all_down=all_down,
-        harmful=[m for m in (*all_up, *all_down) if m.boost.sign < 0],
+        split=split_stress_tests, size=lambda effect: f"{abs(effect.mean) * 100:.2f}",
+        still_biased=still_biased(atlas.decay),
         atlas=atlas, sections=atlas.sections, omitted=OMITTED, titles=TITLES,
         hours=f"{sum(atlas.seconds.values()) / 3600:.1f}",
         methods=methods_table, tasks=tasks_table, controls=describe_controls, protocols=protocols_table,
@@ -121,9 +124,22 @@ def biased(section: Section, sign: int) -> list[Method]:
     return [m for m in section.of_state("judged") if m.bias.decision == ("biased up" if sign > 0 else "biased down")]
 
 
-def largest(section: Section) -> Method:
-    """Return the judged method with the largest bias."""
-    return max(section.of_state("judged"), key=lambda method: abs(method.bias.mean))
+def split_stress_tests(section: Section) -> tuple[list[Method], list[Method]]:
+    """Return the judged methods, and those that lose accuracy with any unlabeled texts."""
+    judged = section.of_state("judged")
+    stress = [method for method in judged if method.boost.mean < SMALLEST_BOOST]
+    return [method for method in judged if method not in stress], stress
+
+
+def largest(methods: Iterable[Method]) -> Method:
+    """Return the method with the largest bias."""
+    return max(methods, key=lambda method: abs(method.bias.mean))
+
+
+def still_biased(lines: Sequence[Decay]) -> str:
+    """Return the methods that are biased with the most unlabeled texts, with the verb."""
+    found = [f"`{line.method}`" for line in lines if line.biases[max(line.biases)].decision.startswith("biased")]
+    return f"{', '.join(found) or 'none'} {'are' if len(found) > 1 else 'is'}"
 
 
 def methods_table(name: str, section: Section) -> str:
