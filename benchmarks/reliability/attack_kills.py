@@ -41,6 +41,7 @@ Signals = list[tuple[str, str]]
 """Pairs (signal, target)."""
 Choice = Callable[[int, random.Random], tuple[str, Signals]]
 """Returns a label and signals, given the number of the disturbance and a generator."""
+ENOUGH = 20  # disturbances, some of which must meet a trial
 MAX_DISTURBANCES = 4  # of one run, before it is left to end
 TIME_LIMIT = 180.0  # seconds of a command
 FORMATS = ["html", "text", "markdown", "json"]
@@ -204,7 +205,7 @@ def _attack(tally: Tally, budget: Budget, choose: Choice) -> Tally:
                 run = None
         if run is not None:
             repeated.append(run.complete(expected, tally))
-    if not any(repeated):
+    if budget.number >= ENOUGH and not any(repeated):
         tally.add("all disturbances", ["no trial was interrupted, so the signals came before or after all runs"])
     tally.note = (
         f"{sum(repeated)} trials computed again in all, at most {max(repeated)} in a run of {NUM_TRIALS} trials, which "

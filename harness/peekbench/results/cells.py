@@ -20,7 +20,7 @@ from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
-from peekbench.results.columns import LOSS, SCORE_SOURCES, USER_COLUMNS, WHOLE_NUMBERS, ColumnRoles
+from peekbench.results.columns import LOSS, SCORE_SOURCES, USER_COLUMNS, WHOLE_NUMBERS, ColumnRoles, Role, find_role
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
@@ -109,9 +109,11 @@ class CellReader:
             values = self._fractions(values, cells, source, is_bounded=column != "loss" and not self._has_unit)
             remedy = "give fractions, or use --percent if these are percentages"
             if column == "score":
+                arm = (find_role(source) or Role("")).arm
+                loss = Role(LOSS.name, arm) if arm else f"{LOSS.name} (loss_ARM for a column of one arm)"
                 remedy += (
                     "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
-                    f"with one row per arm; --map {short(source)}=loss, or =loss_extra for the arm extra, is for "
+                    f"with one row per arm; --map {short(source)}={loss} is for "
                     "scores of which lower is better, and "
                     "--region WIDTH for a unit of your own: the largest bias that is negligible"
                 )
