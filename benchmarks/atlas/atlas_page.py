@@ -48,6 +48,8 @@ def write_page(atlas: Atlas, page: Path) -> None:
         all_judged=[m for section in sections for m in section.of_state("judged")], all_up=all_up, all_down=all_down,
         split=split_stress_tests, size=lambda effect: f"{abs(effect.mean) * 100:.2f}",
         still_biased=still_biased(atlas.decay),
+        largest_on_a_task=largest_on_a_task,
+        main_decay=max(atlas.decay, key=lambda line: abs(line.biases[min(line.biases)].mean), default=None),
         atlas=atlas, sections=atlas.sections, omitted=OMITTED, titles=TITLES,
         hours=f"{sum(atlas.seconds.values()) / 3600:.1f}",
         methods=methods_table, tasks=tasks_table, controls=describe_controls, protocols=protocols_table,
@@ -134,6 +136,11 @@ def split_stress_tests(section: Section) -> tuple[list[Method], list[Method]]:
 def largest(methods: Iterable[Method]) -> Method:
     """Return the method with the largest bias."""
     return max(methods, key=lambda method: abs(method.bias.mean))
+
+
+def largest_on_a_task(methods: Iterable[Method]) -> Effect:
+    """Return the largest bias of a method on one task."""
+    return max((bias for method in methods for bias in method.biases.values()), key=lambda bias: abs(bias.mean))
 
 
 def still_biased(lines: Sequence[Decay]) -> str:
