@@ -1,6 +1,7 @@
 """Runs the specs of the atlas and writes docs/atlas.md, its figures and docs/atlas.json from their stores.
 
-Runs are resumed where they ended. The tasks of the Hub are run with --hub, or if PEEKBENCH_HUB_MIRROR names a mirror.
+Runs are resumed where they ended. Tables without a finished run keep the numbers of docs/atlas.json. The tasks of the
+Hub are run with --hub, or if PEEKBENCH_HUB_MIRROR names a mirror.
 
     python benchmarks/atlas/atlas.py [--only SPEC ...] [--hub] [--no-run] [--runs FOLDER] [--output PAGE]
 """
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from atlas_numbers import ON_THE_HUB, SPECS, collect, spec_names
+from atlas_numbers import ON_THE_HUB, SPECS, Atlas, collect, spec_names
 from atlas_page import write_page
 
 INTERRUPTED = 128  # and above: a signal ended the run
@@ -42,9 +43,11 @@ def main() -> int:
     is_hub_used = arguments.hub or bool(os.environ.get("PEEKBENCH_HUB_MIRROR"))
     chosen = arguments.only or [name for name in names if is_hub_used or name not in ON_THE_HUB]
     failed = [] if arguments.no_run else run_specs(chosen)
-    atlas = collect(arguments.runs)
+    numbers = arguments.output.with_suffix(".json")
+    earlier = Atlas.model_validate_json(numbers.read_text(encoding="utf-8")) if numbers.is_file() else None
+    atlas = collect(arguments.runs, earlier)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.with_suffix(".json").write_text(atlas.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    numbers.write_text(atlas.model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_page(atlas, arguments.output)
     for name in failed:
         print(f"{name}.yaml: its run failed, see above", file=sys.stderr)

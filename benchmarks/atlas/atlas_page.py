@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from atlas_numbers import OMITTED, Atlas, Decay, Effect, Method, Protocol, Section
+from atlas_numbers import OMITTED, STRESS_TESTS, Atlas, Decay, Effect, Method, Protocol, Section
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
 
@@ -17,8 +18,6 @@ from peekbench.records import Axis, Curve, Curves, Forest, Interval
 
 BITS = "language modeling"
 """Section with effects in bits per byte; all others are in accuracy points."""
-SMALLEST_BOOST = -0.0025
-"""Methods with a smaller average boost are stress tests (docs/methods/index.md)."""
 REGION = 0.005
 """Half an accuracy point, the region of practical equivalence of `summary`."""
 TITLES = {
@@ -29,6 +28,7 @@ TITLES = {
     "protocols_hub": "Rules of adaptation on real tasks",
 }
 ADJUSTED = "95% intervals for new subsamples of these tasks, adjusted for all estimates."
+SHORT = "The numbers are in the tables of this page."  # alternative text of figures
 MAX_TASKS = 6  # columns with intervals; with more tasks, the table has the estimates only
 
 
@@ -42,24 +42,24 @@ def write_page(atlas: Atlas, page: Path) -> None:
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         autoescape=False, keep_trailing_newline=True,
     ).get_template("atlas_template.md")  # fmt: skip
-    sections = [section for name, section in atlas.sections.items() if name != BITS]
-    all_up, all_down = ([m for section in sections for m in biased(section, sign)] for sign in (1, -1))
+    main = atlas.sections.get("hub") or atlas.sections["docstrings"]
+    chosen = [method for method in main.of_state("judged") if method.name not in STRESS_TESTS]
     text = template.render(
-        all_judged=[m for section in sections for m in section.of_state("judged")], all_up=all_up, all_down=all_down,
-        split=split_stress_tests, size=lambda effect: f"{abs(effect.mean) * 100:.2f}",
-        still_biased=still_biased(atlas.decay),
-        largest_on_a_task=largest_on_a_task,
-        main_decay=max(atlas.decay, key=lambda line: abs(line.biases[min(line.biases)].mean), default=None),
-        atlas=atlas, sections=atlas.sections, omitted=OMITTED, titles=TITLES,
-        hours=f"{sum(atlas.seconds.values()) / 3600:.1f}",
-        methods=methods_table, tasks=tasks_table, controls=describe_controls, protocols=protocols_table,
-        decay=decay_table, excluded=excluded,
-        names=names, effect=effect_text, biased=biased, largest=largest,
-        opposite=[method for section in atlas.sections.values() for method in section.of_state("judged")
-                  if {"biased up", "biased down"} <= {bias.decision for bias in method.biases.values()}],
+        atlas=atlas, sections=atlas.sections, main=main, chosen=chosen,
+        by_sign={sign: biased_tasks(chosen, sign) for sign in (1, -1)},
+        largest=max(chosen, key=lambda method: abs(method.bias.mean)),
+        stress=[method for method in main.of_state("judged") if method not in chosen],
+        opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
+        rare_words=compare_rare_words(chosen), omitted=OMITTED, titles=TITLES, hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
+        machines=" and ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
+        commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
+        methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
+        protocols=protocols_table, decay=decay_table, excluded=excluded,
+        names=names, effect=effect_text, biased=biased, size=lambda effect: f"{abs(effect.mean) * 100:.2f}",
         membership=largest_membership(atlas), against_theorem=against_theorem(atlas), decays=average_decay(atlas.decay),
-        draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg"),
-        draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg"),
+        draw_tasks=lambda: draw_picture(draw_tasks(main, chosen), figures / "tasks.svg", SHORT),
+        draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
+        draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg", SHORT),
     )  # fmt: skip
     page.write_text(wrap_paragraphs(text), encoding="utf-8")
 
@@ -121,32 +121,40 @@ def names(methods: Iterable[Method]) -> str:
     return ", ".join(dict.fromkeys(f"`{method.name}`" for method in methods)) or "none"
 
 
-def biased(section: Section, sign: int) -> list[Method]:
-    """Return the judged methods whose verdict is 'biased up' (1) or 'biased down' (-1)."""
-    return [m for m in section.of_state("judged") if m.bias.decision == ("biased up" if sign > 0 else "biased down")]
+def biased(section: Section, *, bits: bool = False) -> str:
+    """Return the judged methods whose verdict is 'biased up' or 'biased down', with their biases."""
+    found = [method for method in section.of_state("judged") if method.bias.decision.startswith("biased")]
+    return ", ".join(f"`{method.name}` {effect_text(method.bias, bits=bits)}" for method in found) or "no method"
 
 
-def split_stress_tests(section: Section) -> tuple[list[Method], list[Method]]:
-    """Return the judged methods, and those that lose accuracy with any unlabeled texts."""
-    judged = section.of_state("judged")
-    stress = [method for method in judged if method.boost.mean < SMALLEST_BOOST]
-    return [method for method in judged if method not in stress], stress
+def biased_tasks(methods: Iterable[Method], sign: int) -> list[Effect]:
+    """Return the biases on single tasks whose verdict is 'biased up' (1) or 'biased down' (-1), the largest first."""
+    decision = "biased up" if sign > 0 else "biased down"
+    found = [bias for method in methods for bias in method.biases.values() if bias.decision == decision]
+    return sorted(found, key=lambda bias: -abs(bias.mean))
 
 
-def largest(methods: Iterable[Method]) -> Method:
-    """Return the method with the largest bias."""
-    return max(methods, key=lambda method: abs(method.bias.mean))
+def compare_rare_words(methods: Iterable[Method]) -> list[str]:
+    """Return the average size of the bias of LSA on a task with and without the words of single texts, and the loss."""
+    by_name = {method.name: method for method in methods}
+    if "lsa-50-min2" not in by_name:
+        return []
+    every, frequent = by_name["lsa-50"], by_name["lsa-50-min2"]
+    sizes = [fmean(abs(bias.mean) for bias in method.biases.values()) for method in (every, frequent)]
+    return [f"{number * 100:.2f}" for number in (*sizes, every.extra - frequent.extra)]
 
 
-def largest_on_a_task(methods: Iterable[Method]) -> Effect:
-    """Return the largest bias of a method on one task."""
-    return max((bias for method in methods for bias in method.biases.values()), key=lambda bias: abs(bias.mean))
-
-
-def still_biased(lines: Sequence[Decay]) -> str:
-    """Return the methods that are biased with the most unlabeled texts, with the verb."""
-    found = [f"`{line.method}`" for line in lines if line.biases[max(line.biases)].decision.startswith("biased")]
-    return f"{', '.join(found) or 'none'} {'are' if len(found) > 1 else 'is'}"
+def describe_costs(section: Section) -> str:
+    """Return what it would cost to detect half a point with the methods whose subsamples do not suffice for it."""
+    parts = []
+    for method in section.of_state("judged"):
+        if method.detectable is not None and method.detectable > REGION:
+            needed = math.ceil(method.subsamples * (method.detectable / REGION) ** 2)
+            hours = method.seconds * needed / method.subsamples / 3600
+            parts.append(f"`{method.name}` {needed} ({hours:.1f} hours)")
+    if not parts:
+        return ""
+    return f"Subsamples, and processor time, with which half a point would be detected: {', '.join(parts)}."
 
 
 def methods_table(name: str, section: Section) -> str:
@@ -209,6 +217,17 @@ def tasks_table(name: str, section: Section) -> str:
     return markdown(heads, [[m.name, *(show(m.biases[task]) for task in tasks)] for m in methods])
 
 
+def data_table(section: Section) -> str:
+    """Return the table of the data of the tasks."""
+    return markdown(
+        ["task", "rows", "classes", "near duplicates", "hash"],
+        [
+            [name, f"{task.rows:,}", str(task.classes), percent(task.near_duplicates), f"`{task.fingerprint}`"]
+            for name, task in section.tasks.items()
+        ],
+    )
+
+
 def excluded(section: Section) -> str:
     """Return the table of methods that are not judged, and why."""
     reasons = {"inert": "the unlabeled texts change no score", "at chance": "not better than the most frequent class"}
@@ -240,6 +259,19 @@ def decay_table(lines: Sequence[Decay]) -> str:
         ["method", *(f"{number:,}" for number in numbers)],
         [[line.method, *(effect_text(line.biases[number], is_bold=True) for number in numbers)] for line in lines],
     )
+
+
+def draw_tasks(section: Section, methods: Sequence[Method]) -> Curves:
+    """Draw the biases of single tasks in their order, a panel for each method."""
+    panels = []
+    for method in methods:
+        biases = sorted(method.biases.values(), key=lambda bias: bias.mean)
+        limits = [_limits(bias) for bias in biases]
+        ends = (tuple(ends) for ends in zip(*limits, strict=True))
+        ranks, means = (tuple(map(float, range(1, len(biases) + 1))), tuple(bias.mean for bias in biases))
+        panels.append((method.name.rpartition(".")[2], (Curve("single tasks", ranks, means, *ends),)))
+    x, y = Axis("tasks by bias", "count"), Axis("bias, accuracy points", "difference", region=REGION)
+    return Curves(f"Bias on each of {len(section.tasks)} tasks", x, y, tuple(panels), ADJUSTED)
 
 
 def draw_biases(section: Section) -> Forest:

@@ -33,7 +33,7 @@ CLASSIC: dict[str, Any] = {
 }
 """The ten methods whose median counts."""
 LANGUAGE_MODELS: dict[str, Any] = {
-    "tapt-minilm": {  # as in specs/tapt_minilm.yaml
+    "tapt-minilm": {  # a stress test
         "use": "finetune.tapt",
         "options": {
             "model": "builtin:minilm-mlm",

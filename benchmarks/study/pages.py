@@ -41,10 +41,10 @@ def picture(analysis: Analysis, title: str, file: Path) -> str:
     return draw_picture(next(figure for figure in analysis.figures if figure.title.startswith(title)), file)
 
 
-def draw_picture(figure: Figure, file: Path) -> str:
-    """Draw a figure into a folder next to the page, and return its Markdown."""
+def draw_picture(figure: Figure, file: Path, text: str = "") -> str:
+    """Draw a figure into a folder next to the page, and return its Markdown, with a text instead of all numbers."""
     file.write_bytes(draw(figure, "svg"))
-    return f"![{alt_text(figure)}]({file.parent.name}/{file.name})"
+    return f"![{f'{figure.title}. {text}' if text else alt_text(figure)}]({file.parent.name}/{file.name})"
 
 
 def points(value: float, digits: int = 2) -> str:

@@ -13,6 +13,8 @@ class Lsa(Options):
 
     num_components: int = Field(default=10, ge=1)
     """Dimensions of the truncated SVD; fewer if the texts span fewer."""
+    min_df: int = Field(default=1, ge=1)
+    """Number of train and unlabeled texts in which a word occurs at least; rarer words are ignored."""
     regularization: float = Field(default=1.0, gt=0)
     """Inverse strength C of the logistic regression's L2 penalty."""
 

@@ -42,13 +42,15 @@ def too_few_words_error(texts: Sequence[str], words: str, count: str = "no word"
     )
 
 
-def fit_tfidf(texts: Sequence[str]) -> TfidfVectorizer:
+def fit_tfidf(texts: Sequence[str], min_df: int = 1) -> TfidfVectorizer:
     """Fit tf-idf with sublinear term frequencies, 1 + log(count).
 
     Parameters
     ----------
     texts
         Texts to fit on.
+    min_df
+        Smallest number of texts with a word.
 
     Returns
     -------
@@ -58,12 +60,13 @@ def fit_tfidf(texts: Sequence[str]) -> TfidfVectorizer:
     Raises
     ------
     DataError
-        If the texts have no words.
+        If no word remains.
     """
-    vectorizer = TfidfVectorizer(sublinear_tf=True)
-    if not any(map(vectorizer.build_analyzer(), texts)):
-        raise too_few_words_error(texts, TFIDF_WORDS)
-    return vectorizer.fit(texts)
+    try:
+        return TfidfVectorizer(sublinear_tf=True, min_df=min_df).fit(texts)
+    except ValueError as error:  # no vocabulary
+        words = TFIDF_WORDS if min_df == 1 else f"{TFIDF_WORDS} that {min_df} texts share"
+        raise too_few_words_error(texts, words) from error
 
 
 def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
@@ -86,7 +89,7 @@ def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, c
     task
         The task.
     options
-        Number of components and regularization.
+        Words, number of components and regularization.
     context
         Seed of the SVD.
 
@@ -101,7 +104,7 @@ def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, c
         If the texts have fewer than two different words.
     """
     texts = [*train.inputs, *(() if unlabeled is None else unlabeled)]
-    vectorizer = fit_tfidf(texts)
+    vectorizer = fit_tfidf(texts, options.min_df)
     matrix = vectorizer.transform(texts)
     if matrix.shape[1] < 2:
         raise too_few_words_error(texts, TFIDF_WORDS, "only one word")

@@ -91,13 +91,25 @@ def test_the_page_is_written_from_its_numbers(
     assert pictures == {path.name for path in PAGE.with_suffix("").glob("*")}
 
 
+def test_tables_without_a_new_run_keep_their_numbers(scripts: SimpleNamespace, tmp_path: Path) -> None:
+    earlier = scripts.numbers.Atlas.model_validate_json(PAGE.with_suffix(".json").read_text("utf-8"))
+    assert scripts.numbers.collect(tmp_path, earlier) == earlier
+    assert scripts.numbers.collect(tmp_path).missing == scripts.numbers.spec_names()
+
+
 def test_the_readme_states_the_finding_of_the_page() -> None:
     page, readme = (" ".join(path.read_text("utf-8").split()) for path in (PAGE, PAGE.parents[1] / "README.md"))
-    size, selection = r"by at most (\S+) points .* task by up to (\S+) points", r"gains (\S+ \[\S+ \S+\]) points\.\*\*"
-    found = re.search(rf"accuracy of (\d+) methods {size}; .* {selection}", page)
+    effect = r"([+-]\S+ \[\S+ \S+\])"
+    found = re.search(
+        rf"biases (\d+ of \d+) scores of (\d+) methods .*: (\d+) up, the largest {effect} points, and (\d+) down, "
+        rf"the largest {effect}\. .* the largest is {effect} points .* gains {effect} points\.\*\*",
+        page,
+    )
     assert found is not None, "the finding of the README is that of another atlas"
-    number, largest, single, gain = found.groups()
-    assert f"accuracy of {number} methods by at most {largest} points (on a single task, {single})" in readme
+    share, methods, ups, up, downs, down, average, gain = found.groups()
+    assert f"biases {share} scores of {methods} methods" in readme
+    assert f"{ups} up (the largest {up} points) and {downs} down (the largest {down})" in readme
+    assert f"the largest bias is {average}" in readme
     assert f"inflates its score by {gain} points" in readme
 
 
@@ -118,7 +130,20 @@ def test_effects_are_those_of_the_stored_scores(scripts: SimpleNamespace, result
             assert cells == pytest.approx([means["boost"][task], means["bias"][task]], abs=1e-6)
     assert (methods["biased"].bias.decision, methods["null (classic)"].bias.decision) == ("biased up", "passed")
     assert 0 < methods["fair"].detectable < 0.01
-    assert [method.name for method in scripts.page.biased(section, 1)] == ["biased"]
+    assert scripts.page.biased(section).startswith("`biased` +3.")
+    assert len(scripts.page.biased_tasks(section.methods, 1)) == 5
+    assert scripts.page.biased_tasks(section.methods, -1) == []
+
+
+def test_the_cost_of_detecting_half_a_point_is_that_of_four_times_the_subsamples(
+    scripts: SimpleNamespace, results: Any
+) -> None:
+    section = scripts.numbers.collect_section({"classic": results.assign(fit_seconds=6.0)}, {})
+    fair = next(method for method in section.methods if method.name == "fair")
+    assert fair.seconds == 5 * 40 * 3 * 6
+    for detectable, cost in [(0.01, "`fair` 160 (4.0 hours)."), (0.005, "")]:
+        changed = section.model_copy(update={"methods": [fair.model_copy(update={"detectable": detectable})]})
+        assert scripts.page.describe_costs(changed).rpartition(": ")[2] == cost
 
 
 def test_methods_that_ignore_texts_or_guess_are_not_judged(scripts: SimpleNamespace, results: Any) -> None:
