@@ -73,7 +73,8 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
             checked = rows(fits[-1], "Checks of the fits")
             r_hats += [float(row["value"]) for row in checked if row["check"].startswith("R-hat")]
             ranges = (
-                f"{points(row['mean'])} [{points(row['mean, low'])}, {points(row['mean, high'])}]" for row in biases
+                f"{points(row['mean'])} [{points(row['mean, low'])}, {points(row['mean, high'])}]"
+                for row in (biases[0], biases[-1])
             )
             effects.append([f"`{data}`, m={m}, n={n}", *ranges])
     excludes = [
@@ -83,7 +84,7 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
     title = "Posterior predictive distribution of the average bias"
     return {
         "notebooks": markdown(["data", "effect", "the study", "here"], body),
-        "predictive": markdown(["", *(f"`{preset}`" for preset in PRESETS)], effects),
+        "predictive": markdown(["", "`paper`", "`calibrated`"], effects),
         "paper_excludes": str(excludes[0]),
         "slopes_exclude": str(excludes[1]),
         "calibrated_excludes": str(excludes[2]),
@@ -128,15 +129,14 @@ def checks(scores: Scores, folder: Path, data_sets: int = 1000) -> dict[str, str
     """Return prior checks and the recovery of known biases, and draw figure 8."""
     few = scores["few_shot"].query("num_train == 100 and num_test == 200")
     *priors, recovery = run("checks", few)
-    body = []
+    ranges = []
     for name, analysis in zip(PRESETS, priors, strict=True):
         (row,) = rows(analysis, "Mean effects")
-        middle = f"{points(row['2.5%'], 1)} to {points(row['97.5%'], 1)}"
-        body.append([f"`{name}`", middle, points(row["observed"]), f"{row['percentile']:.0%}"])
+        ranges.append(f"{points(row['2.5%'], 1)} to {points(row['97.5%'], 1)} (`{name}`)")
     title = "Recovery of known biases"
     known = rows(run_with_options("bayes.recovery", few, num_data_sets=data_sets, seed=1), title)
     return {
-        "priors": markdown(["preset", "middle 95%", "observed", "percentile"], body),
+        "priors": ", ".join(ranges),
         "recovery": markdown(
             ["true bias", "mean estimate", "89% intervals that contain it", "that exclude 0"],
             [[points(row["true bias"]), points(row["mean estimate"]), f"{row['coverage']:.1%}",
@@ -190,7 +190,7 @@ def pca(_scores: Scores, folder: Path) -> dict[str, str]:
             value, error = (float(number) for number in loop.split(" ± "))
             ours = 1.96 * row["se of bias"]
             same += abs(row["bias"] - value) < math.hypot(error, ours)
-            cells.append(f"{loop}, **{row['bias']:.3f}** ± {ours:.3f}")
+            cells.append(f"{row['bias']:.3f} ± {ours:.3f}")
         body.append([f"rank {rank}", *cells])
     results = load_results(store)
     return {
