@@ -64,7 +64,7 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
         body.append(
             [f"{data}, n={size}", effect, f"{mean} ({sd})", f"**{row['log-odds']:.4f}** ({row['sd of log-odds']:.4f})"]
         )
-    effects, r_hats, few = [], [], []
+    averages, r_hats, few = [], [], []
     for data in ("few_shot", "zero_shot", "zero_shot_packed"):
         for (m, n), results in scores[data].groupby(["num_train", "num_test"]):
             fits = run("posteriors", results)
@@ -72,11 +72,9 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
             few += [biases] if data == "few_shot" else []
             checked = rows(fits[-1], "Checks of the fits")
             r_hats += [float(row["value"]) for row in checked if row["check"].startswith("R-hat")]
-            ranges = (
-                f"{points(row['mean'])} [{points(row['mean, low'])}, {points(row['mean, high'])}]"
-                for row in (biases[0], biases[-1])
-            )
-            effects.append([f"`{data}`, m={m}, n={n}", *ranges])
+            average = biases[-1]
+            interval = f"[{points(average['mean, low'])}, {points(average['mean, high'])}]"
+            averages.append([f"`{data}`, m={m}, n={n}", f"{points(average['mean'])} {interval}"])
     excludes = [
         sum(row["log-odds, low"] * row["log-odds, high"] > 0 for row in column) for column in zip(*few, strict=True)
     ]
@@ -84,7 +82,7 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
     title = "Posterior predictive distribution of the average bias"
     return {
         "notebooks": markdown(["data", "effect", "the study", "here"], body),
-        "predictive": markdown(["", "`paper`", "`calibrated`"], effects),
+        "predictive": markdown(["", "bias"], averages),
         "paper_excludes": str(excludes[0]),
         "slopes_exclude": str(excludes[1]),
         "calibrated_excludes": str(excludes[2]),
@@ -95,33 +93,28 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
 
 def shares(scores: Scores, folder: Path, slices: int = 10_000) -> dict[str, str]:
     """Compare the share of slices outside the region with the study's, and draw figure 5."""
-    analyses = {"few_shot": run("meta", scores["few_shot"].query("num_train == 100")),
-                "zero_shot": run("meta_zero_shot", scores["zero_shot"])}  # fmt: skip
     body, raft_shares = [], []
     for source, (study, region) in PUBLISHED["shares"].items():
         data, size = source.split()
         results = scores[data].query(f"num_train == 100 and num_test == {size}")
-        for preset, analysis in zip(("random_slopes", "paper"), analyses[data], strict=False):
-            (spec_row,) = rows(analysis, "Posterior means")
+        for preset in ("random_slopes", "paper"):
             many = run_with_options("bayes.meta", results, preset=preset, region=float(region), num_slices=slices)
-            (many_row,) = rows(many, "Posterior means")
-            cells = [f"**{row[f'beyond {region}']:.0%}**" for row in (spec_row, many_row)]
-            excluded = f"{many_row['interval excludes 0']:.0%}"
-            body.append([f"{data}, n={size}", f"±{region}", f"`{preset}`", study, *cells, excluded])
+            (row,) = rows(many, "Posterior means")
+            cells = [f"{row[f'beyond {region}']:.0%}", f"{row['interval excludes 0']:.0%}"]
+            body.append([f"{data}, n={size}", f"±{region}", f"`{preset}`", study, *cells])
         raft = run_with_options(
             "bayes.meta", results, preset="random_slopes", region=math.log(RAFT_ODDS_RATIO), num_slices=500
         )
         (row,) = rows(raft, "Posterior means")
         raft_shares.append(f"{next(value for key, value in row.items() if key.startswith('beyond')):.0%} ({data})")
-    headings = ["data", "region", "model", "the study", "500 slices", f"{slices:,} slices", "intervals without zero"]
+    drawn = run("meta", scores["few_shot"].query("num_train == 100"))[0]
+    headings = ["data", "region", "model", "the study", "here", "intervals without zero"]
     return {
         "shares": markdown(headings, body),
         "slices": f"{slices:,}",
         "slices_error": f"{50 / slices**0.5:.1f}",
         "raft": " and ".join(raft_shares),
-        "conclusions_figure": picture(
-            analyses["few_shot"][0], "Posterior means of studies", folder / "conclusions.svg"
-        ),
+        "conclusions_figure": picture(drawn, "Posterior means of studies", folder / "conclusions.svg"),
     }
 
 
@@ -190,7 +183,7 @@ def pca(_scores: Scores, folder: Path) -> dict[str, str]:
             value, error = (float(number) for number in loop.split(" ± "))
             ours = 1.96 * row["se of bias"]
             same += abs(row["bias"] - value) < math.hypot(error, ours)
-            cells.append(f"{row['bias']:.3f} ± {ours:.3f}")
+            cells.append(f"{row['bias']:.3f}")
         body.append([f"rank {rank}", *cells])
     results = load_results(store)
     return {
