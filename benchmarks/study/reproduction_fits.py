@@ -27,7 +27,6 @@ from peekbench_bayes.slices import fit_count_slices, fit_difference_slices
 SPECS = Path(__file__).parents[2] / "specs" / "paper"
 PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
 PRESETS = ("paper", "random_slopes", "calibrated")
-RAFT_ODDS_RATIO = 1.03
 PCA_SIZES = (25, 50, 100, 200, 500)
 Scores = Mapping[str, pd.DataFrame]
 """The published scores by folder."""
@@ -93,7 +92,7 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
 
 def shares(scores: Scores, folder: Path, slices: int = 10_000) -> dict[str, str]:
     """Compare the share of slices outside the region with the study's, and draw figure 5."""
-    body, raft_shares = [], []
+    body = []
     for source, (study, region) in PUBLISHED["shares"].items():
         data, size = source.split()
         results = scores[data].query(f"num_train == 100 and num_test == {size}")
@@ -102,18 +101,12 @@ def shares(scores: Scores, folder: Path, slices: int = 10_000) -> dict[str, str]
             (row,) = rows(many, "Posterior means")
             cells = [f"{row[f'beyond {region}']:.0%}", f"{row['interval excludes 0']:.0%}"]
             body.append([f"{data}, n={size}", f"±{region}", f"`{preset}`", study, *cells])
-        raft = run_with_options(
-            "bayes.meta", results, preset="random_slopes", region=math.log(RAFT_ODDS_RATIO), num_slices=500
-        )
-        (row,) = rows(raft, "Posterior means")
-        raft_shares.append(f"{next(value for key, value in row.items() if key.startswith('beyond')):.0%} ({data})")
     drawn = run("meta", scores["few_shot"].query("num_train == 100"))[0]
     headings = ["data", "region", "model", "the study", "here", "intervals without zero"]
     return {
         "shares": markdown(headings, body),
         "slices": f"{slices:,}",
         "slices_error": f"{50 / slices**0.5:.1f}",
-        "raft": " and ".join(raft_shares),
         "conclusions_figure": picture(drawn, "Posterior means of studies", folder / "conclusions.svg"),
     }
 
