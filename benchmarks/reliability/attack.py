@@ -81,16 +81,14 @@ def attack_in_process(name: str, budget: Budget) -> Tally:
 
 
 def format_table(tallies: dict[str, Tally], numbers: dict[str, int]) -> str:
-    """Return the Markdown table of the outcomes, and the notes of sections below it."""
+    """Return the Markdown table of the outcomes."""
     columns = ("section", "what is tried", "tried", "survived", "refused", "defects")
     rows = [columns, ("---",) * 2 + ("---:",) * 4]
     for name, tally in tallies.items():
         tried = f"{tally.tried:,}" if tally.tried >= numbers[name] else f"{tally.tried:,} of {numbers[name]:,}"
         counts = (f"{tally.survived:,}", f"{tally.refused:,}", f"{len(tally.defects):,}")
         rows.append((name, SECTIONS[name].what, tried, *counts))
-    lines = [f"| {' | '.join(row)} |" for row in rows]
-    notes = [f"- {name}: {tally.note}" for name, tally in tallies.items() if tally.note]
-    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def update_page(page: Path, table: str) -> None:

@@ -37,8 +37,10 @@ def markdown(headings: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def picture(analysis: Analysis, title: str, file: Path) -> str:
-    """Draw the first figure whose title starts with `title`, and return its Markdown."""
-    return draw_picture(next(figure for figure in analysis.figures if figure.title.startswith(title)), file)
+    """Draw the first figure whose title starts with `title`, and return its Markdown; the page has its numbers."""
+    figure = next(figure for figure in analysis.figures if figure.title.startswith(title))
+    file.write_bytes(draw(figure, "svg"))
+    return f"![{figure.title}]({file.parent.name}/{file.name})"
 
 
 def draw_picture(figure: Figure, file: Path, text: str = "") -> str:

@@ -27,7 +27,6 @@ from peekbench_bayes.slices import fit_count_slices, fit_difference_slices
 SPECS = Path(__file__).parents[2] / "specs" / "paper"
 PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
 PRESETS = ("paper", "random_slopes", "calibrated")
-RAFT_ODDS_RATIO = 1.03
 PCA_SIZES = (25, 50, 100, 200, 500)
 Scores = Mapping[str, pd.DataFrame]
 """The published scores by folder."""
@@ -64,7 +63,7 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
         body.append(
             [f"{data}, n={size}", effect, f"{mean} ({sd})", f"**{row['log-odds']:.4f}** ({row['sd of log-odds']:.4f})"]
         )
-    effects, r_hats, few = [], [], []
+    averages, r_hats, few = [], [], []
     for data in ("few_shot", "zero_shot", "zero_shot_packed"):
         for (m, n), results in scores[data].groupby(["num_train", "num_test"]):
             fits = run("posteriors", results)
@@ -72,10 +71,9 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
             few += [biases] if data == "few_shot" else []
             checked = rows(fits[-1], "Checks of the fits")
             r_hats += [float(row["value"]) for row in checked if row["check"].startswith("R-hat")]
-            ranges = (
-                f"{points(row['mean'])} [{points(row['mean, low'])}, {points(row['mean, high'])}]" for row in biases
-            )
-            effects.append([f"`{data}`, m={m}, n={n}", *ranges])
+            average = biases[-1]
+            interval = f"[{points(average['mean, low'])}, {points(average['mean, high'])}]"
+            averages.append([f"`{data}`, m={m}, n={n}", f"{points(average['mean'])} {interval}"])
     excludes = [
         sum(row["log-odds, low"] * row["log-odds, high"] > 0 for row in column) for column in zip(*few, strict=True)
     ]
@@ -83,7 +81,7 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
     title = "Posterior predictive distribution of the average bias"
     return {
         "notebooks": markdown(["data", "effect", "the study", "here"], body),
-        "predictive": markdown(["", *(f"`{preset}`" for preset in PRESETS)], effects),
+        "predictive": markdown(["", "bias"], averages),
         "paper_excludes": str(excludes[0]),
         "slopes_exclude": str(excludes[1]),
         "calibrated_excludes": str(excludes[2]),
@@ -94,33 +92,22 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
 
 def shares(scores: Scores, folder: Path, slices: int = 10_000) -> dict[str, str]:
     """Compare the share of slices outside the region with the study's, and draw figure 5."""
-    analyses = {"few_shot": run("meta", scores["few_shot"].query("num_train == 100")),
-                "zero_shot": run("meta_zero_shot", scores["zero_shot"])}  # fmt: skip
-    body, raft_shares = [], []
+    body = []
     for source, (study, region) in PUBLISHED["shares"].items():
         data, size = source.split()
         results = scores[data].query(f"num_train == 100 and num_test == {size}")
-        for preset, analysis in zip(("random_slopes", "paper"), analyses[data], strict=False):
-            (spec_row,) = rows(analysis, "Posterior means")
+        for preset in ("random_slopes", "paper"):
             many = run_with_options("bayes.meta", results, preset=preset, region=float(region), num_slices=slices)
-            (many_row,) = rows(many, "Posterior means")
-            cells = [f"**{row[f'beyond {region}']:.0%}**" for row in (spec_row, many_row)]
-            excluded = f"{many_row['interval excludes 0']:.0%}"
-            body.append([f"{data}, n={size}", f"±{region}", f"`{preset}`", study, *cells, excluded])
-        raft = run_with_options(
-            "bayes.meta", results, preset="random_slopes", region=math.log(RAFT_ODDS_RATIO), num_slices=500
-        )
-        (row,) = rows(raft, "Posterior means")
-        raft_shares.append(f"{next(value for key, value in row.items() if key.startswith('beyond')):.0%} ({data})")
-    headings = ["data", "region", "model", "the study", "500 slices", f"{slices:,} slices", "intervals without zero"]
+            (row,) = rows(many, "Posterior means")
+            cells = [f"{row[f'beyond {region}']:.0%}", f"{row['interval excludes 0']:.0%}"]
+            body.append([f"{data}, n={size}", f"±{region}", f"`{preset}`", study, *cells])
+    drawn = run("meta", scores["few_shot"].query("num_train == 100"))[0]
+    headings = ["data", "region", "model", "the study", "here", "intervals without zero"]
     return {
         "shares": markdown(headings, body),
         "slices": f"{slices:,}",
         "slices_error": f"{50 / slices**0.5:.1f}",
-        "raft": " and ".join(raft_shares),
-        "conclusions_figure": picture(
-            analyses["few_shot"][0], "Posterior means of studies", folder / "conclusions.svg"
-        ),
+        "conclusions_figure": picture(drawn, "Posterior means of studies", folder / "conclusions.svg"),
     }
 
 
@@ -128,15 +115,14 @@ def checks(scores: Scores, folder: Path, data_sets: int = 1000) -> dict[str, str
     """Return prior checks and the recovery of known biases, and draw figure 8."""
     few = scores["few_shot"].query("num_train == 100 and num_test == 200")
     *priors, recovery = run("checks", few)
-    body = []
+    ranges = []
     for name, analysis in zip(PRESETS, priors, strict=True):
         (row,) = rows(analysis, "Mean effects")
-        middle = f"{points(row['2.5%'], 1)} to {points(row['97.5%'], 1)}"
-        body.append([f"`{name}`", middle, points(row["observed"]), f"{row['percentile']:.0%}"])
+        ranges.append(f"{points(row['2.5%'], 1)} to {points(row['97.5%'], 1)} (`{name}`)")
     title = "Recovery of known biases"
     known = rows(run_with_options("bayes.recovery", few, num_data_sets=data_sets, seed=1), title)
     return {
-        "priors": markdown(["preset", "middle 95%", "observed", "percentile"], body),
+        "priors": ", ".join(ranges),
         "recovery": markdown(
             ["true bias", "mean estimate", "89% intervals that contain it", "that exclude 0"],
             [[points(row["true bias"]), points(row["mean estimate"]), f"{row['coverage']:.1%}",
@@ -190,7 +176,7 @@ def pca(_scores: Scores, folder: Path) -> dict[str, str]:
             value, error = (float(number) for number in loop.split(" ± "))
             ours = 1.96 * row["se of bias"]
             same += abs(row["bias"] - value) < math.hypot(error, ours)
-            cells.append(f"{loop}, **{row['bias']:.3f}** ± {ours:.3f}")
+            cells.append(f"{row['bias']:.3f}")
         body.append([f"rank {rank}", *cells])
     results = load_results(store)
     return {
