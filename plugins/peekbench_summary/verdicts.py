@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, get_args
 
 import numpy as np
 
 from peekbench import Estimate, Verdict
 from peekbench.formatting import difference_unit
-from peekbench.records import Answers, Family, FloatArray, Looks, OtherTasks, Predictions, ScoreName, TrialEvidence
+from peekbench.records import Answers, Family, FloatArray, Looks, OtherTasks, Predictions, TrialEvidence
 from peekbench.results import Configuration, Configurations, control_outcome, decide, find_families
 from peekbench_stats import (
     hierarchical_rejections,
@@ -243,10 +242,9 @@ def judge_all(
     effects = measure_effects(results, ["bias"], options, probabilistic, looks, predictions)
     biases = [of_configuration["bias"] for of_configuration in effects]
     verdicts: dict[int, Verdict] = {}
-    score: Any = options.score if options.score in get_args(ScoreName) else "score"  # titles name that of scikit-learn
     for members in find_families(results.configurations, options.family):
         judged = judge_family(
-            [biases[member] for member in members], options.level, score, is_accuracy=results.is_accuracy
+            [biases[member] for member in members], options.level, options.score, is_accuracy=results.is_accuracy
         )
         for member, (verdict, conclusion) in zip(members, judged, strict=True):
             configuration = results.configurations[member]
@@ -303,7 +301,7 @@ def measure_effects(
 
 
 def judge_family(
-    biases: Sequence[Bias], level: float, score: ScoreName = "score", *, is_accuracy: bool = True
+    biases: Sequence[Bias], level: float, score: str = "score", *, is_accuracy: bool = True
 ) -> list[tuple[Verdict, Conclusion]]:
     """Judge configurations together.
 
@@ -356,7 +354,7 @@ def judge_family(
 
 
 def _describe(
-    evidence: Evidence, conclusion: Conclusion, biased_tasks: tuple[int, int], effective: float, score: ScoreName
+    evidence: Evidence, conclusion: Conclusion, biased_tasks: tuple[int, int], effective: float, score: str
 ) -> TrialEvidence:
     """Return the facts behind a verdict, and what it leaves open."""
     bias, tasks, region = evidence.bias, evidence.bias.tasks, evidence.bias.region.half_width

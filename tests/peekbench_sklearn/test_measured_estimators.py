@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from sklearn.svm import SVC, LinearSVC
 import peekbench as pb
 from peekbench.errors import PluginError, SpecError
 from peekbench.records import SourceRef
+from peekbench.report import state
 from peekbench.store.files import RUNS
 from peekbench.testing import sample_numbers, sample_texts
 from peekbench_sklearn.estimators import adapts, make_estimator_entry
@@ -284,6 +286,9 @@ def test_scores_of_scikit_learn_are_computed_from_the_stored_predictions() -> No
     verdict = run.report().verdicts[0]
     assert (verdict.region, verdict.unit) == (0.1, "change")
     assert "neg_mean_absolute_error" in "".join(run.report().tables.titles)
+    evidence: Any = verdict.evidence
+    words = state(replace(verdict, evidence=replace(evidence, decision="equivalent")))
+    assert words.startswith("seeing the test texts changed the neg_mean_absolute_error by less than 0.1000")
 
 
 @pytest.mark.parametrize(

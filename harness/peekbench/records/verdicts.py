@@ -244,8 +244,8 @@ class TrialEvidence:
     """Number of trials."""
     decision: Decision | None = None
     """The decision; for a control, the one that a method with the same scores would get."""
-    score: ScoreName = "score"
-    """Score that the verdict is about."""
+    score: str = "score"
+    """Score that the verdict is about: a `ScoreName`, or the name of a score of scikit-learn."""
     log_odds: float | None = None
     """Half-width of the region in log-odds, if it was given so."""
     is_zero: bool = False

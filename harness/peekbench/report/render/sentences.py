@@ -11,7 +11,7 @@ from typing import assert_never
 
 from peekbench.formatting import UNKNOWN_LOOKS, format_cell, format_signed, pluralize
 from peekbench.records.report import Column, Inflation, RuleWorth, Statement, Table
-from peekbench.records.scores import SCORES
+from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
     Advice,
     Decision,
@@ -19,7 +19,6 @@ from peekbench.records.verdicts import (
     LooksTaken,
     PosteriorEvidence,
     PredictionEvidence,
-    ScoreName,
     TrialEvidence,
     Unit,
     Verdict,
@@ -201,10 +200,10 @@ def _range(limits: tuple[float, float], unit: Unit) -> str:
     return f"{low} to {high}"
 
 
-def name_score(score: ScoreName, unit: Unit) -> str:
+def name_score(score: str, unit: Unit) -> str:
     """Return the name of the score that a verdict is about, as in 'seeing the test texts raised accuracy'."""
     if score != "score":
-        return f"the {next(each.title for each in SCORES if each.name == score)}"
+        return f"the {find_score(score).title}"
     return "accuracy" if unit == "difference" else "the score"
 
 
@@ -214,7 +213,7 @@ def _interval_name(verdict: Verdict) -> str:
 
 
 def _state_effect(
-    verdict: Verdict, decision: Decision, *, score: ScoreName, scope: str, region: str, interval: str
+    verdict: Verdict, decision: Decision, *, score: str, scope: str, region: str, interval: str
 ) -> str:
     """Return a clause that states a decision on a bias, with its interval."""
     estimate, unit, noun = verdict.estimate, verdict.unit, name_score(score, verdict.unit)
