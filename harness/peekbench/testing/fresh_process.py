@@ -47,6 +47,8 @@ MAX_LISTED = 3  # items of a list in a message
 SHUTDOWN_TIMEOUT = 1.0
 """Seconds in which threads and processes that were told to stop may end."""
 TRACKER = "resource_tracker"  # a process that `multiprocessing` starts once and keeps
+WRITTEN = {"open": 0, "os.mkdir": 0, "os.rename": 1}
+"""Position of the path that is written, by audit event of Python."""
 HEAVY_LIBRARIES = (
     "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "gensim", "huggingface_hub", "jinja2",
     "matplotlib", "mlflow", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch",
@@ -77,7 +79,7 @@ class Answer:
     left_running: tuple[str, ...] = ()
     """Threads and processes that still ran after the call, in words."""
     files: tuple[str, ...] = ()
-    """Files and folders that it wrote in the working folder."""
+    """Files and folders that its process wrote in the working folder."""
 
     def require_clean(self) -> None:
         """Refuse changes of the process's state, and what still runs or lies in the working folder."""
@@ -176,7 +178,7 @@ def main(folder: str) -> None:
 
 def _answer(own_modules: set[str], files: list[str], content: bytes) -> Answer:
     folder = Path.cwd()
-    running, names, state = _list_running(), _list_files(folder), take_state()
+    running, names, state = _list_running(), _record_files(folder), take_state()
     sys.meta_path.insert(0, _LibraryImports(own_modules, state, running))
     try:
         for file in files:
@@ -187,8 +189,8 @@ def _answer(own_modules: set[str], files: list[str], content: bytes) -> Answer:
         value, error = None, "".join(traceback.format_exception_only(raised)).strip()
     changes = describe_changes(state, take_state())
     left_running = _find_left_running(running)
-    written = sorted({name for name, _ in _list_files(folder) - names})
-    return Answer(value, error, tuple(changes), tuple(left_running), tuple(written))
+    left = sorted(name for name in names if (folder / name).exists() and not name.startswith((".", "__pycache__")))
+    return Answer(value, error, tuple(changes), tuple(left_running), tuple(left))
 
 
 class _LibraryImports(MetaPathFinder):
@@ -225,15 +227,24 @@ class _LibraryImports(MetaPathFinder):
             self.running |= set(_list_threads()) - threads
 
 
-def _list_files(folder: Path) -> set[tuple[str, int]]:
-    """Return the names and times in a folder, without hidden files and compiled modules.
+def _record_files(folder: Path) -> set[str]:
+    """Return a set that receives the names of what Python code of this process writes in a folder.
 
-    Names alone do not suffice, because the process of the checks may have written the same files before.
+    A list of the folder would contain the files that other processes write at the same time.
     """
-    with suppress(OSError):  # the folder has been deleted
-        paths = [path for path in folder.iterdir() if not path.name.startswith((".", "__pycache__"))]
-        return {(path.name, path.lstat().st_mtime_ns) for path in paths}
-    return set()
+    names: set[str] = set()
+
+    def record(event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in WRITTEN or (event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+            return
+        path = arguments[WRITTEN[event]]
+        if isinstance(path, str | bytes | os.PathLike):  # or the number of an open file
+            place = Path(os.fsdecode(path)).absolute()
+            if folder in place.parents and not (event == "os.mkdir" and place.exists()):
+                names.add(place.relative_to(folder).parts[0])
+
+    sys.addaudithook(record)
+    return names
 
 
 # The state of a process that every library shares

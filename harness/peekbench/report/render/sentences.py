@@ -212,9 +212,7 @@ def _interval_name(verdict: Verdict) -> str:
     return f"{verdict.family.level:.0%} interval{adjusted}"
 
 
-def _state_effect(
-    verdict: Verdict, decision: Decision, *, score: str, scope: str, region: str, interval: str
-) -> str:
+def _state_effect(verdict: Verdict, decision: Decision, *, score: str, scope: str, region: str, interval: str) -> str:
     """Return a clause that states a decision on a bias, with its interval."""
     estimate, unit, noun = verdict.estimate, verdict.unit, name_score(score, verdict.unit)
     bias = f"{format_signed(estimate.mean, unit)}{points(unit)}"
