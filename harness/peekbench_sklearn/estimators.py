@@ -92,28 +92,64 @@ def tags_of(part: Any) -> Any:
 
 def _kinds_of_inputs(estimator: Any) -> frozenset[MethodTaskKind]:
     """Return the kinds of tasks whose inputs the first step takes; all kinds if it is not of scikit-learn."""
-    first = _steps(estimator)[0][1]
-    while parts := _parts(first):
-        first = parts[0]
+    first = first_step(estimator)
     if tags_of(first).input_tags.string:
         return OF_TEXTS
-    is_known = type(first).__module__.startswith("sklearn.") and not hasattr(first, "estimator")
-    return KINDS[None] - OF_TEXTS if is_known and not isinstance(first, FunctionTransformer) else KINDS[None]
+    return KINDS[None] - OF_TEXTS if _is_known(first) else KINDS[None]
+
+
+def first_step(estimator: Any) -> Any:
+    """Return what sees the inputs first: the first step, or the first part of a union or of a nested pipeline."""
+    first = _steps(estimator)[0][1]
+    while not isinstance(first, ColumnTransformer) and (parts := _parts(first)):
+        first = parts[0]
+    return first
+
+
+def _is_known(step: Any) -> bool:
+    is_open = hasattr(step, "estimator") or isinstance(step, FunctionTransformer)
+    return type(step).__module__.startswith("sklearn.") and not is_open
+
+
+def accepts_strings(step: Any) -> bool:
+    """Return whether a step may take columns that are not numbers."""
+    is_for_columns = isinstance(step, ColumnTransformer) or _imputes(step) or tags_of(step).input_tags.categorical
+    return is_for_columns or not _is_known(step)
+
+
+def selected_columns(step: Any) -> list[str]:
+    """Return the columns that a `ColumnTransformer` selects by name; none for other steps."""
+    chosen = [each[2] for each in step.transformers] if isinstance(step, ColumnTransformer) else []
+    listed = [name for each in chosen for name in (each if isinstance(each, list | tuple) else [each])]
+    return [name for name in listed if isinstance(name, str)]
 
 
 def accepts_missing(estimator: Any) -> bool:
     """Return whether an estimator takes features with missing values, or imputes them before a step that does not."""
     for _, step in _steps(estimator):
-        if type(step).__module__.startswith("sklearn.impute"):
-            return True
-        if hasattr(step, "fit") and not tags_of(step).input_tags.allow_nan:
+        parts = [step] if isinstance(step, Pipeline) else _parts(step)
+        if not all(map(accepts_missing, parts)) if parts else not _takes_missing(step):
             return False
+        if _imputes(step):
+            return True
     return True
 
 
+def _takes_missing(step: Any) -> bool:
+    return not hasattr(step, "fit") or tags_of(step).input_tags.allow_nan
+
+
+def _imputes(step: Any) -> bool:
+    return type(step).__module__.startswith("sklearn.impute") or any(map(_imputes, _parts(step)))
+
+
 def _steps(estimator: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline; any other estimator is a single step."""
-    return getattr(estimator, "steps", None) or [(type(estimator).__name__.lower(), estimator)]
+    """Return the steps of a pipeline, and of a pipeline that is its last step; another estimator is a single step."""
+    if not (steps := getattr(estimator, "steps", None)):
+        return [(type(estimator).__name__.lower(), estimator)]
+    *transformers, (name, last) = steps
+    inner = _steps(last) if isinstance(last, Pipeline) else []
+    return [*transformers, *((f"{name}__{step}", part) for step, part in inner)] if inner else steps
 
 
 def unlabeled_steps(pipeline: Any, chosen: str | tuple[str, ...] | None, name: str) -> tuple[str, ...]:
@@ -135,6 +171,7 @@ def unlabeled_steps(pipeline: Any, chosen: str | tuple[str, ...] | None, name: s
         if _needs_labels(steps[step]):
             raise PluginError(f"{name}: the step {step} needs labels, which unlabeled rows do not have; choose another")
     if not names and not _is_semi_supervised(final):
+        _refuse_inner_pipeline(final, name)
         reason = f"; its transformers need labels or learn nothing: {', '.join(steps)}" if steps else ""
         raise PluginError(
             f"{name}: unlabeled rows change nothing, because no step of this {type(pipeline).__name__} learns from them"
@@ -142,6 +179,18 @@ def unlabeled_steps(pipeline: Any, chosen: str | tuple[str, ...] | None, name: s
             f"in make_pipeline(TfidfVectorizer(), {type(final).__name__}()) for texts, or StandardScaler() for features"
         )
     return names
+
+
+def _refuse_inner_pipeline(final: Any, name: str) -> None:
+    for inner in final.get_params().values():
+        if isinstance(inner, Pipeline) and any(adapts(part) for _, part in _steps(inner)[:-1]):
+            *before, last = [type(part).__name__ for _, part in _steps(inner)]
+            outer = type(final).__name__
+            raise PluginError(
+                f"{name}: {outer} fits its pipeline to train rows only, so unlabeled rows change nothing. Put the "
+                f"transformers before it, as in make_pipeline({', '.join(f'{each}()' for each in before)}, "
+                f"{outer}({last}(), ...)), and name parameters of a search without the step"
+            )
 
 
 def adapts(transformer: Any) -> bool:

@@ -11,15 +11,16 @@ import numpy as np
 import pandas as pd
 
 from peekbench import DataError, Dataset
+from peekbench.data.loading import hash_rows
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
-from peekbench_sklearn.estimators import accepts_missing, tags_of
+from peekbench_sklearn.estimators import accepts_missing, accepts_strings, first_step, selected_columns, tags_of
 
 HELD = (
     "names of tasks, a data frame, (texts, labels), (X, y), a data set of Hugging Face, the folder of its "
     "`save_to_disk`, a function that returns one of these, or a dictionary of them by name"
 )
-MAX_CLASSES_PER_ROW = 1 / 3  # floats with more different values are no classes
+MAX_CLASSES_PER_ROW = 1 / 3  # floats and texts with more different values are no classes
 
 
 def read_held(data: Any, name: str, method: Any, text: str | None = None, label: str | None = None) -> Dataset:
@@ -66,10 +67,12 @@ class _Reader:
             self._check_columns(list(data.columns))
             data = tuple(data[column] for column in self.columns)
         if isinstance(data, tuple) and len(data) == 2:
-            return self._read_pair(*data)
+            return _identify(self._read_pair(*data))
         raise DataError(f"{self.name}: cannot read an object of the type {type(data).__name__}; data are {HELD}")
 
     def _check_columns(self, present: Sequence[Any]) -> None:
+        if len(set(self.columns)) == 1:
+            raise DataError(f"{self.name}: text and label are the same column, {self.columns[0]!r}; name two columns")
         for column in self.columns:
             if present.count(column) != 1:
                 near = get_close_matches(column, map(str, present), n=1)
@@ -101,6 +104,7 @@ class _Reader:
         return replace(dataset, splits=splits)
 
     def _read_pair(self, inputs: Any, labels: Any, class_names: Sequence[str] | None = None) -> Dataset:
+        self._refuse_swapped(inputs, labels)
         rows, shape = self._read_inputs(inputs), np.shape(labels)
         if shape not in ((len(rows),), (len(rows), 1)):
             raise DataError(
@@ -138,12 +142,21 @@ class _Reader:
                 "pipeline, since a vectorizer that has seen all texts hides what peekbench measures; otherwise give "
                 "X.toarray()"
             )
+        first = first_step(self.method) if is_estimator(self.method) else None
+        if hasattr(inputs, "to_pandas"):
+            inputs = inputs.to_pandas()
+        self._check_selected(selected_columns(first), list(getattr(inputs, "columns", ())))
         if isinstance(inputs, pd.DataFrame):
-            for column in inputs.columns[[dtype.kind not in "biuf" for dtype in inputs.dtypes]]:
+            others = inputs.columns[[dtype.kind not in "biuf" for dtype in inputs.dtypes]]
+            for column in others if first is None or not accepts_strings(first) else ():
+                encoder = f"((OneHotEncoder(handle_unknown='ignore'), [{column!r}]), remainder=StandardScaler())"
                 raise DataError(
-                    f"{self.name}: column {column!r} of X is {inputs[column].dtype}, not numbers; encode or drop it, "
-                    "or give a data frame of texts and labels"
+                    f"{self.name}: column {column!r} of X is {inputs[column].dtype}, not numbers; give "
+                    f"X[{column!r}] if it has the texts, or begin with make_column_transformer{encoder}"
                 )
+            if first is not None:
+                self._check_numbers(inputs.drop(columns=others).to_numpy(dtype=np.float64))
+                return inputs
         array = _as_array(inputs)
         if array.ndim == 1 and array.dtype.kind not in "biuf":
             texts = tuple(array.tolist())
@@ -154,11 +167,33 @@ class _Reader:
                 f"{self.name}: X has shape {array.shape} and the type {array.dtype}; give a list of texts, or numbers "
                 "of shape (n, n_features)"
             )
-        array = array.astype(np.float64)
+        self._check_numbers(array := array.astype(np.float64))
+        return array
+
+    def _check_selected(self, selected: Sequence[str], present: Sequence[Any]) -> None:
+        for column in (each for each in selected if each not in present):
+            columns = f"has only {shorten(', '.join(map(str, present)), 200)}; rename one, or select others"
+            raise DataError(
+                f"{self.name}: the ColumnTransformer selects {column!r}, but X "
+                + (columns if present else "has no names; give a data frame, or select columns by number")
+            )
+
+    def _check_numbers(self, array: Any) -> None:
         if is_estimator(self.method) and not accepts_missing(self.method):
             remedy = ", or put SimpleImputer() first in the pipeline"
             self._refuse_missing("a missing or infinite value", ~np.isfinite(array).all(axis=1), remedy)
-        return array
+
+    def _refuse_swapped(self, inputs: Any, labels: Any) -> None:
+        first, second = (_as_array(each) for each in (inputs, labels))
+        if first.ndim == 1 == second.ndim and all(isinstance(label, str) for label in second.tolist()):
+            counts = pd.Series(first).nunique(), pd.Series(second).nunique()
+            limit = MAX_CLASSES_PER_ROW * len(second)
+            if counts[1] > limit and (counts[0] <= limit or first.dtype.kind in "biuf"):
+                raise DataError(
+                    f"{self.name}: {counts[1]:,} different labels such as {shorten(second[0], 40)!r}, but the texts "
+                    f"are {counts[0]:,} different values such as {first.tolist()[0]!r}; labels and texts seem to be "
+                    "swapped. Give texts first, as in (texts, labels), or their column as `text`"
+                )
 
     def _refuse_missing(self, what: str, is_missing: Any, remedy: str = "") -> None:
         if is_missing.any():
@@ -166,6 +201,16 @@ class _Reader:
                 f"{self.name}: row {int(is_missing.argmax())} has {what}; drop or fill "
                 f"{pluralize(int(is_missing.sum()), 'row')}{remedy}"
             )
+
+
+def _identify(dataset: Dataset) -> Dataset:
+    """Return a data set with a fingerprint if its inputs are a data frame, of which types and names count."""
+    frame: Any = dataset.inputs
+    if not isinstance(frame, pd.DataFrame):
+        return dataset
+    rows = pd.util.hash_pandas_object(frame, index=False, categorize=False).astype(str).tolist()
+    columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
+    return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
 
 
 def _as_array(values: Any) -> Any:

@@ -12,9 +12,9 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.cluster import KMeans
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
@@ -25,7 +25,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler, TargetEncoder
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, LinearSVC
 
@@ -59,6 +59,11 @@ CLASSIFIERS = [
     make_pipeline(PCA(2), RandomForestClassifier(5)),
     LabelSpreading(),
 ]
+TABLE = pd.DataFrame(X, columns=["age", "income", "height", "weight"]).assign(city=np.array(["Oslo", "Rome"] * 60))
+SCALE = (StandardScaler(), ["age", "income"])
+CODE = (OneHotEncoder(handle_unknown="ignore"), ["city"])
+BY_NAME = make_pipeline(make_column_transformer(SCALE, CODE), LogisticRegression())
+WITH_TEXTS = make_pipeline(make_column_transformer((TfidfVectorizer(), "review"), SCALE), LogisticRegression())
 TEXT_REGRESSORS = [make_pipeline(TfidfVectorizer(), Ridge())]
 REGRESSORS = [
     make_pipeline(StandardScaler(), PCA(2), KNeighborsRegressor()),
@@ -68,6 +73,9 @@ REGRESSORS = [
 ESTIMATORS = [
     *[(estimator, FRAME) for estimator in TEXT_CLASSIFIERS],
     *[(estimator, (X, CLASSES)) for estimator in CLASSIFIERS],
+    (BY_NAME, (TABLE, CLASSES)),
+    (make_pipeline(SimpleImputer(), SelfTrainingClassifier(LogisticRegression())), (TABLE[["age", "income"]], CLASSES)),
+    (WITH_TEXTS, (TABLE.assign(review=TEXTS), NAMES)),
     *[(estimator, (TEXTS, RATINGS)) for estimator in TEXT_REGRESSORS],
     *[(estimator, (X, Y)) for estimator in REGRESSORS],
 ]
@@ -149,6 +157,20 @@ def test_steps_can_return_data_frames() -> None:
     assert measure(pipeline, (X, CLASSES)).failed == 0
 
 
+def test_a_pipeline_whose_last_step_is_a_pipeline_is_measured_as_the_flat_one() -> None:
+    vectorizer, *others = TfidfVectorizer(), TruncatedSVD(4), KNeighborsClassifier(1)
+    nested = measure(make_pipeline(vectorizer, make_pipeline(*others)), FRAME)
+    pd.testing.assert_frame_equal(nested.arms, measure(make_pipeline(vectorizer, *others), FRAME).arms)
+    assert "by default: tfidfvectorizer, pipeline__truncatedsvd" in nested.spec.methods[0].entry.summary
+
+
+def test_names_types_and_values_of_columns_identify_a_run() -> None:
+    tables = [TABLE, TABLE.rename(columns={"height": "size"}), TABLE.astype({"height": "float32"}), TABLE.assign(age=0)]
+    fingerprints = [read_held((table, CLASSES), "data", BY_NAME).fingerprint for table in (*tables, TABLE.copy())]
+    assert fingerprints[0] == fingerprints[4]
+    assert len(set(fingerprints)) == 4
+
+
 def test_a_step_that_needs_labels_cannot_be_chosen() -> None:
     with pytest.raises(PluginError, match="the step selectkbest needs labels"):
         measure(SCALED, (X, CLASSES), unlabeled_step="selectkbest")
@@ -190,7 +212,20 @@ REFUSALS = [
         r"logisticregression__class_weight names classes.* use 'balanced'",
         id="weights of classes",
     ),
-    pytest.param(GridSearchCV(SCALED, {}), (X, CLASSES), r"no step of this GridSearchCV learns", id="grid"),
+    pytest.param(
+        GridSearchCV(TFIDF, {}), FRAME, r"make_pipeline\(TfidfVectorizer\(\), GridSearchCV\(LogisticReg", id="grid"
+    ),
+    pytest.param(
+        VotingClassifier([("a", TFIDF), ("b", TFIDF)]), FRAME, r"VotingClassifier fits its pipeline to tr", id="voting"
+    ),
+    pytest.param(TFIDF, (NAMES, TEXTS), r"labels and texts seem to be swapped", id="swapped texts"),
+    pytest.param(TFIDF, ([1, 2] * 60, TEXTS), r"2 different values such as 1; labels and texts", id="swapped numbers"),
+    pytest.param(
+        TFIDF,
+        FRAME.rename(columns={"text": "label", "label": "text"}),
+        r"or their column as `text`",
+        id="swapped names",
+    ),
     pytest.param(make_pipeline(HashingVectorizer(), LinearSVC()), FRAME, r"learn nothing: hashingvec", id="stateless"),
     pytest.param(
         make_pipeline(PCA(2), TSNE(), SVC()),
@@ -219,7 +254,15 @@ REFUSALS = [
     pytest.param(TFIDF, FRAME[["text", "text", "label"]], r"two columns have .*; drop or rename one$", id="columns"),
     pytest.param(SCALED, (X, CLASSES[1:]), r"120 rows, but labels of shape \(119,\)", id="lengths"),
     pytest.param(SCALED, (X[:, 0], CLASSES), r"X has shape \(120,\)", id="one dimension"),
-    pytest.param(SCALED, (pd.DataFrame({"a": Y, "city": "x"}), CLASSES), r"'city' of X is str", id="text column"),
+    pytest.param(SCALED, (TABLE, CLASSES), r"'city' of X is str.* begin with make_column", id="text column"),
+    pytest.param(lambda train: None, (TABLE, CLASSES), r"column 'city' of X is str", id="text column of a function"),
+    pytest.param(BY_NAME, (X, CLASSES), r"selects 'age', but X has no names; give a data frame", id="no names"),
+    pytest.param(
+        BY_NAME, (TABLE.rename(columns={"age": "ages"}), CLASSES), r"but X has only ages, income, height, w", id="name"
+    ),
+    pytest.param(
+        BY_NAME, (TABLE.assign(age=MISSING[:, 0]), CLASSES), r"row 2 has a missing or infinite value", id="nan in table"
+    ),
     pytest.param(SCALED, X, r"type ndarray; data are names of tasks", id="no labels"),
 ]
 
@@ -229,6 +272,11 @@ def test_what_cannot_be_measured_is_refused(method: Any, data: Any, message: str
     with pytest.raises(pb.PeekbenchError, match=message) as caught:
         measure(method, data)
     assert caught.value._render_traceback_() == [f"{caught.type.__name__}: {caught.value}"]
+
+
+def test_texts_and_labels_are_two_columns() -> None:
+    with pytest.raises(pb.DataError, match="text and label are the same column, 'label'; name two columns"):
+        measure(TFIDF, FRAME, text="label")
 
 
 def test_forms_of_the_same_rows_are_the_same_run() -> None:
@@ -303,7 +351,18 @@ def test_scores_of_classifiers(score: str, column: str) -> None:
     ("method", "labels", "score", "message"),
     [
         (SCALED, CLASSES, "rocauc", "no score is named 'rocauc'; did you mean 'roc_auc'"),
-        (REGRESSORS[0], Y, "accuracy", "task data of regression has no score 'accuracy'"),
+        (
+            REGRESSORS[0],
+            Y,
+            "accuracy",
+            "task data of regression has no score 'accuracy'",
+        ),
+        (
+            SCALED,
+            NAMES,
+            "f1",
+            "'f1' is not defined for the 3 classes of task data; use f1_macro, f1_micro, f1_weighted$",
+        ),
         (REGRESSORS[0], Y, "neg_mean_squared_error", "no default region .*region="),
     ],
 )

@@ -221,7 +221,8 @@ def _check_types(dataset: Dataset, use: str) -> None:
         raise DataError(f"{use}: unknown kind {dataset.kind!r}; use one of {', '.join(get_args(TaskKind))}")
     if dataset.kind == "language_modeling" and not isinstance(inputs, Sequence):
         raise DataError(f"{use}: inputs are a {type(inputs).__name__}; language modeling needs a list of texts")
-    if not _is_numeric_array(inputs, ndim=2):
+    is_frame = hasattr(inputs, "iloc") and dataset.fingerprint  # which `pb.measure` has read for an estimator
+    if not _is_numeric_array(inputs, ndim=2) and not is_frame:
         if not isinstance(inputs, Sequence) or isinstance(inputs, str):
             raise DataError(
                 f"{use}: inputs are a {type(inputs).__name__}; give a list of texts, or an array of numbers of shape "

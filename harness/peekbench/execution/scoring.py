@@ -22,11 +22,12 @@ def read_only(array: Any) -> Any:
 
 
 def take(inputs: Inputs, rows: IntArray) -> Inputs:
-    """Return some inputs as a tuple of texts or a read-only array, so that no method can change another's inputs."""
-    if isinstance(inputs, np.ndarray):
-        features: FloatArray = read_only(inputs.take(rows, axis=0))
-        return features
-    return tuple([inputs[row] for row in rows.tolist()])
+    """Return some inputs as a tuple, a read-only array or a copy, so that no method can change another's inputs."""
+    if isinstance(inputs, Sequence):
+        return tuple([inputs[row] for row in rows.tolist()])
+    taken: Any = inputs.take(rows, axis=0)
+    features: FloatArray = read_only(taken) if isinstance(taken, np.ndarray) else taken  # `take` copies a data frame
+    return features
 
 
 def compute_scores(
