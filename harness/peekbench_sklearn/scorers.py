@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from peekbench.records import FloatArray, IntArray, ScoreName
+from peekbench import Dataset
+from peekbench.errors import SpecError
+from peekbench.plugins.functions import is_estimator
+from peekbench.records import FloatArray, IntArray, ScoreName, TaskKind
 
 Scorer: TypeAlias = Callable[[FloatArray, IntArray | FloatArray], float]
 
+SAME = {"brier": "neg_log_loss", "log_loss": "neg_log_loss", "macro_f1": "f1_macro"}
+"""Scores of scikit-learn that are defined where those of peekbench are."""
+USUAL = (
+    "accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss", "roc_auc", "r2", "neg_mean_absolute_error",
+    "neg_root_mean_squared_error",
+)  # fmt: skip
+"""Scores that messages name, if they are defined."""
+
 
 class _StoredClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier whose inputs are its probabilities, (n, n_classes)."""
+    """A classifier whose inputs are its probabilities, (n, n_classes), of which it shows only the answers."""
 
     def __init__(self, num_classes: int) -> None:
         self.classes_ = np.arange(num_classes)
 
-    def predict_proba(self, inputs: FloatArray) -> FloatArray:
-        return inputs
-
     def predict(self, inputs: FloatArray) -> IntArray:
         answers: IntArray = inputs.argmax(axis=1)
         return answers
+
+
+class _StoredProbabilities(_StoredClasses):
+    """A classifier whose inputs are its probabilities, (n, n_classes)."""
+
+    def predict_proba(self, inputs: FloatArray) -> FloatArray:
+        return inputs
 
 
 class _StoredNumbers(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -79,15 +96,70 @@ def load_scorer(name: str) -> Scorer:
     1.0
     """
     check_scorer(name)
-    scorer: Any = get_scorer(name)
+    return partial(_compute, name)
 
-    def score(predictions: FloatArray, labels: IntArray | FloatArray) -> float:
-        is_of_classes = predictions.ndim == 2
-        model = _StoredClasses(predictions.shape[1]) if is_of_classes else _StoredNumbers()
-        with warnings.catch_warnings(action="ignore"):  # of scores that are undefined, which are refused
-            value = float(scorer(model, predictions, labels))
-        if not np.isfinite(value):
-            raise ValueError(f"{name} is not defined for these labels")
-        return value
 
-    return score
+def _compute(name: str, predictions: Any, labels: Any, model: Any = None) -> float:
+    if model is None:
+        model = _StoredProbabilities(predictions.shape[1]) if predictions.ndim == 2 else _StoredNumbers()
+    with warnings.catch_warnings(action="ignore"):  # of scores that are undefined, which are refused
+        value = float(get_scorer(name)(model, predictions, labels))
+    if not np.isfinite(value):
+        raise ValueError(f"{name} is not defined for these labels")
+    return value
+
+
+def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind:
+    """Return the kind of a task that has a score, or refuse the score.
+
+    Parameters
+    ----------
+    name
+        A `ScoreName`, or the name of a score of scikit-learn.
+    dataset
+        Rows of the task.
+    task
+        Name of the task, for the message.
+    method
+        The method. An estimator without `predict_proba` has no scores of probabilities.
+
+    Raises
+    ------
+    SpecError
+        If the score is unknown, or not defined for the labels or for the predictions of the method.
+    """
+    own = SAME.get(name, name)
+    labels, num_classes = np.asarray(dataset.labels), len(dataset.class_names)
+    good = np.eye(num_classes)[labels] if num_classes else labels + 0.25
+    has_probabilities = not is_estimator(method) or hasattr(method, "predict_proba")
+    model = None if has_probabilities or not num_classes else _StoredClasses(num_classes)
+
+    def is_defined(name: str, model: Any = model) -> bool:
+        return _compares_numbers(name) == (not num_classes) and _works(name, good, labels, model)
+
+    try:
+        check_scorer(own)
+    except ValueError as error:
+        raise SpecError(str(error)) from error
+    if is_defined(own):
+        return dataset.kind
+    defined = list(filter(is_defined, get_scorer_names()))
+    near = [each for each in defined if each.startswith(f"{own}_")] or [each for each in USUAL if each in defined]
+    what, remedy = f"the {f'{num_classes} classes' if num_classes else 'numbers'} of task {task}", ""
+    if is_defined(own, None):
+        final = type(getattr(method, "steps", [(0, method)])[-1][1]).__name__
+        what = f"{final}, which has no predict_proba"
+        remedy = f", or wrap it, as in CalibratedClassifierCV({final}())"
+    raise SpecError(f"score {name!r} is not defined for {what}; use {', '.join(near)}{remedy}")
+
+
+def _works(name: str, predictions: Any, labels: Any, model: Any) -> bool:
+    with suppress(ValueError, TypeError, AttributeError):
+        return bool(np.isfinite(_compute(name, predictions, labels, model)))
+    return False
+
+
+def _compares_numbers(name: str) -> bool:
+    """Return whether a score compares numbers; scores of classes take texts as well."""
+    values, model = (np.array([0.25, 0.5, 0.75]), np.array(["a", "b", "b"])), _StoredNumbers()
+    return [_works(name, each, each, model) for each in values] == [True, False]

@@ -202,6 +202,7 @@ def test_only_what_learns_without_labels_adapts() -> None:
     assert [type(each).__name__ for each in others if adapts(each)] == []
 
 
+NO_PROBABILITIES = make_pipeline(StandardScaler(), LinearSVC())
 TFIDF, SCALED = make_pipeline(TfidfVectorizer(), LogisticRegression()), CLASSIFIERS[0]
 MISSING = np.where(np.arange(480).reshape(120, 4) == 8, np.nan, X)
 REFUSALS = [
@@ -355,14 +356,18 @@ def test_scores_of_classifiers(score: str, column: str) -> None:
             REGRESSORS[0],
             Y,
             "accuracy",
-            "task data of regression has no score 'accuracy'",
+            "'accuracy' is not defined for the numbers of task data; use r2, neg_mean_absolute",
         ),
+        (REGRESSORS[0], Y, "log_loss", "'log_loss' is not defined for the numbers"),
+        (SCALED, CLASSES, "r2", "'r2' is not defined for the 2 classes of task data; use accuracy, balanced_accuracy"),
         (
             SCALED,
             NAMES,
             "f1",
             "'f1' is not defined for the 3 classes of task data; use f1_macro, f1_micro, f1_weighted$",
         ),
+        (NO_PROBABILITIES, CLASSES, "roc_auc", r"LinearSVC, which has no predict_proba; use .*CalibratedClassifierCV\(Lin"),
+        (NO_PROBABILITIES, CLASSES, "brier", "'brier' is not defined for LinearSVC"),
         (REGRESSORS[0], Y, "neg_mean_squared_error", "no default region .*region="),
     ],
 )

@@ -7,9 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
-
-import numpy as np
+from typing import Any
 
 from peekbench.api.run import Run
 from peekbench.api.running import read_experiment, run
@@ -20,8 +18,7 @@ from peekbench.execution.code import code_hashes
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.local_code import SESSION, bind, give, names_code
 from peekbench.plugins.references import Reference
-from peekbench.records.data import Dataset, TaskKind
-from peekbench.records.verdicts import ScoreName
+from peekbench.records.data import Dataset
 from peekbench.results.verdict import default_region
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
@@ -38,7 +35,7 @@ STORED: Mapping[str, Mapping[str, str]] = {
 
 read_held = Reference("peekbench_sklearn.held_data:read_held")
 unlabeled_steps = Reference("peekbench_sklearn.estimators:unlabeled_steps")
-load_scorer = Reference("peekbench_sklearn.scorers:load_scorer")
+check_score = Reference("peekbench_sklearn.scorers:check_score")
 
 
 def measure(
@@ -164,7 +161,7 @@ def measure(
         identity = json.dumps(named, sort_keys=True, default=str)
         parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{hash_text(identity)}"
     if score != "score" or region is not None:  # after the name: another score needs no other trials
-        parts["analyses"] = _analyses(parts, score, region)
+        parts["analyses"] = _analyses(parts, method, score, region)
     return run(parts, progress=progress)
 
 
@@ -225,8 +222,8 @@ def _loader(dataset: Dataset) -> Callable[[], Dataset]:
     return load
 
 
-def _analyses(parts: Mapping[str, Any], score: str, region: float | None) -> list[dict[str, Any]]:
-    """Return the default analyses of a score, after a test of it on good predictions for each task.
+def _analyses(parts: Mapping[str, Any], method: Any, score: str, region: float | None) -> list[dict[str, Any]]:
+    """Return the default analyses of a score, after a test of it for each task.
 
     Raises
     ------
@@ -235,23 +232,13 @@ def _analyses(parts: Mapping[str, Any], score: str, region: float | None) -> lis
     """
     if "analyses" in parts:
         raise SpecError("score and region are options of analyses; set them there, or leave out `analyses`")
-    if score not in get_args(ScoreName):
+    if score not in ("score", "bits_per_byte"):
         experiment = read_experiment(parts)
-        kinds = {_check_score(score, load_dataset(experiment.source(task)), task.name) for task in experiment.tasks}
+        tasks = [(task.name, load_dataset(experiment.source(task))) for task in experiment.tasks]
+        kinds = {check_score(score, dataset, name, method) for name, dataset in tasks}
         score = STORED.get(score, {}).get("/".join(kinds), score)
     options = {"score": score, "region": default_region(score) if region is None else region}
     return [{"use": "summary", "options": options}, {"use": "permutation", "options": {"score": score}}]
-
-
-def _check_score(name: str, dataset: Dataset, task: str) -> TaskKind:
-    """Return the kind of a task that has a score; refuse others."""
-    labels = np.asarray(dataset.labels)
-    good = np.eye(len(dataset.class_names))[labels] if dataset.class_names else labels + 0.25
-    try:
-        load_scorer(name)(good, labels)
-    except ValueError as error:
-        raise SpecError(f"task {task} of {dataset.kind} has no score {name!r}: {error}") from error
-    return dataset.kind
 
 
 def _find_use(fit: Any) -> tuple[str, bool]:
