@@ -145,7 +145,8 @@ class _Reader:
         first = first_step(self.method) if is_estimator(self.method) else None
         if hasattr(inputs, "to_pandas"):
             inputs = inputs.to_pandas()
-        self._check_selected(selected_columns(first), list(getattr(inputs, "columns", ())))
+        selected = selected_columns(first)
+        self._check_selected(selected, list(getattr(inputs, "columns", ())))
         if isinstance(inputs, pd.DataFrame):
             others = inputs.columns[[dtype.kind not in "biuf" for dtype in inputs.dtypes]]
             for column in others if first is None or not accepts_strings(first) else ():
@@ -155,7 +156,8 @@ class _Reader:
                     f"X[{column!r}] if it has the texts, or begin with make_column_transformer{encoder}"
                 )
             if first is not None:
-                self._check_numbers(inputs.drop(columns=others).to_numpy(dtype=np.float64))
+                seen = inputs[selected] if selected and first.remainder == "drop" else inputs
+                self._check_numbers(seen.drop(columns=others, errors="ignore").to_numpy(np.float64, na_value=np.nan))
                 return inputs
         array = _as_array(inputs)
         if array.ndim == 1 and array.dtype.kind not in "biuf":

@@ -316,6 +316,11 @@ def test_missing_features_are_for_estimators_that_take_them() -> None:
     )
 
 
+def test_columns_that_no_step_sees_may_have_missing_values() -> None:
+    unseen = TABLE.assign(height=MISSING[:, 0], weight=pd.array([None, *range(119)], dtype="Int64"))
+    assert measure(BY_NAME, (unseen, CLASSES)).failed == 0
+
+
 def test_labels_are_classes_or_numbers() -> None:
     for labels, names in (([1.0, 0.0], ("0", "1")), ([True, False], ("False", "True")), ([10, 9], ("9", "10"))):
         assert read_held((TEXTS[:8], 4 * labels), "data", LogisticRegression()).class_names == names
@@ -366,7 +371,12 @@ def test_scores_of_classifiers(score: str, column: str) -> None:
             "f1",
             "'f1' is not defined for the 3 classes of task data; use f1_macro, f1_micro, f1_weighted$",
         ),
-        (NO_PROBABILITIES, CLASSES, "roc_auc", r"LinearSVC, which has no predict_proba; use .*CalibratedClassifierCV\(Lin"),
+        (
+            NO_PROBABILITIES,
+            CLASSES,
+            "roc_auc",
+            r"LinearSVC, which has no predict_proba; use .*CalibratedClassifierCV\(Lin",
+        ),
         (NO_PROBABILITIES, CLASSES, "brier", "'brier' is not defined for LinearSVC"),
         (REGRESSORS[0], Y, "neg_mean_squared_error", "no default region .*region="),
     ],

@@ -65,7 +65,8 @@ def measure(
         labels, such as `TfidfVectorizer`, `PCA` and `StandardScaler`, is fitted on the train and the unlabeled rows
         together. Transformers that need labels, such as `SelectKBest`, and the final estimator are fitted on the train
         rows; estimators of `sklearn.semi_supervised` also receive the unlabeled rows, with the label -1. The report
-        names the steps. An estimator in which nothing adapts to unlabeled rows is refused, because its bias is 0.
+        names the steps. An estimator in which nothing adapts to unlabeled rows is refused, because its bias is 0; so is
+        a search over a pipeline, which would fit it to train rows: put the search last in the pipeline.
 
         Or a function with any of the parameters `unlabeled` (inputs, or None in the base arm), `train` (with `inputs`
         and `labels`), `task`, `seed` and `context`; other parameters are options. It returns a `Predictor`, a function
@@ -73,7 +74,8 @@ def measure(
         'my_file.py:fit'.
     data
         - A data frame of pandas or polars with the columns `text` and `label`, or those that the arguments name.
-        - A pair: a list of n texts, or features of shape (n, n_features), and n labels. Labels are numbers for a
+        - A pair: a list of n texts, or features of shape (n, n_features), and n labels. An estimator sees the columns
+          of a data frame of features, such as strings that a `ColumnTransformer` encodes. Labels are numbers for a
           regressor and classes for a classifier; for a function, floats are numbers.
         - A `Dataset` of Hugging Face, a `DatasetDict` whose official splits `train` and `test` are kept, or the folder
           to which `save_to_disk` wrote one.

@@ -171,7 +171,8 @@ class Dataset:
     """
 
     inputs: Inputs
-    """Texts, length n, or features of shape (n, n_features). Any sequence is accepted, also a memory-mapped one."""
+    """Texts, length n, or features of shape (n, n_features). Any sequence is accepted, also a memory-mapped one. For an
+    estimator, `peekbench.measure` keeps a data frame of features."""
     labels: Sequence[int] | IntArray | FloatArray = ()
     """Shape (n,): class indices 0..C-1, or the targets of a regression. In language modeling, the text itself is to be
     predicted, and its number of bytes in UTF-8 takes the place of the label; leave it empty."""
