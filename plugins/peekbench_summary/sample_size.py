@@ -62,8 +62,8 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     biased = ndtr((with_bias - np.maximum(later.half_widths, region - later.half_widths)) / later.spreads)
     trials = bias.num_trials + later.candidates * len(bias.tasks)
     is_possible = np.array([bias.can_reject(number, alpha) for number in trials.tolist()])[:, None]
-    cases = (_first(later.candidates, chance * is_possible) for chance in (equivalent, biased))
-    return Settling(*cases, assumed, MAX_ADDITIONAL)
+    no_bias_case, bias_case = (_first(later.candidates, chance * is_possible) for chance in (equivalent, biased))
+    return Settling(no_bias_case, bias_case, assumed, MAX_ADDITIONAL)
 
 
 @dataclass(frozen=True, slots=True)
