@@ -83,6 +83,7 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
             options=Summary,
             analyze="peekbench_summary.leaderboard:rank",
             role="ranking",
+            sees_controls=True,
             sees_looks=True,
             sees_predictions=True,
             summary="methods ranked by their uncontaminated score, with boost, bias, verdict and ties",

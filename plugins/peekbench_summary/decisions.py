@@ -150,9 +150,9 @@ class Bias:
         """MeanEstimate the average over these tasks with an interval that keeps the error rate `alpha`."""
         return estimate_these_tasks(self.tasks, 1 - self.levels.now(alpha), self.step)
 
-    def needed_subsamples(self, alpha: float) -> int:
-        """Return the number of subsamples per task from which sign flips can reject at the error rate `alpha`."""
-        return math.ceil((1 - math.log2(self.levels.now(alpha))) / len(self.tasks))
+    def can_reject(self, num_trials: float, alpha: float) -> bool:
+        """Return whether sign flips can reject at a later look at `num_trials` trials, at the error rate `alpha`."""
+        return 2.0 ** (1 - num_trials) <= self.levels.later(num_trials / self.num_trials)(alpha)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,9 +70,10 @@ def rank(
     """
     options = resolve_options(results, options)
     paired = choose_configurations(results, options, "summary.leaderboard")
-    probabilistic = probabilistic_scores(results, paired.without_controls())
-    verdicts = judge_all(paired, options, probabilistic, looks, predictions)
-    return Analysis("leaderboard", (leaderboard(paired, verdicts, options.level),), verdicts=verdicts)
+    methods = paired.without_controls()
+    verdicts = judge_all(paired, options, probabilistic_scores(results, methods), looks, predictions)
+    judged = [verdict for verdict in verdicts if not verdict.control]
+    return Analysis("leaderboard", (leaderboard(methods, judged, options.level),), verdicts=verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
         note += FAMILY_NOTE.format(size=max(verdict.family.size for verdict in verdicts), rate=f"{1 - level:.0%}")
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
-    overview = (*keys, "extra", "tie", "verdict", "bias", *others, *arms)
+    overview = (*keys, "verdict", "bias", "extra", "tie", *others, *arms)
     return Table(title, columns, tuple(rows), note, overview=overview)
 
 

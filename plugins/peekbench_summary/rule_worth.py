@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
-from peekbench import Column, Estimate, Table, Verdict
+from peekbench import Column, Table, Verdict
 from peekbench.formatting import difference_unit, pluralize, score_unit
 from peekbench.records import Cell, Forest, Interval, RuleWorth
 from peekbench.results import RULE_KINDS, Configuration, Configurations, find_families
 from peekbench_summary import Summary
-from peekbench_summary.decisions import Bias, Evidence, Levels, conclude
+from peekbench_summary.decisions import Bias
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
 from peekbench_summary.scores import interval_columns
+from peekbench_summary.verdicts import judge_family
 
 ORDER = tuple(RULE_KINDS)
 """Kinds of arms in the order of reports; those with blocks of one text are kinds of their own."""
@@ -41,9 +42,14 @@ class _Worth:
 
     configuration: Configuration
     rule: str
-    estimate: Estimate
-    verdict: str
-    family: int
+    verdict: Verdict
+
+    @property
+    def decision(self) -> str:
+        """The decision in words: 'higher' or 'lower' if the rule's fits adapt to fewer texts than those of extra."""
+        decision = str(self.verdict.decision)
+        words = {} if _split(self.rule)[0] in MEMBERS else {"biased up": "higher", "biased down": "lower"}
+        return words.get(decision, decision)
 
 
 def rule_arms(results: Configurations) -> list[str]:
@@ -93,7 +99,7 @@ def rule_tables(
     if not arms or not results.configurations:
         return [], []
     worths = [
-        _Worth(configuration, "test", verdict.estimate, str(verdict.decision), verdict.family.size)
+        _Worth(configuration, "test", verdict)
         for configuration, verdict in zip(results.configurations, verdicts, strict=True)
     ]
     worths += _judge(results, arms, measured, options)
@@ -104,9 +110,9 @@ def rule_tables(
             *worth.configuration.cells,
             worth.rule,
             mean_over_tasks(list(worth.configuration.scores[worth.rule].values())),
-            worth.estimate.mean,
-            *worth.estimate.limits,
-            worth.verdict,
+            worth.verdict.estimate.mean,
+            *worth.verdict.estimate.limits,
+            worth.decision,
         )
         for worth in worths
     ]
@@ -118,12 +124,12 @@ def rule_tables(
         Column("verdict"),
     )
     note = WORTH_NOTE + SWAP_NOTE * any(arm.startswith("swap-in") for arm in arms)
-    size = max(worth.family for worth in worths if worth.rule != "test")
+    size = max(worth.verdict.family.size for worth in worths if worth.rule != "test")
     note += FAMILY_NOTE.format(level=options.level, size=pluralize(size, "difference"))
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
     title = results.title(f"What each rule is worth, {options.level:.0%} intervals adjusted for {size}")
     tables = [Table(title, columns, tuple(rows), note, overview=overview)]
-    if rules := tuple(_combine(results, worths, options.level)):
+    if rules := tuple(_combine(results, worths)):
         about = "Each can be pasted into the rules of a benchmark, as far as the methods and texts resemble its own."
         tables.append(Table("Rules for a benchmark", (), (), about, statements=rules))
     region = common_region([verdict.region for verdict in verdicts])
@@ -133,20 +139,17 @@ def rule_tables(
 def _judge(
     results: Configurations, arms: Sequence[str], measured: Sequence[Mapping[str, Bias]], options: Summary
 ) -> Iterator[_Worth]:
-    alpha = 1 - options.level
     for members in find_families(results.configurations, options.family):
         pairs = [(member, arm) for member in members for arm in arms]
-        family = Evidence.of_family([measured[member][f"{arm} - extra"] for member, arm in pairs], alpha)
-        levels = Levels.of_family(family, alpha)
-        for (member, arm), evidence in zip(pairs, family, strict=True):
-            conclusion = conclude(evidence, levels)
-            verdict: str = conclusion.decision
-            if _split(arm)[0] not in MEMBERS:
-                verdict = {"biased up": "higher", "biased down": "lower"}.get(verdict, verdict)
-            yield _Worth(results.configurations[member], arm, conclusion.estimate, verdict, len(pairs))
+        family = [measured[member][f"{arm} - extra"] for member, arm in pairs]
+        judged = judge_family(family, options.level, is_accuracy=results.is_accuracy)
+        for (member, arm), (verdict, _) in zip(pairs, judged, strict=True):
+            configuration = results.configurations[member]
+            named = replace(verdict, method=configuration.label, effect=f"{arm} - extra")
+            yield _Worth(configuration, arm, named)
 
 
-def _combine(results: Configurations, worths: Sequence[_Worth], level: float) -> Iterator[RuleWorth]:
+def _combine(results: Configurations, worths: Sequence[_Worth]) -> Iterator[RuleWorth]:
     """Yield what each arm that is a rule of a benchmark was worth here, by sizes."""
     is_size = [column.unit == "count" for column in results.columns]
 
@@ -160,22 +163,11 @@ def _combine(results: Configurations, worths: Sequence[_Worth], level: float) ->
 
     for (_, rule, size), found in groupby(sorted(worths, key=place), key=place):
         kind, num_blocks = _split(rule)
-        group = [worth for worth in found if worth.estimate.has_interval]
+        group = [worth for worth in found if worth.verdict.estimate.has_interval]
         if (kind in MEMBERS and kind != "test") or not group:
             continue
-        num_tasks = sorted(len(worth.configuration.scores[rule]) for worth in group)
-        yield RuleWorth(
-            rule,
-            kind,
-            num_blocks,
-            size,
-            (num_tasks[0], num_tasks[-1]),
-            min(worth.estimate.low for worth in group),
-            max(worth.estimate.high for worth in group),
-            level,
-            Counter(worth.verdict for worth in group),
-            difference_unit(results.is_accuracy),
-        )
+        decisions = Counter(worth.decision for worth in group)
+        yield RuleWorth(rule, kind, num_blocks, size, decisions, tuple(worth.verdict for worth in group))
 
 
 def _draw(results: Configurations, worths: Sequence[_Worth], level: float, region: float) -> list[Forest]:
@@ -183,9 +175,9 @@ def _draw(results: Configurations, worths: Sequence[_Worth], level: float, regio
     groups = []
     for configuration in results.configurations:
         intervals = tuple(
-            Interval(worth.rule, worth.estimate.mean, worth.estimate.low, worth.estimate.high)
+            Interval(worth.rule, estimate.mean, estimate.low, estimate.high)
             for worth in worths
-            if worth.configuration is configuration and worth.estimate.has_interval
+            if worth.configuration is configuration and (estimate := worth.verdict.estimate).has_interval
         )
         if intervals:
             groups.append((configuration.label, intervals))

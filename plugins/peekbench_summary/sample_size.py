@@ -60,7 +60,10 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     equivalent = ndtr((within - no_bias) / later.spreads) - ndtr((-within - no_bias) / later.spreads)
     with_bias = later.means(assumed) * math.copysign(1.0, mean)
     biased = ndtr((with_bias - np.maximum(later.half_widths, region - later.half_widths)) / later.spreads)
-    return Settling(_first(later.candidates, equivalent), _first(later.candidates, biased), assumed, MAX_ADDITIONAL)
+    trials = bias.num_trials + later.candidates * len(bias.tasks)
+    is_possible = np.array([bias.can_reject(number, alpha) for number in trials.tolist()])[:, None]
+    no_bias_case, bias_case = (_first(later.candidates, chance * is_possible) for chance in (equivalent, biased))
+    return Settling(no_bias_case, bias_case, assumed, MAX_ADDITIONAL)
 
 
 @dataclass(frozen=True, slots=True)

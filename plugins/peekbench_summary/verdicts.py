@@ -204,7 +204,6 @@ def _is_positive(tasks: Sequence[Sequence[float]]) -> bool:
 
 
 MIN_LOG_LOSS_CHANGE = 0.001  # nats per text; smaller changes of the log loss are not mentioned
-MIN_SUBSAMPLES = 5  # per task, from which a verdict says how many more are needed
 
 
 def judge_all(
@@ -364,7 +363,6 @@ def _describe(
     differs = others.has_interval and decide(others.low, others.high, region) != conclusion.decision
     is_open = conclusion.decision == "inconclusive"
     has_too_few = 2.0 ** (1 - bias.num_trials) > bias.levels.now(conclusion.alpha)
-    can_settle = is_open and not has_too_few and not bias.is_zero and min(map(len, tasks)) >= MIN_SUBSAMPLES
     return TrialEvidence(
         num_tasks=len(tasks),
         num_trials=bias.num_trials,
@@ -377,10 +375,10 @@ def _describe(
         can_test_tasks=any(biased_tasks) or 2.0 ** (1 - max(map(len, tasks))) <= now,
         other_tasks=examine_other_tasks(means, conclusion, bias.levels.now(conclusion.alpha)),
         interval_of_other_tasks=(others.low, others.high) if differs else None,
-        min_subsamples=bias.needed_subsamples(conclusion.alpha) if is_open and has_too_few else None,
+        has_too_few=is_open and has_too_few,
         is_extended=conclusion.is_extended,
         p_zero=evidence.p_robust,
-        settling=settle(bias, conclusion.alpha) if can_settle else None,
+        settling=settle(bias, conclusion.alpha) if is_open else None,
     )
 
 

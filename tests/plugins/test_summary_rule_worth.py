@@ -73,7 +73,7 @@ def test_no_sentence_is_offered_before_a_rule_is_settled() -> None:
     table = simulate({"test": 0.0, "cross-5": 0.004}, methods=2, subsamples=6)
     (row,) = (row for row in find_rows(summarize(table), SENTENCES) if row["rule"] == "cross-5")
     assert "of 2 methods" in row["sentence"]
-    assert "inconclusive; add subsamples before you publish this rule" in row["sentence"]
+    assert "more subsamples per task settle this." in row["sentence"]
 
 
 def test_each_size_has_sentences_of_its_own() -> None:

@@ -133,7 +133,9 @@ def analyze(
     effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
     analyzed = drop_incomplete(results) if planned or options.needs_pairs else results
     report = report_of_table(path, analyzed, effects, name=name, columns=loaded.columns)
-    report = replace(report, command=command, provenance={**report.provenance, "command": command})
+    extension = report.extension if is_store(path) else replace(report.extension, command=command)
+    report = replace(report, extension=extension, command=command)
+    report = replace(report, provenance={**report.provenance, "command": command})
     if analysis_spec is not None:
         settings = analysis_spec.report
         report = replace(report, formats=settings.formats, renderer=settings.renderer)

@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 MAX_BESIDE = 4
 """Files that a report names beside the first one."""
 BIASED, FAILED_CONTROLS = "biased", "controls failed"
+IN_RULES = {"biased up": "higher", "biased down": "lower"}
+"""Words of reports for decisions on rules of adaptation."""
 
 FailOnOption = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
     typer.Option(
         "--fail-on",
-        metavar="DECISION[,...]",
-        help="End with status 4 if a method's verdict on its bias is one of these, such as biased,inconclusive.",
+        metavar="[RULE:]DECISION[,...]",
+        help="End with status 4 if a method's verdict on its bias is one of these, such as biased,inconclusive; or its "
+        "verdict under a rule, as in cross-10:higher,inconclusive.",
     ),
 ]
 
@@ -95,6 +98,8 @@ class Gate:
 
     names: tuple[str, ...]
     """Decisions, both directions of a bias, or the failure of any control, without repetitions."""
+    rule: str = ""
+    """Arm whose difference from extra is judged instead of the bias, such as 'cross-10'."""
 
     @classmethod
     def parse(cls, text: str | None) -> Gate | None:
@@ -103,13 +108,17 @@ class Gate:
         Examples
         --------
         >>> Gate.parse("biased, no-signal")
-        Gate(names=('biased', 'no signal'))
+        Gate(names=('biased', 'no signal'), rule='')
+        >>> Gate.parse("cross-10: higher").rule
+        'cross-10'
         """
         from peekbench.records.verdicts import Decision  # noqa: PLC0415 - for a fast --help
 
         if text is None:
             return None
-        known = (BIASED, *get_args(Decision), FAILED_CONTROLS)
+        rule, _, text = text.rpartition(":")
+        rule = "" if rule.strip() == "test" else rule.strip()  # its verdict is that on the bias
+        known = (BIASED, *get_args(Decision), *(IN_RULES.values() if rule else ()), FAILED_CONTROLS)
         names = [" ".join(part.lower().replace("-", " ").replace("_", " ").split()) for part in text.split(",")]
         for name in names:
             if name not in known:
@@ -117,11 +126,12 @@ class Gate:
                 problem = f"no decision is called {name!r}" if name else "the name of a decision is missing"
                 nearest = f"did you mean {close[0]}? " if close else ""
                 raise PeekbenchError(f"--fail-on: {problem}; {nearest}Decisions are {', '.join(known)}")
-        return cls(tuple(dict.fromkeys(names)))
+        return cls(tuple(dict.fromkeys(names)), rule)
 
     def argument(self) -> str:
         """Return the value of the option that makes this gate."""
-        return ",".join(name.replace(" ", "-") for name in self.names)
+        names = ",".join(name.replace(" ", "-") for name in self.names)
+        return f"{self.rule}:{names}" if self.rule else names
 
     def describe(self, report: Report) -> str:
         """Return a line on the verdicts at which a command fails; empty if there is none.
@@ -136,6 +146,15 @@ class Gate:
 
         biases = [verdict for verdict, _ in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
         methods, controls = split_verdicts(biases)
+        if self.rule:
+            rules = {each.rule for each in report.rules}
+            if self.rule not in rules:
+                listed = ", ".join(("test", *sorted(rules)))
+                raise PeekbenchError(
+                    f"--fail-on {self.argument()}: {report.name} has no verdict on the rule {self.rule}, so it could "
+                    f"never fail; its rules are {listed}"
+                )
+            methods = [verdict for each in report.rules if each.rule == self.rule for verdict in each.verdicts]
         if not methods and self.names != (FAILED_CONTROLS,):
             raise PeekbenchError(
                 f"--fail-on {self.argument()}: {report.name} has no verdict on the bias of a method, so it could never "
@@ -152,8 +171,10 @@ class Gate:
 
     def _find(self, methods: list[Verdict], controls: list[Verdict]) -> Iterator[str]:
         for verdict in methods:
-            if verdict.decision in self.names or (BIASED in self.names and verdict.decision.startswith(BIASED)):
-                yield f"{verdict.method} is {verdict.decision}"
+            decision = verdict.decision
+            word = IN_RULES.get(decision, decision) if self.rule else decision
+            if {decision, word} & {*self.names} or (BIASED in self.names and decision.startswith(BIASED)):
+                yield f"{verdict.method} is {word}" + f" under {self.rule}" * bool(self.rule)
         if FAILED_CONTROLS in self.names:
             yield from (f"control {verdict.method} failed" for verdict in controls if verdict.decision == "failed")
 

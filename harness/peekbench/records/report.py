@@ -60,10 +60,10 @@ class RuleWorth:
 
     Examples
     --------
-    >>> decisions = {"equivalent": 2}
-    >>> worth = RuleWorth("cross-5", "cross", "5", "", (2, 2), -0.001, 0.002, 0.95, decisions, "difference")
+    >>> verdict = Verdict("lsa", "cross-5 - extra", "equivalent")
+    >>> worth = RuleWorth("cross-5", "cross", "5", "", {"equivalent": 1}, (verdict,))
     >>> worth.decisions["equivalent"]
-    2
+    1
     """
 
     rule: str
@@ -74,18 +74,10 @@ class RuleWorth:
     """Blocks of the test set; empty for blocks of one text."""
     sizes: str
     """Sizes of the methods, such as 'num_test 200'."""
-    num_tasks: tuple[int, int]
-    """Smallest and largest number of tasks of a method."""
-    low: float
-    """Lowest end of the methods' intervals."""
-    high: float
-    """Highest end of the methods' intervals."""
-    level: float
-    """Level of the intervals."""
     decisions: Mapping[str, int]
-    """Number of methods by decision."""
-    unit: Unit
-    """Unit of low and high."""
+    """Number of methods by decision, in words: 'higher' instead of 'biased up' if fits adapt to fewer texts."""
+    verdicts: tuple[Verdict, ...]
+    """Verdict on each method with an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +317,28 @@ class MethodFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Extension:
+    """How to add subsamples to what a report is about.
+
+    Examples
+    --------
+    >>> Extension("peekbench run tickets.yaml", of="run", num_subsamples=20).num_missing
+    0
+    """
+
+    command: str = ""
+    """Shell command for a changed spec or table, or for the reports of the runs; empty if it is unknown."""
+    of: Literal["table", "run", "runs"] = "table"
+    """What the report is about. The verdicts on several runs do not account for looks; those of their reports do."""
+    num_subsamples: int | None = None
+    """Subsamples of every task; None if tasks or sizes differ."""
+    is_fixed: bool = False
+    """Whether the run has planned looks that depend on its maximum, so it cannot be extended."""
+    num_missing: int = 0
+    """Planned trials that are neither finished nor failed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Content of a report, in the order in which it is shown.
 
@@ -358,6 +372,10 @@ class Report:
     """Files that analyses add to the report: file name to a function that writes the file."""
     methods: tuple[MethodFacts, ...] = ()
     """Descriptions of the methods."""
+    rules: tuple[RuleWorth, ...] = ()
+    """What the rules of adaptation were worth."""
+    extension: Extension = Extension()
+    """How to add subsamples."""
     command: str = ""
     """Shell command that makes the report again."""
     formats: tuple[str, ...] = DEFAULT_FORMATS

@@ -260,8 +260,8 @@ class TrialEvidence:
     """What the trials state about tasks other than these."""
     interval_of_other_tasks: tuple[float, float] | None = None
     """Interval for other tasks like these, if it leads to another decision."""
-    min_subsamples: int | None = None
-    """Subsamples per task from which a verdict is possible at this level, if there are fewer."""
+    has_too_few: bool = False
+    """Whether there are too few trials for any verdict."""
     is_extended: bool = False
     """Whether the interval was extended to zero, because the tests of `p_zero` do not exclude zero."""
     p_zero: float = 0.0

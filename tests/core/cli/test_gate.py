@@ -59,6 +59,35 @@ def test_the_status_depends_on_the_decisions(decisions: str, status: int, messag
     assert ("peeks" in done.stdout) == (status != 2 or "control" in message), "the report comes first"
 
 
+@pytest.mark.parametrize(
+    ("decisions", "status", "message"),
+    [
+        ("cross-5: biased,higher", 0, ""),
+        ("blocks-4:higher", 0, ""),
+        ("blocks-4:Lower", 4, "--fail-on blocks-4:lower: peeks is lower under blocks-4\n"),
+        ("test:biased", 4, "--fail-on biased: peeks is biased up\n"),
+        (
+            "cross-4:biased",
+            2,
+            "no verdict on the rule cross-4, so it could never fail; its rules are test, blo",
+        ),
+        ("higher", 2, "no decision is called 'higher'"),
+    ],
+)
+def test_a_rule_of_adaptation_can_be_judged_instead_of_the_bias(
+    decisions: str, status: int, message: str, simulate: Simulate, tmp_path: Path
+) -> None:
+    table = simulate(0.03, noise=0.003, method="peeks")
+    extra, test = (table[table["arm"] == arm] for arm in ("extra", "test"))
+    cross = extra.assign(arm="cross-5")
+    blocks = extra.assign(arm="blocks-4", score=2 * extra["score"].to_numpy() - test["score"].to_numpy())
+    scores = pd.concat([table, cross, blocks]).drop(columns=["num_correct", "num_scored"])
+    scores.to_csv(tmp_path / "rules.csv", index=False)
+    done = analyze(tmp_path / "rules.csv", "--fail-on", decisions)
+    assert done.returncode == status, done.stderr
+    assert message in done.stderr
+
+
 def test_a_gate_that_cannot_fail_is_refused(unbiased: Path) -> None:
     done = analyze(unbiased, "--fail-on", "biased", "--analysis", "consistency")
     assert done.returncode == 2

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from peekbench.records import Report, TrialEvidence
+from peekbench.records.report import Extension, RuleWorth
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.records.verdicts import Advice, Estimate, Settling, Verdict
+from peekbench.records.verdicts import Advice, Estimate, LooksTaken, Settling, Verdict
+from peekbench.report.build.descriptions import describe_extension
 from peekbench.report.render.answers import Answer, answer, summarize
 from peekbench.report.render.markdown import render_markdown
 
@@ -18,18 +20,21 @@ UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
 UNDECIDED = Verdict("tapt", "bias", "inconclusive", Estimate(0.002, -0.01, 0.014), 0.005, evidence=OPEN)
 SAME = Verdict("pca", "bias", "equivalent", Estimate(-0.001, -0.002, 0.001), 0.005)
 NULL = Verdict("null", "bias", "passed", Estimate(0.0, -0.1, 0.1), 0.005, control="negative")
-DESIGN: dict[str, Any] = {"num_subsamples": 12}
+RUN = Extension("peekbench run r.yaml", "run", num_subsamples=12)
 
 
-def ask(*verdicts: Verdict, command: str = "peekbench run r.yaml", **parts: Any) -> dict[str, Answer]:
-    report = Report("r", "h", verdicts, command=command, **parts)
+def ask(*verdicts: Verdict, extension: Extension = RUN, **parts: Any) -> dict[str, Answer]:
+    report = Report("r", "h", verdicts, extension=extension, **parts)
     return {each.question: each for each in answer(report)}
 
 
 def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
     answers = ask(UP, UNDECIDED, SAME, NULL, warnings=("careful",))
     assert answers["Biased?"].text == "Yes. Of 3 methods, 1 is biased up, 1 equivalent, 1 inconclusive."
-    assert answers["How large?"].text == "-0.10 to +2.00 points. From pca to lsa. Up to 0.50 points is negligible."
+    assert answers["How large?"].text == (
+        "-0.10 (pca) to +2.00 points (lsa). These are estimates of 3 methods, not an interval. Up to 0.50 points is "
+        "negligible."
+    )
     assert answers["Trust it?"].text == "1 of 1 control passed. 1 warning."
 
 
@@ -47,43 +52,70 @@ def test_one_word_answers_for_all_methods(verdicts: tuple[Verdict, ...], short: 
 
 
 @pytest.mark.parametrize(
-    ("spec", "how"),
+    ("extension", "how"),
     [
-        ({"design": DESIGN, "tasks": []}, "set num_subsamples to 132, then run:"),
-        ({"design": DESIGN, "tasks": [{"name": "a", "num_subsamples": 3}]}, "add 120 to each num_subsamples"),
-        ({"design": {**DESIGN, "stop": {"looks": 4}}, "tasks": []}, "so plan them under another name"),
-        (None, "probability: add them, then run:"),
+        (RUN, "set num_subsamples to 132, then run:"),
+        (replace(RUN, num_subsamples=None), "add them to each num_subsamples, then run:"),
+        (replace(RUN, is_fixed=True), "set num_subsamples to 132, name and seed to others, because planned looks fix"),
+        (Extension("peekbench analyze r.csv"), "add them to the table, then run:"),
+        (replace(RUN, command=""), "set num_subsamples to 132, then run it again."),
     ],
 )
-def test_what_settles_open_verdicts_is_one_number_and_one_command(spec: Any, how: str) -> None:
-    following = ask(UP, UNDECIDED, details={} if spec is None else {"spec": spec})["What next?"]
+def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Extension, how: str) -> None:
+    following = ask(UP, UNDECIDED, extension=extension)["What next?"]
     assert following.short == "120 more subsamples per task"
     assert "settle tapt with 81% probability" in following.details and how in following.details
-    assert following.command == "peekbench run r.yaml"
+    assert following.command == extension.command
 
 
-def test_too_few_subsamples_for_any_verdict_are_raised_to_the_least_number() -> None:
-    few = replace(UNDECIDED, evidence=TrialEvidence(1, 3, min_subsamples=6))
-    run: dict[str, Any] = {"spec": {"design": DESIGN, "tasks": []}}
-    following = ask(UP, few, details=run)["What next?"]
-    assert following.text == (
-        "At least 6 subsamples per task. Fewer cannot support a verdict: set num_subsamples to at least 6, then run:"
+def test_open_rules_and_several_runs_are_extended_too() -> None:
+    few = replace(OPEN, settling=Settling(Advice(300, 0.8), Advice(200, 0.8), bias=0.005))
+    verdict = replace(UNDECIDED, effect="cross-5 - extra", evidence=few)
+    rules = (RuleWorth("cross-5", "cross", "5", "", {"inconclusive": 1}, (verdict,)),)
+    assert ask(UP, rules=rules)["What next?"].text == (
+        "300 more subsamples per task. They settle tapt under cross-5 with 80% probability: set num_subsamples to 312, "
+        "then run:"
     )
-    assert ask(few)["What next?"].details == "Fewer cannot support a verdict: add them, then run:"
+    several = ask(UNDECIDED, extension=Extension("peekbench report a && peekbench report b", "runs"))["What next?"]
+    assert (several.short, several.command) == ("Extend the runs", "peekbench report a && peekbench report b")
+
+
+def test_a_number_that_is_out_of_reach_is_replaced_by_another_design() -> None:
+    hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None, None, bias=0.005)))
+    following = ask(UP, hopeless)["What next?"]
+    assert following.text == (
+        "No number of subsamples is known that settles tapt. Draw larger test sets or more tasks, in a run with "
+        "another name and seed."
+    )
+
+
+def test_tables_cannot_show_what_the_intervals_assume() -> None:
+    single = replace(SAME, evidence=TrialEvidence(1, 40, looks=LooksTaken()))
+    assert ask(UNDECIDED, single, extension=Extension())["Trust it?"].text == (
+        "No controls. The intervals assume that the 40 to 60 pairs of scores of a method are independent samples, "
+        "their number fixed in advance; a table does not show this. No warnings."
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["peekbench", "quickstart", "--workers", "1"], "peekbench run quickstart.yaml --workers 1"),
+        (["__main__.py", "run", "my spec.yaml"], "python -m peekbench run 'my spec.yaml'"),
+        (["ipykernel_launcher.py", "-f", "kernel.json"], ""),
+    ],
+)
+def test_the_command_that_extends_a_run_is_that_of_its_last_session(command: list[str], expected: str) -> None:
+    spec: dict[str, Any] = {"design": {"num_subsamples": 12}, "tasks": [{"name": "a"}]}
+    assert describe_extension(spec, [{"command": command}], 3) == Extension(expected, "run", 12, num_missing=3)
+    spec["tasks"].append({"name": "b", "num_subsamples": 3})
+    assert describe_extension(spec, [], 0) == Extension("", "run")
 
 
 def test_commands_are_not_escaped_in_markdown() -> None:
     command = "peekbench run 'my spec_1.yaml' --store runs/a_1.sqlite"
-    details = {"spec": {"design": DESIGN, "tasks": []}}
-    report = Report("r", "h", (UNDECIDED,), command=command, details=details)
+    report = Report("r", "h", (UNDECIDED,), extension=replace(RUN, command=command))
     assert f"```sh\n{command}\n```" in render_markdown(report)
-
-
-def test_no_command_is_given_that_would_not_extend_the_run() -> None:
-    run: dict[str, Any] = {"spec": {"design": DESIGN, "tasks": []}}
-    for command in ("ipykernel_launcher.py -f kernel.json", "peekbench report small --analysis bayes"):
-        following = ask(UNDECIDED, command=command, details=run)["What next?"]
-        assert following.command == "" and following.details.endswith("then run it again.")
 
 
 def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
@@ -92,6 +124,8 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
     assert ask(UNDECIDED, failed, failures=(failure,))["What next?"].short == "Find the cause"
     assert ask(UNDECIDED, failed)["Trust it?"].short == "Control failed: null"
     assert ask(UNDECIDED, failures=(failure,))["What next?"].short == "Repeat the failed trials"
+    missing = replace(RUN, num_missing=7)
+    assert ask(UNDECIDED, extension=missing)["What next?"].text == "Finish the run. 7 trials are missing."
     assert ask(UP)["What next?"].short == "Report the scores of extra"
     excess = replace(UP, effect="contamination")
     assert ask(excess)["What next?"].short == "Report the scores of the reference benchmark"
@@ -107,7 +141,5 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
 def test_a_verdict_is_one_sentence() -> None:
     assert summarize(UP) == "Test texts raise accuracy by more than 0.50 points."
     assert summarize(UNDECIDED) == "120 more subsamples per task settle it."
-    few = replace(UNDECIDED, evidence=TrialEvidence(1, 3, min_subsamples=6))
-    assert summarize(few) == "A verdict takes at least 6 subsamples per task."
     hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None, Advice(9, 0.8), bias=0.01)))
     assert summarize(hopeless) == "Inconclusive."

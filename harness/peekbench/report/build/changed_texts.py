@@ -62,14 +62,17 @@ def changed_texts(path: Path) -> tuple[Table, ...]:
     with Store.open(path, verified=False) as store:
         tasks = store.tasks()
         reasons = {task: reason for task, facts in tasks.items() if (reason := _refuse(facts))}
-        refused = "; ".join(f"{task}: {reason}" for task, reason in reasons.items())
-        if len(reasons) == len(tasks):
-            raise ResultsError(f"{path}: no task has texts that a report may show. {refused}")
         datasets = {
             task["name"]: _load(SourceRef(task["use"], task["options"], store.folder(), task.get("kind")), task, tasks)
             for task in store.spec()["tasks"]
             if task["name"] not in reasons
         }
+        for name in [name for name, data in datasets.items() if not isinstance(data.inputs, Sequence)]:
+            reasons[name] = "its rows are features, not texts"
+            del datasets[name]
+        refused = "; ".join(f"{task}: {reason}" for task, reason in reasons.items())
+        if not datasets:
+            raise ResultsError(f"{path}: no task has texts that a report may show. {refused}")
         by_method = {method: _compare(store, method, datasets) for method in store.methods()}
     left_out = f" Left out: {refused}." * bool(refused)
     return (
@@ -106,8 +109,6 @@ def _load(source: SourceRef, task: Mapping[str, Any], tasks: Mapping[str, Mappin
     name, dataset = task["name"], load_dataset(source)
     if fingerprint(dataset) != tasks[name]["fingerprint"]:
         raise ResultsError(f"task {name}: its data are not those of the run; restore the version that the run used")
-    if not isinstance(dataset.inputs, Sequence):
-        raise ResultsError(f"task {name}: its rows are features, not texts, so a report cannot show them")
     return dataset
 
 

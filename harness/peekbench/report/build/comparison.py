@@ -13,10 +13,10 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
-from peekbench.records.report import Column, MethodFacts, Report, Table
+from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
 from peekbench.records.runs import Looks
 from peekbench.report.build.descriptions import check_results, warn_of_run
-from peekbench.report.build.run_report import add_analyses
+from peekbench.report.build.run_report import add_analyses, extension_of
 from peekbench.results.analyze import (
     NOTHING_SEEN,
     Seen,
@@ -24,7 +24,6 @@ from peekbench.results.analyze import (
     find_analysis,
     only_complete,
     planned_trials,
-    without_controls,
 )
 from peekbench.results.looks import look_at
 from peekbench.results.read import load_table
@@ -142,13 +141,17 @@ def report_of_ranking(
     'Leaderboard, by accuracy of extra (num_test 50)'
     """
     runs = open_runs(paths, allow_incomplete=allow_incomplete, table=table)
-    joined = without_controls(side_by_side(runs))
-    if joined.empty:
+    joined = side_by_side(runs)
+    if (joined["control"] != "").all():
         raise ResultsError("all methods are controls, which are not ranked; name a run of other methods")
     shared, left_out = _keep_shared(joined)
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
-    methods, num_tasks = shared["method"].unique(), shared["task"].nunique()
+    methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
+    command = _command("leaderboard", paths, analysis, table, allow_incomplete=allow_incomplete)
+    own_reports = " && ".join(shlex.join(["peekbench", "report", str(run.path)]) for run in runs if is_store(run.path))
+    several = Extension(own_reports, "runs") if own_reports else Extension(command)
+    extension = extension_of(runs[0].path, command) if len(runs) == 1 else several
     report = Report(
         name="leaderboard of " + ", ".join(run.name for run in runs),
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
@@ -157,7 +160,8 @@ def report_of_ranking(
         provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
-        command=_command("leaderboard", paths, analysis, table, allow_incomplete=allow_incomplete),
+        extension=extension,
+        command=command,
     )
     seen = runs[0].seen() if len(runs) == 1 else NOTHING_SEEN
     return add_analyses(

@@ -14,8 +14,9 @@ from peekbench.data.data_warnings import MAX_LISTED, measured_overlaps, warn_of_
 from peekbench.execution.code import CodeVersion, describe_code_change
 from peekbench.execution.provenance import describe_version_changes
 from peekbench.formatting import pluralize
-from peekbench.records.report import Analysis
+from peekbench.records.report import Analysis, Extension
 from peekbench.report.build.tables import options_in_words
+from peekbench.report.render.content import own_subsamples
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
 
 if TYPE_CHECKING:
@@ -90,6 +91,20 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
     """Return the command of a session as a user types it: Python records `python -m peekbench` as a file name."""
     program, *arguments = session["command"]
     return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
+
+
+def describe_extension(spec: Mapping[str, Any], sessions: Sequence[Mapping[str, Any]], num_missing: int) -> Extension:
+    """Return how to extend a run, from its stored spec, its sessions, and the number of trials that it lacks."""
+    command = shlex.join(session_command(sessions[-1])) if sessions else ""
+    command = command.replace("peekbench quickstart", "peekbench run quickstart.yaml", 1)
+    number, stop = spec["design"]["num_subsamples"], spec["design"].get("stop")
+    return Extension(
+        command if "peekbench run " in command else "",
+        of="run",
+        num_subsamples=number if isinstance(number, int) and not own_subsamples(spec) else None,
+        is_fixed=bool(stop) and stop["method"] == "group_sequential",
+        num_missing=num_missing,
+    )
 
 
 def _machines_in_words(hosts: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -19,11 +19,12 @@ from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
-from peekbench.records.report import Analysis, MethodFacts, Report, RunContent, read_estimates
+from peekbench.records.report import Analysis, Extension, MethodFacts, Report, RuleWorth, RunContent, read_estimates
 from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial
 from peekbench.report.build.descriptions import (
     check_results,
+    describe_extension,
     describe_provenance,
     session_command,
     warn_of_code_changes,
@@ -40,7 +41,7 @@ from peekbench.report.build.tables import (
     text_tables,
 )
 from peekbench.report.render.sentences import put_into_words, warn_of_controls
-from peekbench.results.analyze import Seen, analyze, find_analysis, only_complete, run_analysis
+from peekbench.results.analyze import Seen, analyze, find_analysis, only_complete, planned_trials, run_analysis
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.read import load_results, read_store
@@ -107,9 +108,19 @@ def report_of_table(
         provenance={"source": str(path), **({"columns": str(columns)} if columns else {})},
         details={"source": str(path), **({"columns": columns.as_json()} if columns else {})},
         methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
+        extension=extension_of(path),
         command=shlex.join(["peekbench", "analyze", str(path)]),
     )
     return add_analyses(report, [*analyses, *check_results(results, analyses, is_run=is_store(path))])
+
+
+def extension_of(path: Path, command: str = "") -> Extension:
+    """Return how to extend the run of a store, or a table that a command analyzes."""
+    if not is_store(path):
+        return Extension(command)
+    with Store.open(path, verified=False) as store:
+        num_missing = len(planned_trials(path)) - len(store.done())
+        return describe_extension(store.spec(), store.sessions(), num_missing)
 
 
 def report_of_audits(
@@ -253,6 +264,7 @@ def report_of_run(
             "sessions": recorded_sessions,
         },
         methods=methods,
+        extension=describe_extension(canonical(spec), sessions, max(0, len(planned) - num_done - len(failures))),
         command=command,
         formats=spec.report.formats,
         renderer=spec.report.renderer,
@@ -364,6 +376,13 @@ def add_analyses(report: Report, analyses: Sequence[Analysis]) -> Report:
         verdicts=(*(verdict for analysis in analyses for verdict in analysis.verdicts), *report.verdicts),
         warnings=(*warnings, *report.warnings),
         figures=(*(figure for analysis in analyses for figure in analysis.figures), *report.figures),
+        rules=tuple(
+            each
+            for analysis in analyses
+            for table in analysis.tables
+            for each in table.statements
+            if isinstance(each, RuleWorth) and each.kind != "test"  # its verdicts are those on the bias
+        ),
         tables=(*(put_into_words(table) for analysis in analyses for table in analysis.tables), *report.tables),
         attachments={**_attachments(analyses), **report.attachments},
     )

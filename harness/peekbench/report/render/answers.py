@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from peekbench.formatting import format_signed, pluralize
 from peekbench.records.report import Report
-from peekbench.records.verdicts import TrialEvidence, Verdict
-from peekbench.report.render.content import own_subsamples
+from peekbench.records.verdicts import Advice, TrialEvidence, Verdict
 from peekbench.report.render.sentences import OUTCOMES, format_estimate, format_size, name_score, points, settle
 from peekbench.report.render.words import MARKS, ask_about, lead_verdicts, other_tasks, split_verdicts
 
@@ -56,7 +55,8 @@ def answer(report: Report) -> list[Answer]:
     judged = [verdict for verdict in judged if ask_about(verdict.effect) == ask_about(judged[0].effect)]
     if not judged:
         return []
-    return [_find_bias(judged), *_measure(judged), _judge_run(report, controls), _advise(report, judged, controls)]
+    trust, advice = _judge_run(report, judged, controls), _advise(report, judged, controls)
+    return [_find_bias(judged), *_measure(judged), trust, advice]
 
 
 def _find_bias(judged: Sequence[Verdict]) -> Answer:
@@ -82,17 +82,24 @@ def _measure(judged: Sequence[Verdict]) -> list[Answer]:
     low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
     if len(known) == 1:
         return [Answer("How large?", format_estimate(low.estimate, unit), negligible)]
-    size = " to ".join(format_signed(end.estimate.mean, unit) for end in (low, high)) + points(unit)
-    return [Answer("How large?", size, f"From {low.method} to {high.method}. {negligible}".strip())]
+    least, most = (format_signed(end.estimate.mean, unit) for end in (low, high))
+    size = f"{least} ({low.method}) to {most}{points(unit)} ({high.method})"
+    return [Answer("How large?", size, f"These are estimates of {len(known):,} methods, not an interval. {negligible}")]
 
 
-def _judge_run(report: Report, controls: Sequence[Verdict]) -> Answer:
+def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
     problems = [f"{pluralize(len(report.failures), 'trial')} failed."] if report.failures else []
     problems += [f"{pluralize(len(report.warnings), 'warning')}." if report.warnings else "No warnings."]
     short = f"{len(controls)} of {pluralize(len(controls), 'control')} passed" if controls else "No controls"
     for outcome in ("undecided", "failed"):
         if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
             short = f"Control {outcome}: {_list(names)}"
+    evidence = [each.evidence for each in judged if isinstance(each.evidence, TrialEvidence)]
+    if evidence and report.extension.of == "table":
+        ends = min(each.num_trials for each in evidence), max(each.num_trials for each in evidence)
+        pairs = " to ".join(f"{number:,}" for number in dict.fromkeys(ends))
+        assumed = f"the {pairs} pairs of scores of a method are independent samples, their number fixed in advance"
+        problems = [f"The intervals assume that {assumed}; a table does not show this.", *problems]
     return Answer("Trust it?", short, " ".join(problems))
 
 
@@ -103,18 +110,13 @@ def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdic
         return Answer(question, "Find the cause", f"Until you know why {_list(failed)} failed, trust no other verdict.")
     if report.failures:
         return Answer(question, "Repeat the failed trials", *_then_run("Correct the cause", report))
-    if needed := {verdict.method: settle(verdict) for verdict in judged if verdict.decision == "inconclusive"}:
-        known = {method: advice for method, advice in needed.items() if advice is not None}
-        if not known and (minimum := max(map(_least_subsamples, judged))):
-            raised = f"Fewer cannot support a verdict: {_extend(report, minimum, is_total=True)}"
-            return Answer(question, f"At least {minimum:,} subsamples per task", *_then_run(raised, report))
-        if not known:
-            return Answer(question, "More data", f"No number is known that settles {_list(needed)}.")
-        number = max(advice.subsamples for advice in known.values())
-        chance = f"{min(advice.probability for advice in known.values()):.0%} probability"
-        likely = chance if len(known) == 1 else f"at least {chance} each"
-        extended = f"They settle {_list(known)} with {likely}: {_extend(report, number)}"
-        return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
+    if number := report.extension.num_missing:
+        missing = pluralize(number, "trial is missing", "trials are missing")
+        return Answer(question, "Finish the run", f"{missing}.", report.extension.command)
+    named = [(verdict.method, verdict) for verdict in judged]
+    named += [(f"{each.method} under {rule.rule}", each) for rule in report.rules for each in rule.verdicts]
+    if needed := {name: settle(verdict) for name, verdict in named if verdict.decision == "inconclusive"}:
+        return _settle_all(report, needed)
     if decisions & {"biased up", "biased down"}:
         scores = "the reference benchmark" if effect == "contamination" else "extra"
         return Answer(question, f"Report the scores of {scores}", f"The {effect} does not affect them.")
@@ -126,28 +128,31 @@ def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdic
     return Answer(question, "Check the methods", "They must use the unlabeled texts and predict better than chance.")
 
 
-def _least_subsamples(verdict: Verdict) -> int:
-    """Return the subsamples per task that a verdict takes at least, if it lacks them; otherwise 0."""
-    return (isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.min_subsamples) or 0
-
-
-def _extend(report: Report, number: int, *, is_total: bool = False) -> str:
-    """Return how to add a number of subsamples, or how to reach this number."""
-    if (spec := report.details.get("spec")) is None:
-        return "add them"
-    if (design := spec["design"]).get("stop"):
-        return "a design with planned looks is not extended, so plan them under another name"
-    if is_total:
-        return f"set num_subsamples to at least {number}"
-    if isinstance(design["num_subsamples"], int) and not own_subsamples(spec):
-        return f"set num_subsamples to {design['num_subsamples'] + number}"
-    return f"add {number} to each num_subsamples"
+def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
+    """Return the number of subsamples that settles all open verdicts, or what to do if there is none."""
+    question, extension = "What next?", report.extension
+    known = {method: advice for method, advice in needed.items() if advice is not None}
+    if extension.of == "runs":
+        return Answer(question, "Extend the runs", "Their own reports account for all looks:", extension.command)
+    if not known:
+        details = "Draw larger test sets or more tasks, in a run with another name and seed."
+        return Answer(question, f"No number of subsamples is known that settles {_list(needed)}", details)
+    number = max(advice.subsamples for advice in known.values())
+    chance = f"{min(advice.probability for advice in known.values()):.0%} probability"
+    likely = chance if len(known) == 1 else f"at least {chance} each"
+    how = "add them to each num_subsamples" if extension.of == "run" else "add them to the table"
+    if extension.num_subsamples is not None:
+        how = f"set num_subsamples to {extension.num_subsamples + number}"
+    if extension.is_fixed:
+        how += ", name and seed to others, because planned looks fix the size of a run"
+    extended = f"They settle {_list(known)} with {likely}: {how}"
+    return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
 
 
 def _then_run(text: str, report: Report) -> tuple[str, str]:
     """Return a sentence that a command continues, and the command, unless it was given in a session of Python."""
-    is_shown = "spec" not in report.details or "peekbench run " in report.command
-    return (f"{text}, then run:", report.command) if is_shown else (f"{text}, then run it again.", "")
+    command = report.extension.command
+    return (f"{text}, then run:", command) if command else (f"{text}, then run it again.", "")
 
 
 def _list(names: Iterable[str]) -> str:
@@ -171,9 +176,7 @@ def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     if lead.control:
         return OUTCOMES[lead.control, str(lead.decision)]
     text = SHORT.get((lead.effect, lead.decision), lead.decision.capitalize()) + SIZES[lead.size]
-    if isinstance(evidence, TrialEvidence) and evidence.min_subsamples is not None:
-        text = f"A verdict takes at least {evidence.min_subsamples:,} subsamples per task"
-    elif advice is not None:
+    if advice is not None:
         text = f"{advice.subsamples:,} more subsamples per task settle it"
     score = name_score(getattr(evidence, "score", "score"), lead.unit)
     text = text.format(score=score, region=format_size(lead.region or 0.0, lead.unit))

@@ -151,7 +151,7 @@ def state_log_likelihood(estimate: Estimate) -> str:
 
 
 def settle(verdict: Verdict) -> Advice | None:
-    """Return the subsamples that settle a verdict, whether there is a bias or not; None if they are unknown.
+    """Return the subsamples that settle a verdict, whether there is a bias or not; None if no number is known.
 
     The probability is the smaller one of both cases.
     """
@@ -327,26 +327,22 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
 def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
     """Say what an inconclusive verdict lacks: trials for any test, or what would settle it."""
     trials = pluralize(evidence.num_trials, "trial")
-    if evidence.min_subsamples is not None:
-        extended = ", so the interval is extended to 0" * evidence.is_extended
-        return (
-            f"{trials} cannot support a verdict at this level, which takes at least "
-            f"{pluralize(evidence.min_subsamples, 'subsample')} per task{extended}"
-        )
     if evidence.is_zero:
-        return f"{trials} are too few to exclude a bias that is not negligible; draw more subsamples"
+        return f"{trials} are too few to exclude a bias that is not negligible"
     reason = ""
-    if evidence.is_extended:
+    if evidence.has_too_few:
+        reason = f"{trials} cannot support a verdict at this level; "
+    elif evidence.is_extended:
         reason = (
             "the interval is extended to 0, because sign flips of the trials, or a t test corrected for skewness, do "
             f"not exclude it (p = {format_cell(evidence.p_zero, 'p_value')}); "
         )
+    if (advice := settle(verdict)) is not None:
+        probability = f"{advice.probability:.0%} probability"
+        return f"{reason}{advice.subsamples:,} more subsamples per task settle this with {probability}"
     if evidence.settling is None:
-        return f"{reason}draw more subsamples"
-    if (advice := settle(verdict)) is None:
-        return f"{reason}it takes more than {evidence.settling.maximum:,} more subsamples per task to settle this"
-    probability = f"{advice.probability:.0%} probability"
-    return f"{reason}{advice.subsamples:,} more subsamples per task settle this with {probability}"
+        return f"{reason}the noise is unknown, and so is the number of subsamples that settles this"
+    return f"{reason}it takes more than {evidence.settling.maximum:,} more subsamples per task to settle this"
 
 
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
@@ -420,21 +416,22 @@ def _explain_problem(evidence: PredictionEvidence) -> str:
 
 def _state_rule(worth: RuleWorth) -> str:
     """State a rule of a benchmark and what it was worth; if that is not settled, only this."""
-    num_methods = sum(worth.decisions.values())
-    methods = pluralize(num_methods, "method")
-    if num_open := worth.decisions.get("inconclusive", 0):
-        return (
-            f"Not settled{f' ({worth.sizes})' * bool(worth.sizes)}: {num_open} of {methods} "
-            f"{'is' if num_open == 1 else 'are'} inconclusive; add subsamples before you publish this rule."
-        )
-    few, many = worth.num_tasks
+    methods, sizes = pluralize(len(worth.verdicts), "method"), f" ({worth.sizes})" * bool(worth.sizes)
+    if needed := [settle(verdict) for verdict in worth.verdicts if verdict.decision == "inconclusive"]:
+        numbers = [advice.subsamples for advice in needed if advice is not None]
+        how = f"{max(numbers):,} more subsamples per task settle this" if numbers else "what settles this is unknown"
+        verb = "is" if len(needed) == 1 else "are"
+        return f"Not settled{sizes}: {len(needed)} of {methods} {verb} inconclusive; {how}."
+    num_tasks = [each.evidence.num_tasks for each in worth.verdicts if isinstance(each.evidence, TrialEvidence)]
+    few, many = min(num_tasks), max(num_tasks)
     tasks = pluralize(few, "task") if few == many else f"{few} to {many} tasks"
-    place = f"these texts of {tasks}{f' ({worth.sizes})' * bool(worth.sizes)}"
     listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
+    estimates, unit = [verdict.estimate for verdict in worth.verdicts], worth.verdicts[0].unit
+    ends = _range((min(each.low for each in estimates), max(each.high for each in estimates)), unit)
     return (
-        f"{RULES[worth.kind].format(blocks=worth.num_blocks)}. On {place}, the mean score under this rule differs from "
-        f"that with independent texts by {_range((worth.low, worth.high), worth.unit)}{points(worth.unit)} "
-        f"(adjusted {worth.level:.0%} intervals of {methods}: {listed})."
+        f"{RULES[worth.kind].format(blocks=worth.num_blocks)}. On these texts of {tasks}{sizes}, the mean score under "
+        f"this rule differs from that with independent texts by {ends}{points(unit)} (adjusted "
+        f"{worth.verdicts[0].family.level:.0%} intervals of {methods}: {listed})."
     )
 
 

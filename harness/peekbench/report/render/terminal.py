@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ from peekbench.report.render.words import (
 
 GAP = 3  # characters between the columns of a table
 MAX_TEXT_WIDTH = 26  # of a column of texts, if a table does not fit otherwise
+LONG_WORD = re.compile(rf"\S{{{MAX_TEXT_WIDTH + 1},}}")
 DECISION_WIDTH = 14  # of the column of decisions
 MAX_PLOT_WIDTH = 110  # of an interval with its label and numbers
 MIN_AXIS_WIDTH = 12
@@ -223,8 +225,10 @@ def _print_table(table: Table, console: Console, *, full: bool) -> None:
             overflow="fold",
             no_wrap=not column.is_text,
         )
+    natural = sum(GAP + max(cell_len(row[place].text) for row in rows) for place in range(num_fitting)) if rows else 0
     for row in rows:
-        panel.add_row(*(Text(cell.text) for cell in row[:num_fitting]))
+        texts = [cell.text for cell in row[:num_fitting]]
+        panel.add_row(*(Text(LONG_WORD.sub(_break_name, text) if natural > console.width else text) for text in texts))
     console.print(panel)
     if len(rows) < len(folded.rows):
         console.print(Text(f"... and {len(folded.rows) - len(rows):,} more rows", "dim"))
@@ -232,6 +236,14 @@ def _print_table(table: Table, console: Console, *, full: bool) -> None:
         console.print(Text(f"A wider terminal also shows: {left_out}", "dim"))
     if full and table.note:
         console.print(Text(table.note, "dim"))
+
+
+def _break_name(name: re.Match[str]) -> str:
+    """Break a long name after its separators instead of inside a word."""
+    lines = [""]
+    for part in re.findall(r"[^-_./:]*[-_./:]*", name[0]):
+        lines = [*lines, part] if len(lines[-1] + part) > MAX_TEXT_WIDTH else [*lines[:-1], lines[-1] + part]
+    return "\n".join(filter(None, lines))
 
 
 def _select_columns(table: FoldedTable, names: Sequence[str]) -> FoldedTable:
@@ -289,7 +301,7 @@ CHARACTERS_PER_TICK = 8
 def draw_forest(forest: Forest, width: int) -> Group:
     """Draw a forest plot in lines of at most `width` characters, with the numbers at the right.
 
-    A label that is too long for its column continues in the lines below.
+    A label that is too long for its column has a line of its own.
     """
     plot = Plot([interval for _, group in forest.groups for interval in group], forest.unit, width)
     lines: list[RenderableType] = []
@@ -332,7 +344,7 @@ class Plot:
         if self._low == self._high:
             self._low, self._high = -1.0, 1.0
 
-    def draw(self, interval: Interval) -> RichTable:
+    def draw(self, interval: Interval) -> RenderableType:
         """Draw an interval with its label and numbers."""
         low, middle, high = (self._column(end) for end in (interval.low, interval.estimate, interval.high))
         line = [" "] * self._width
@@ -348,9 +360,10 @@ class Plot:
         plot = Text("".join(line))
         plot.highlight_regex(ESTIMATE, "bold")
         plot.highlight_regex(ZERO, "dim")
-        return self._row(
-            Text(interval.label, "bold" if interval.is_average else ""), plot, f"{estimate} [{start}, {end}]"
-        )
+        label, numbers = Text(interval.label, "bold" if interval.is_average else ""), f"{estimate} [{start}, {end}]"
+        if cell_len(interval.label) <= self._label_width:
+            return self._row(label, plot, numbers)
+        return Group(label, self._row(Text(""), plot, numbers))
 
     def draw_axis(self) -> RichTable:
         """Draw the numbers below the axis, each centered; one that would touch another one is left out."""
