@@ -43,11 +43,12 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "prompting",
     ),
     "hub": ("hub", "hub_embedding"),
+    "words": ("words",),
     "language modeling": ("language_modeling", "language_modeling_trained"),
 }
 """Section of the page to the specs whose methods are adjusted together in it."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
-ON_THE_HUB = ("hub", "hub_embedding", "decay")
+ON_THE_HUB = ("hub", "hub_embedding", "words", "decay")
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "`finetune.tapt` with more epochs",
     "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
@@ -97,8 +98,6 @@ class Method(Record):
     state: State
     subsamples: int
     """Subsamples per task."""
-    seconds: float
-    """Processor time of the fits and predictions of all subsamples, in seconds."""
     majority: float | None
     """Share of the most frequent class; None for language modeling."""
     base: float
@@ -132,7 +131,6 @@ class Section(Record):
 
     num_train: int
     num_test: int
-    tasks: dict[str, Task]
     methods: list[Method]
     selection: Effect | None
     """Score of the method that is best on the scored texts, minus that of the method that is best on as many others."""
@@ -171,6 +169,8 @@ class Atlas(Record):
 
     runs: dict[str, Run]
     """Finished runs by spec."""
+    tasks: dict[str, Task]
+    """Data by the name of the task."""
     sections: dict[str, Section]
     protocols: dict[str, list[Protocol]]
     decay: list[Decay]
@@ -205,6 +205,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
     }
     atlas = Atlas(
         runs={name: _describe_run(folder / f"{spec.name}.sqlite", found[name]) for name, spec in loaded.items()},
+        tasks={name: task for spec in loaded.values() for name, task in read_tasks(folder / f"{spec.name}.sqlite")},
         sections={
             section: collect_section(
                 {name: found[name] for name in names}, {name: loaded[name] for name in names}, folder
@@ -219,6 +220,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
     is_new = {name for names in (*SECTIONS.values(), PROTOCOLS, DECAY) if found.keys() & set(names) for name in names}
     return Atlas(
         runs={name: run for name, run in earlier.runs.items() if name not in is_new} | atlas.runs,
+        tasks=earlier.tasks | atlas.tasks,
         sections=earlier.sections | atlas.sections,
         protocols=earlier.protocols | atlas.protocols,
         decay=atlas.decay or earlier.decay,
@@ -232,7 +234,7 @@ def _describe_run(path: Path, results: pd.DataFrame) -> Run:
     return Run(
         commit=str(session["commit"])[:10],
         machine=f"{machine['processor']}, {machine['cores']} cores",
-        seconds=round(float(_seconds(results).sum())),
+        seconds=round(float(results[["fit_seconds", "predict_seconds"]].sum().sum())),
     )
 
 
@@ -247,11 +249,6 @@ def read_finished(name: str, folder: Path) -> pd.DataFrame | None:
     if _experiment(canonical(spec)) != _experiment(stored) or not set(planned_trials(path)) <= done:
         return None
     return load_results(path)
-
-
-def _seconds(results: pd.DataFrame) -> pd.Series:
-    """Return the processor time of each row."""
-    return results[["fit_seconds", "predict_seconds"]].sum(axis=1)
 
 
 def _experiment(spec: Mapping[str, Any]) -> str:
@@ -286,7 +283,7 @@ def collect_section(
     biases, boosts = judge(judged), judge(as_bias(results, "extra", "base"))
     on_tasks = results.assign(method=results["method"].astype(str) + SEPARATOR + results["task"].astype(str), task="")
     task_biases, task_boosts = judge(on_tasks), judge(as_bias(on_tasks, "extra", "base"))
-    detectable, seconds = _detectable(judged), _seconds(results).groupby(results["method"]).sum()
+    detectable = _detectable(judged)
     methods = []
     for configuration in configurations(results).configurations:
         name, scores = configuration.label, configuration.scores
@@ -294,7 +291,7 @@ def collect_section(
         methods.append(
             Method(
                 name=name, spec=spec_of[name], state=states[name], options=_describe(options.get(name)),
-                subsamples=max(map(len, configuration.subsamples.values())), seconds=round(float(seconds[name])),
+                subsamples=max(map(len, configuration.subsamples.values())),
                 majority=None if majorities.isna().any() else round(float(majorities[tasks].mean()), DIGITS),
                 base=_mean(scores["base"]), extra=_mean(scores["extra"]), boost=boosts[name],
                 bias=biases.get(name) or Effect(mean=_mean(scores["bias"])), spread=_spread(scores["bias"]),
@@ -306,9 +303,6 @@ def collect_section(
     return Section(
         num_train=int(results["num_train"].iloc[0]),
         num_test=int(results["num_test"].iloc[0]),
-        tasks={}
-        if folder is None
-        else {task: facts for spec in specs.values() for task, facts in read_tasks(folder / f"{spec.name}.sqlite")},
         methods=methods,
         selection=None
         if folder is None or majorities.isna().any()
@@ -380,7 +374,7 @@ def measure_selection(specs: Iterable[ExperimentSpec], states: Mapping[str, Stat
     for spec in specs:
         with Store.open(folder / f"{spec.name}.sqlite") as store:
             for method in spec.methods:
-                if states.get(method.name) == "judged" and method.name not in STRESS_TESTS:
+                if states.get(method.name) == "judged":
                     for task in spec.tasks:
                         answers = store.answers(
                             task.name, method.name, spec.design.num_train[0], spec.design.num_test[0], ["base", "extra"]

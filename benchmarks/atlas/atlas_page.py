@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from atlas_numbers import OMITTED, STRESS_TESTS, Atlas, Decay, Effect, Method, Protocol, Section
+from atlas_numbers import OMITTED, STRESS_TESTS, Atlas, Decay, Effect, Method, Protocol, Run, Section, Task
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
 
@@ -23,6 +23,7 @@ REGION = 0.005
 TITLES = {
     "docstrings": "Tasks of docstrings",
     "hub": "Real tasks of the Hub",
+    "words": "Rare words",
     "language modeling": "Language modeling",
     "protocols": "Rules of adaptation",
     "protocols_hub": "Rules of adaptation on real tasks",
@@ -50,14 +51,15 @@ def write_page(atlas: Atlas, page: Path) -> None:
         largest=max(chosen, key=lambda method: abs(method.bias.mean)),
         stress=[method for method in main.of_state("judged") if method not in chosen],
         opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
-        rare_words=compare_rare_words(chosen), omitted=OMITTED, titles=TITLES, hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
+        rare_words=compare_rare_words(atlas.sections["words"]) if "words" in atlas.sections else [],
+        omitted=OMITTED, titles=TITLES, hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
         machines=" and ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
         protocols=protocols_table, decay=decay_table, excluded=excluded,
         names=names, effect=effect_text, biased=biased, size=lambda effect: f"{abs(effect.mean) * 100:.2f}",
         membership=largest_membership(atlas), against_theorem=against_theorem(atlas), decays=average_decay(atlas.decay),
-        draw_tasks=lambda: draw_picture(draw_tasks(main, chosen), figures / "tasks.svg", SHORT),
+        draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", SHORT),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
         draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg", SHORT),
     )  # fmt: skip
@@ -134,27 +136,24 @@ def biased_tasks(methods: Iterable[Method], sign: int) -> list[Effect]:
     return sorted(found, key=lambda bias: -abs(bias.mean))
 
 
-def compare_rare_words(methods: Iterable[Method]) -> list[str]:
+def compare_rare_words(section: Section) -> list[str]:
     """Return the average size of the bias of LSA on a task with and without the words of single texts, and the loss."""
-    by_name = {method.name: method for method in methods}
-    if "lsa-50-min2" not in by_name:
-        return []
-    every, frequent = by_name["lsa-50"], by_name["lsa-50-min2"]
-    sizes = [fmean(abs(bias.mean) for bias in method.biases.values()) for method in (every, frequent)]
-    return [f"{number * 100:.2f}" for number in (*sizes, every.extra - frequent.extra)]
+    every, shared = section.of_state("judged")
+    sizes = [fmean(abs(bias.mean) for bias in method.biases.values()) for method in (every, shared)]
+    return [f"{number * 100:.2f}" for number in (*sizes, every.extra - shared.extra)]
 
 
-def describe_costs(section: Section) -> str:
+def describe_costs(section: Section, runs: Mapping[str, Run]) -> str:
     """Return what it would cost to detect half a point with the methods whose subsamples do not suffice for it."""
     parts = []
     for method in section.of_state("judged"):
         if method.detectable is not None and method.detectable > REGION:
-            needed = math.ceil(method.subsamples * (method.detectable / REGION) ** 2)
-            hours = method.seconds * needed / method.subsamples / 3600
-            parts.append(f"`{method.name}` {needed} ({hours:.1f} hours)")
+            factor = (method.detectable / REGION) ** 2
+            hours = runs[method.spec].seconds * factor / 3600
+            parts.append(f"`{method.name}` {math.ceil(method.subsamples * factor)} ({hours:.1f} hours)")
     if not parts:
         return ""
-    return f"Subsamples, and processor time, with which half a point would be detected: {', '.join(parts)}."
+    return f"Subsamples that would detect half a point, and the time of all methods of the spec: {', '.join(parts)}."
 
 
 def methods_table(name: str, section: Section) -> str:
@@ -217,13 +216,14 @@ def tasks_table(name: str, section: Section) -> str:
     return markdown(heads, [[m.name, *(show(m.biases[task]) for task in tasks)] for m in methods])
 
 
-def data_table(section: Section) -> str:
+def data_table(section: Section, tasks: Mapping[str, Task]) -> str:
     """Return the table of the data of the tasks."""
     return markdown(
         ["task", "rows", "classes", "near duplicates", "hash"],
         [
             [name, f"{task.rows:,}", str(task.classes), percent(task.near_duplicates), f"`{task.fingerprint}`"]
-            for name, task in section.tasks.items()
+            for name in section.methods[0].biases
+            if (task := tasks.get(name)) is not None
         ],
     )
 
@@ -261,7 +261,7 @@ def decay_table(lines: Sequence[Decay]) -> str:
     )
 
 
-def draw_tasks(section: Section, methods: Sequence[Method]) -> Curves:
+def draw_tasks(methods: Sequence[Method]) -> Curves:
     """Draw the biases of single tasks in their order, a panel for each method."""
     panels = []
     for method in methods:
@@ -271,7 +271,7 @@ def draw_tasks(section: Section, methods: Sequence[Method]) -> Curves:
         ranks, means = (tuple(map(float, range(1, len(biases) + 1))), tuple(bias.mean for bias in biases))
         panels.append((method.name.rpartition(".")[2], (Curve("single tasks", ranks, means, *ends),)))
     x, y = Axis("tasks by bias", "count"), Axis("bias, accuracy points", "difference", region=REGION)
-    return Curves(f"Bias on each of {len(section.tasks)} tasks", x, y, tuple(panels), ADJUSTED)
+    return Curves(f"Bias on each of {len(methods[0].biases)} tasks", x, y, tuple(panels), ADJUSTED)
 
 
 def draw_biases(section: Section) -> Forest:
