@@ -221,7 +221,9 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
     return Atlas(
         runs={name: run for name, run in earlier.runs.items() if name not in is_new} | atlas.runs,
         tasks=earlier.tasks | atlas.tasks,
-        sections=earlier.sections | atlas.sections,
+        sections={
+            name: section for name in SECTIONS if (section := (earlier.sections | atlas.sections).get(name)) is not None
+        },
         protocols=earlier.protocols | atlas.protocols,
         decay=atlas.decay or earlier.decay,
     )

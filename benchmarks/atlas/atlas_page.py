@@ -51,9 +51,9 @@ def write_page(atlas: Atlas, page: Path) -> None:
         largest=max(chosen, key=lambda method: abs(method.bias.mean)),
         stress=[method for method in main.of_state("judged") if method not in chosen],
         opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
-        rare_words=compare_rare_words(atlas.sections["words"]) if "words" in atlas.sections else [],
+        rare_words=compare_rare_words(atlas.sections["words"]) if "words" in atlas.sections else None,
         omitted=OMITTED, titles=TITLES, hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
-        machines=" and ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
+        machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
         protocols=protocols_table, decay=decay_table, excluded=excluded,
@@ -136,11 +136,11 @@ def biased_tasks(methods: Iterable[Method], sign: int) -> list[Effect]:
     return sorted(found, key=lambda bias: -abs(bias.mean))
 
 
-def compare_rare_words(section: Section) -> list[str]:
-    """Return the average size of the bias of LSA on a task with and without the words of single texts, and the loss."""
+def compare_rare_words(section: Section) -> tuple[str, str, Effect, Effect]:
+    """Return the largest bias down on a task without and with the words of single texts, and both averages."""
     every, shared = section.of_state("judged")
-    sizes = [fmean(abs(bias.mean) for bias in method.biases.values()) for method in (every, shared)]
-    return [f"{number * 100:.2f}" for number in (*sizes, every.extra - shared.extra)]
+    with_shared, with_every = (points(min(bias.mean for bias in m.biases.values())) for m in (shared, every))
+    return with_shared, with_every, shared.bias, every.bias
 
 
 def describe_costs(section: Section, runs: Mapping[str, Run]) -> str:

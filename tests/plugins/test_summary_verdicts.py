@@ -131,13 +131,14 @@ def test_one_subsample_is_inconclusive_without_interval(simulate: Simulate) -> N
     (verdict,) = analysis.verdicts
     assert verdict.decision == "inconclusive"
     assert not verdict.estimate.has_interval
-    assert "draw more" in state(verdict)
+    assert "draw at least 20 subsamples per task" in state(verdict)
     assert analysis.figures == ()
 
 
 def test_few_subsamples_or_one_task_give_no_prediction(simulate: Simulate) -> None:
     analysis = summarize(simulate(0.0, tasks=1, subsamples=4, noise=0.06), level=0.8)
-    assert state(analysis.verdicts[0]).endswith("; draw more subsamples.")
+    assert "cannot" not in state(analysis.verdicts[0])
+    assert "more subsamples per task settle this with" in state(analysis.verdicts[0])
     assert not any(table.title.startswith(OTHER_TASKS) for table in analysis.tables), (
         "one task is not a sample of tasks"
     )
@@ -159,8 +160,8 @@ def test_no_verdict_without_a_test_that_could_support_it(count: int) -> None:
         assert verdict.decision == "inconclusive"
         assert verdict.estimate.low <= 0 <= verdict.estimate.high
         assert verdict.estimate.low < verdict.estimate.high
-        needed = "cannot support a verdict at this level, which takes at least 6 subsamples per task"
-        assert f"{count} trials {needed}" in state(verdict)
+        assert f"{count} trials cannot support a verdict at this level; " in state(verdict)
+        assert "draw at least 20 subsamples per task" in state(verdict)
         assert ("so the interval is extended to 0" in state(verdict)) == (verdict.estimate.low == 0)
 
 

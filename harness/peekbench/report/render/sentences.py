@@ -328,7 +328,7 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
     """Say what an inconclusive verdict lacks: trials for any test, or what would settle it."""
     trials = pluralize(evidence.num_trials, "trial")
     if evidence.is_zero:
-        return f"{trials} are too few to exclude a bias that is not negligible"
+        return f"{trials} are too few to exclude a bias that is not negligible; draw more subsamples"
     reason = ""
     if evidence.has_too_few:
         reason = f"{trials} cannot support a verdict at this level; "
@@ -341,7 +341,7 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
         probability = f"{advice.probability:.0%} probability"
         return f"{reason}{advice.subsamples:,} more subsamples per task settle this with {probability}"
     if evidence.settling is None:
-        return f"{reason}the noise is unknown, and so is the number of subsamples that settles this"
+        return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
     return f"{reason}it takes more than {evidence.settling.maximum:,} more subsamples per task to settle this"
 
 
