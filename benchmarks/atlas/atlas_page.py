@@ -44,21 +44,24 @@ def write_page(atlas: Atlas, page: Path) -> None:
         autoescape=False, keep_trailing_newline=True,
     ).get_template("atlas_template.md")  # fmt: skip
     main = atlas.sections.get("hub") or atlas.sections["docstrings"]
-    chosen = [method for method in main.of_state("judged") if method.name not in STRESS_TESTS]
+    judged = main.of_state("judged")
+    chosen = [method for method in judged if method.name not in STRESS_TESTS]
     text = template.render(
-        atlas=atlas, sections=atlas.sections, main=main, chosen=chosen,
-        by_sign={sign: biased_tasks(chosen, sign) for sign in (1, -1)},
+        atlas=atlas, sections=atlas.sections, main=main, all=judged, chosen=chosen, pairs=pairs,
+        biased_tasks=biased_tasks, largest_pair=max(pairs(judged), key=lambda bias: abs(bias.mean)),
+        beyond=[bias for bias in pairs(chosen) if min(map(abs, _limits(bias))) > REGION and bias.sign],
+        equivalent=[bias for bias in pairs(chosen) if bias.decision == "equivalent"],
         largest=max(chosen, key=lambda method: abs(method.bias.mean)),
-        stress=[method for method in main.of_state("judged") if method not in chosen],
+        stress=[method for method in judged if method not in chosen],
         opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
-        rare_words=compare_rare_words(atlas.sections["words"]) if "words" in atlas.sections else None,
         omitted=OMITTED, titles=TITLES, hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
         machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
         protocols=protocols_table, decay=decay_table, excluded=excluded,
-        names=names, effect=effect_text, biased=biased, size=lambda effect: f"{abs(effect.mean) * 100:.2f}",
-        membership=largest_membership(atlas), against_theorem=against_theorem(atlas), decays=average_decay(atlas.decay),
+        names=names, effect=effect_text, membership=describe_membership(atlas), decays=average_decay(atlas.decay),
+        decays_of_others=average_decay([line for line in atlas.decay if line.method != "lsa-10"]),
+        still_biased=still_biased(atlas.decay),
         draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", SHORT),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
         draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg", SHORT),
@@ -84,16 +87,24 @@ def _wrap_block(block: str) -> str:
     return "\n".join(lines)
 
 
-def largest_membership(atlas: Atlas) -> str:
-    """Return the largest difference between swapping one text in and adapting to all test texts, in points."""
-    differences = [abs(row.effects["swap-in - test"].mean) for rows in atlas.protocols.values() for row in rows]
-    return f"{max(differences) * 100:.2f}" if differences else ""
+def describe_membership(atlas: Atlas) -> str:
+    """Return what the measured differences, which the theorem predicts to be zero, show."""
+    differences = [row.effects["swap-in - test"] for rows in atlas.protocols.values() for row in rows]
+    if not differences:
+        return ""
+    exceptions = sum(effect.sign != 0 for effect in differences)
+    width = max((high - low) / 2 for low, high in map(_limits, differences))
+    verb = "intervals of the difference exclude" if exceptions > 1 else "interval of the difference excludes"
+    return f"{exceptions or 'No'} {verb} zero; the intervals extend up to {width * 100:.2f} points to each side."
 
 
-def against_theorem(atlas: Atlas) -> str:
-    """Return the methods whose interval of the difference that the theorem predicts to be zero excludes zero."""
-    found = [row.method for rows in atlas.protocols.values() for row in rows if row.effects["swap-in - test"].sign]
-    return ", ".join(f"`{method}`" for method in found) or "none"
+def still_biased(lines: Sequence[Decay]) -> str:
+    """Return the methods that are biased with the most unlabeled texts, with their biases."""
+    found = {line.method: line.biases[max(line.biases)] for line in lines}
+    return (
+        ", ".join(f"`{name}` {effect_text(bias)}" for name, bias in found.items() if bias.decision.startswith("biased"))
+        or "none"
+    )
 
 
 def average_decay(lines: Sequence[Decay]) -> list[str]:
@@ -123,24 +134,16 @@ def names(methods: Iterable[Method]) -> str:
     return ", ".join(dict.fromkeys(f"`{method.name}`" for method in methods)) or "none"
 
 
-def biased(section: Section, *, bits: bool = False) -> str:
-    """Return the judged methods whose verdict is 'biased up' or 'biased down', with their biases."""
-    found = [method for method in section.of_state("judged") if method.bias.decision.startswith("biased")]
-    return ", ".join(f"`{method.name}` {effect_text(method.bias, bits=bits)}" for method in found) or "no method"
+def pairs(methods: Iterable[Method]) -> list[Effect]:
+    """Return the biases of all methods on single tasks."""
+    return [bias for method in methods for bias in method.biases.values()]
 
 
 def biased_tasks(methods: Iterable[Method], sign: int) -> list[Effect]:
     """Return the biases on single tasks whose verdict is 'biased up' (1) or 'biased down' (-1), the largest first."""
     decision = "biased up" if sign > 0 else "biased down"
-    found = [bias for method in methods for bias in method.biases.values() if bias.decision == decision]
+    found = [bias for bias in pairs(methods) if bias.decision == decision]
     return sorted(found, key=lambda bias: -abs(bias.mean))
-
-
-def compare_rare_words(section: Section) -> tuple[str, str, Effect, Effect]:
-    """Return the largest bias down on a task without and with the words of single texts, and both averages."""
-    every, shared = section.of_state("judged")
-    with_shared, with_every = (points(min(bias.mean for bias in m.biases.values())) for m in (shared, every))
-    return with_shared, with_every, shared.bias, every.bias
 
 
 def describe_costs(section: Section, runs: Mapping[str, Run]) -> str:

@@ -331,7 +331,8 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
         return f"{trials} are too few to exclude a bias that is not negligible; draw more subsamples"
     reason = ""
     if evidence.has_too_few:
-        reason = f"{trials} cannot support a verdict at this level; "
+        extended = ", so the interval is extended to 0" * evidence.is_extended
+        reason = f"{trials} cannot support a verdict at this level{extended}; "
     elif evidence.is_extended:
         reason = (
             "the interval is extended to 0, because sign flips of the trials, or a t test corrected for skewness, do "
