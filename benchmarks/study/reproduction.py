@@ -54,7 +54,7 @@ def main() -> None:
     session = describe_session(ROOT)
     machine = f"{session['machine']['processor']}, {session['machine']['cores']} cores, Python {session['python']}"
     parts = {"commit": str(session["commit"])[:12], "machine": machine, "data": data[:12]}
-    for part in (design, table_1, correlations, section_8, section_9, consistency):
+    for part in (design, draws, table_1, correlations, section_8, section_9, consistency):
         parts |= part(scores)
     for step in (posteriors, shares, checks, overconfidence, pca):
         parts |= resume(arguments.work, f"{data} {code} {folder.absolute()}", step, scores, folder)
@@ -106,35 +106,58 @@ def design(scores: Scores) -> dict[str, str]:
     return {name: f"{number:,}" for name, number in zip(("models", "training", "truncated"), numbers, strict=True)}
 
 
+def draws(scores: Scores) -> dict[str, str]:
+    """Return in how many tasks models drew different subsamples, which differ in the share of their largest class."""
+    size = ["num_train", "num_test"]
+    rows_of_base = pd.concat([scores["few_shot"], scores["overtrained"]]).query("arm == 'base'")
+    majority = rows_of_base.pivot(index=[*size, "task", "subsample"], columns="model", values="majority")
+    found = []
+    for other in ("bert", "gpt2-epochs-2"):
+        both = majority[["gpt2", other]].dropna()
+        tasks = (both["gpt2"] != both[other]).groupby([*size, "task"]).any().groupby(size).sum()
+        found.append(f"up to {tasks.max()} tasks at {(tasks > 0).sum()} of {len(tasks)} sizes")
+    return dict(zip(("draws_of_bert", "draws_of_overtrained"), found, strict=True))
+
+
 def table_1(scores: Scores) -> dict[str, str]:
     """Compare the means over tasks with Table 1, and test all biases jointly."""
     summary = run("table1", scores["few_shot"])[0]
     means = rows(summary, "Boost and bias over these tasks")
-    body, same, biases = [], 0, []
+    verdicts = rows(summary, "Leaderboard")
+    body, different, biases = [], [], []
     for configuration, study_values in PUBLISHED["table_1"].items():
         m, model, effect = configuration.split()
         cells = [f"m={m}, {model}, {effect}"]
         for size, study in zip(SIZES, study_values, strict=True):
             row = pick(means, model=model, num_train=int(m), num_test=size, effect=effect)
             ours = f"{row['mean'] * 100:.{1 if effect == 'boost' else 2}f}"
-            same += ours == study
-            biases += [row] if effect == "bias" else []
-            cells.append(f"{ours} ± {row['se'] * 100:.2f}" + f" ({study})" * (ours != study))
+            cell = f"{ours} ± {row['se'] * 100:.2f}" + f" ({study})" * (ours != study)
+            different += [f"{row['mean'] * 100:.4f}"] if ours != study else []
+            if effect == "bias":
+                biases.append(row)
+                verdict = pick(verdicts, model=model, num_train=int(m), num_test=size)["verdict"]
+                cell = f"**{cell}**" if verdict == "equivalent" else cell
+            cells.append(cell)
         body.append(cells)
     frame = pd.DataFrame(biases)
     statistic = ((frame["mean"] / frame["se"]) ** 2).sum()
-    averages = [
-        f"{points(group['mean'].mean())} ± {(group['se'] ** 2).sum() ** 0.5 / len(group) * 100:.2f} ({model})"
-        for model, group in frame.groupby("model")
-    ]
-    verdicts = pd.Series([row["verdict"] for row in rows(summary, "Leaderboard")]).value_counts()
+    average = frame.assign(variance=frame["se"] ** 2).groupby("model")[["mean", "variance"]].mean()
+    average["se"] = (average["variance"] / len(SIZES) / 2) ** 0.5  # two values of m
+    average_bound = average["mean"].abs() + 1.96 * average["se"]
+    single_bound = frame[["mean, low", "mean, high"]].abs().max(axis=1).groupby(frame["model"]).max()
+    counts = pd.Series([row["verdict"] for row in verdicts]).value_counts()
     return {
         "table_1": markdown(["", *(f"n={size}" for size in SIZES)], body),
-        "same": str(same),
+        "same": str(sum(map(len, PUBLISHED["table_1"].values())) - len(different)),
+        "different": " and ".join(different),
         "largest_ratio": f"{(frame['mean'] / frame['se']).abs().max():.1f}",
         "joint": f"{statistic:.1f} with {len(frame)} degrees of freedom, p = {chi2.sf(statistic, len(frame)):.2f}",
-        "verdicts": ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()),
-        "averages": " and ".join(averages),
+        "verdicts": ", ".join(f"{count} {verdict}" for verdict, count in counts.items()),
+        "averages": " and ".join(
+            f"{points(row['mean'])} ± {row['se'] * 100:.2f} ({model})" for model, row in average.iterrows()
+        ),
+        "average_bounds": " and ".join(f"{bound * 100:.2f}" for bound in average_bound),
+        "single_bounds": " and ".join(f"{bound * 100:.1f}" for bound in single_bound),
     }
 
 
@@ -165,62 +188,75 @@ def section_8(scores: Scores) -> dict[str, str]:
         boost, bias = (pick(means, num_train=m, num_test=n, effect=effect) for effect in ("boost", "bias"))
         body.append([
             f"m={m}, n={n}", *(f"{points(row['mean'])} ± {row['se'] * 100:.2f}" for row in (boost, bias)),
-            f"{group[ONE_SIDED].min():.3f}", str((group[ONE_SIDED] <= 0.5).sum()),
+            f"{group[ONE_SIDED].min():.3f}",
         ])  # fmt: skip
     by_task = pd.DataFrame(rows(summary, "Scores, boost and bias by task"))
-    everything = pd.concat([tests_by_task(scores[name]) for name in TREES])
-    smallest_few = tests_by_task(scores["few_shot"]).groupby(["model", "num_train", "num_test"])[ONE_SIDED].min()
+    families = {
+        "overtrained": tests_by_task(over)["p, test > extra"],
+        "all": pd.concat([tests_by_task(scores[name])["p, test > extra"] for name in TREES]),
+    }
+    smallest = tests.groupby(["num_train", "num_test"])[ONE_SIDED].min()
     tweets = by_task.query("task == 'tweets_hate_speech_detection' and num_train == 100")["bias"]
     return {
-        "section_8": markdown(["", "boost", "bias", "smallest adjusted p", "of 25, at most 0.5"], body),
+        "section_8": markdown(["", "boost", "bias", "smallest adjusted p"], body),
         "tweets": ", ".join(points(value, 1) for value in tweets),
-        "num_tests": str(len(everything)),
-        "smallest_of_all": f"{false_discovery_control(everything['p, test > extra']).min():.2f}",
-        "few_below": f"{(smallest_few <= 0.5).sum()} of {len(smallest_few)}",
-        "few_smallest": f"{smallest_few.min():.3f}",
+        "over_smallest": f"{smallest.min():.3f}",
+        "over_above": f"{(smallest > 0.5).sum()} of {len(smallest)}",
+        **{f"num_{family}": str(len(p)) for family, p in families.items()},
+        **{f"smallest_{family}": f"{false_discovery_control(p).min():.2f}" for family, p in families.items()},
     }
 
 
 def section_9(scores: Scores) -> dict[str, str]:
     """Return the effects of the experiments with Mistral-7B, with tests by task."""
-    body = []
+    body, averages = [], {}
     for name, results in list(scores.items())[2:]:  # without few_shot and overtrained
         if results["subsample"].nunique() == 1:
             continue
-        base_accuracy = results.loc[results["arm"] == "base", "score"].mean()
         found = rows(run("table1", results)[0], "Boost and bias over these tasks")
-        others = pick(found, effect="bias")
-        wide = others.get("other tasks, low")
+        bias = averages[name] = pick(found, effect="bias")
         body.append([
-            f"`{name}`", f"{len(results) // ARMS}", f"{base_accuracy * 100:.2f}",
+            f"`{name}`",
             *(f"{points(row['mean'])} ± {row['se'] * 100:.2f}" for row in found),
-            "" if wide is None else f"{points(wide)} to {points(others['other tasks, high'])}",
+            f"{points(bias['mean, low'])} to {points(bias['mean, high'])}",
             f"{tests_by_task(results)[ONE_SIDED].min():.2f}",
         ])  # fmt: skip
-    headings = ["", "trials", "base accuracy", "boost", "bias", "bias, 95% for other tasks", "smallest adjusted p"]
+    headings = ["", "boost", "bias", "bias, 95%", "smallest adjusted p"]
     base = [
         scores[name].query("arm == 'base'").set_index(["task", "subsample"])["score"]
         for name in ("zero_shot", "zero_shot_packed")
     ]
     changed = (base[0] - base[1]).abs()
     largest = changed.groupby("task").mean().sort_values().index[-1]
+    packed = scores["packed_ag_news_n500"].pivot(index="subsample", columns="arm", values="score")
+    saved = scores["saved_models_ag_news_n500"].set_index("arm")["score"]
+    sizes = [max(abs(row["mean, low"]), abs(row["mean, high"])) * 100 for row in averages.values()]
+    over_tasks = averages["zero_shot"]
     return {
         "section_9": markdown(headings, body),
+        "mistral_bound": f"{sizes[0]:.1f}",
+        "packed_bound": f"{sizes[1]:.1f}",
+        "over_tasks": f"{points(over_tasks['other tasks, low'])} to {points(over_tasks['other tasks, high'])}",
+        "saved_bias": points(saved["test"] - saved["extra"], 1),
+        "single_sd": f"{(packed['test'] - packed['extra']).std() * 100:.0f}",
         "base_changed": f"{(changed > 0).sum()} of {len(changed)}",
         "base_largest": f"{largest} ({base[0][largest].mean():.1%} and {base[1][largest].mean():.1%})",
     }
 
 
 def consistency(scores: Scores) -> dict[str, str]:
-    """Return base accuracies by size, and the folders in which `consistency` finds no error."""
-    few, over = scores["few_shot"], scores["overtrained"]
-    means = pd.concat([few, over]).groupby(["arm", "num_train", "model", "num_test"])["score"].mean()
-    base = means["base"].unstack()
-    repeated = means["extra", 100, "gpt2"] - means["base", 100, "gpt2-epochs-2"]
+    """Return accuracies by size, distances between runs, and the folders in which `consistency` finds no error."""
+    configuration = ["arm", "model", "num_train", "num_test"]
+    both = pd.concat([scores["few_shot"], scores["overtrained"]])
+    means = both.groupby(configuration)["score"].mean()
     body = [
-        [model, *(f"{value:.3f}" for value in line)]
-        for model, line in zip(base.loc[100].index, base.loc[100].to_numpy(), strict=True)
+        [model, *(f"{means['base', model, 100, size]:.3f}, {means['extra', model, 100, size]:.3f}" for size in SIZES)]
+        for model in ("bert", "gpt2")
     ]
+    of_gpt2 = both.query("arm == 'base' and model != 'bert'")
+    runs = of_gpt2.pivot_table(index=configuration[1:], columns="task", values="score")
+    alike = [("gpt2", 100, 200), ("gpt2", 100, 500)]
+    distances = [(runs - runs.T[each]).abs().mean(axis=1) * 100 for each in alike]
     consistent = [
         f"`{name}`"
         for name, results in scores.items()
@@ -228,9 +264,10 @@ def consistency(scores: Scores) -> dict[str, str]:
         and all(row.get("severity") != "error" for row in rows(run("table1", results)[-1], ""))
     ]
     return {
-        "base": markdown(["m=100", *(f"n={size}" for size in SIZES)], body),
+        "runs": markdown(["base, extra", *(f"n={size}" for size in SIZES)], body),
         "consistent": ", ".join(sorted(consistent)),
-        "repeated_boosts": ", ".join(points(value, 1) for value in repeated),
+        "distance_alike": f"{distances[0][alike[1]]:.1f}",
+        "distance_others": f"{min(distance.drop(alike).min() for distance in distances):.1f}",
     }
 
 

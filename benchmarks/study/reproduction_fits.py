@@ -61,9 +61,10 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
         counts = results.assign(score=np.trunc(results["score"] * int(size)) / int(size))
         row = pick_average(run_with_options("bayes.hierarchical", counts, preset="random_slopes"), effect)
         body.append(
-            [f"{data}, n={size}", effect, f"{mean} ({sd})", f"**{row['log-odds']:.4f}** ({row['sd of log-odds']:.4f})"]
+            [f"{data}, n={size}, {effect}", f"{mean} ({sd})", f"{row['log-odds']:.4f} ({row['sd of log-odds']:.4f})"]
         )
-    averages, r_hats, few = [], [], []
+    averages: dict[str, dict[str, str]] = {}
+    r_hats, few = [], []
     for data in ("few_shot", "zero_shot", "zero_shot_packed"):
         for (m, n), results in scores[data].groupby(["num_train", "num_test"]):
             fits = run("posteriors", results)
@@ -73,18 +74,24 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
             r_hats += [float(row["value"]) for row in checked if row["check"].startswith("R-hat")]
             average = biases[-1]
             interval = f"[{points(average['mean, low'])}, {points(average['mean, high'])}]"
-            averages.append([f"`{data}`, m={m}, n={n}", f"{points(average['mean'])} {interval}"])
-    excludes = [
-        sum(row["log-odds, low"] * row["log-odds, high"] > 0 for row in column) for column in zip(*few, strict=True)
-    ]
+            averages.setdefault(f"`{data}`, m={m}", {})[f"n={n}"] = f"{points(average['mean'])} {interval}"
+    sizes = list(dict.fromkeys(size for line in averages.values() for size in line))
+    excludes = {
+        scale: [
+            sum(row[f"{scale}, low"] * row[f"{scale}, high"] > 0 for row in column) for column in zip(*few, strict=True)
+        ]
+        for scale in ("log-odds", "mean")
+    }
     drawn = run_with_options("bayes.hierarchical", scores["few_shot"].query("num_train == 100"), preset="paper")
     title = "Posterior predictive distribution of the average bias"
     return {
-        "notebooks": markdown(["data", "effect", "the study", "here"], body),
-        "predictive": markdown(["", "bias"], averages),
-        "paper_excludes": str(excludes[0]),
-        "slopes_exclude": str(excludes[1]),
-        "calibrated_excludes": str(excludes[2]),
+        "notebooks": markdown(["", "the study", "here"], body),
+        "predictive": markdown(
+            ["", *sizes], [[label, *(line.get(size, "") for size in sizes)] for label, line in averages.items()]
+        ),
+        "paper_excludes": str(excludes["log-odds"][0]),
+        "excludes_log_odds": "{}, {} and {}".format(*excludes["log-odds"]),
+        "excludes_points": "{}, {} and {}".format(*excludes["mean"]),
         "predictive_figure": picture(drawn, title, folder / "predictive.svg"),
         "r_hat": f"{max(r_hats):.3f}",
     }
@@ -100,9 +107,9 @@ def shares(scores: Scores, folder: Path, slices: int = 10_000) -> dict[str, str]
             many = run_with_options("bayes.meta", results, preset=preset, region=float(region), num_slices=slices)
             (row,) = rows(many, "Posterior means")
             cells = [f"{row[f'beyond {region}']:.0%}", f"{row['interval excludes 0']:.0%}"]
-            body.append([f"{data}, n={size}", f"±{region}", f"`{preset}`", study, *cells])
+            body.append([f"{data}, n={size}, ±{region}", f"`{preset}`", study, *cells])
     drawn = run("meta", scores["few_shot"].query("num_train == 100"))[0]
-    headings = ["data", "region", "model", "the study", "here", "intervals without zero"]
+    headings = ["data and region", "model", "the study", "here", "intervals that exclude zero"]
     return {
         "shares": markdown(headings, body),
         "slices": f"{slices:,}",
@@ -129,6 +136,8 @@ def checks(scores: Scores, folder: Path, data_sets: int = 1000) -> dict[str, str
               f"{row['interval excludes 0']:.0%}"] for row in known],
         ),
         "recovery_figure": picture(recovery, "Estimates in simulated", folder / "recovery.svg"),
+        "recovery_share": f"{np.mean([row['coverage'] for row in known]):.1%}",
+        "recovery_error": f"{(0.89 * 0.11 / data_sets / len(known)) ** 0.5 * 100:.1f}",
         "data_sets": f"{data_sets:,}",
         "data_sets_error": f"{(0.89 * 0.11 / data_sets) ** 0.5 * 100:.1f}",
     }  # fmt: skip
@@ -148,7 +157,7 @@ def overconfidence(scores: Scores, _folder: Path, repeats: int = 400) -> dict[st
             fit_difference_slices(data, DifferencePriors(), Hierarchical().draws, level, rng),
         )
         covered = (float(((fit.low <= 0) & (fit.high >= 0)).mean()) for fit in fits)
-        body.append([f"n={arms.num_scored}", *(f"**{share:.0%}**" for share in covered)])
+        body.append([f"n={arms.num_scored}", *(f"{share:.0%}" for share in covered)])
     return {
         "coverage": markdown(["both models", *(f"`{preset}`" for preset in PRESETS)], body),
         "repeats": str(repeats),

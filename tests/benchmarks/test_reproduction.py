@@ -80,11 +80,16 @@ def scores(script: ModuleType, published: Path) -> dict[str, pd.DataFrame]:
 @pytest.mark.slow
 def test_printed_numbers_are_reproduced(script: ModuleType, scores: dict[str, pd.DataFrame]) -> None:
     assert script.design(scores) == {"models": "81,000", "training": "135,000", "truncated": "2,652"}
+    assert script.draws(scores) == {
+        "draws_of_bert": "up to 6 tasks at 5 of 8 sizes",
+        "draws_of_overtrained": "up to 7 tasks at 4 of 6 sizes",
+    }
     parts = script.table_1(scores)
     # The study prints 0.19 and -0.39 instead, as if 0.1848 and -0.3848 were rounded to three digits and then to two.
     assert parts["same"] == "30"
     assert "0.18 ± 0.23 (0.19)" in parts["table_1"]
     assert "-0.38 ± 0.30 (-0.39)" in parts["table_1"]
+    assert parts["table_1"].count("**") == 2 * 7  # equivalent
 
 
 @pytest.mark.slow
@@ -97,8 +102,8 @@ def test_the_script_finds_its_tables_and_columns(
     largest = {name: each[each["num_test"].isin([500] if name in ("few_shot", "overtrained") else [100, 500])]
                for name, each in few.items()}  # fmt: skip
     parts = {"commit": "", "machine": "", "data": ""}
-    for part in (script.design, script.table_1, script.correlations, script.section_8, script.section_9,
-                 script.consistency):  # fmt: skip
+    for part in (script.design, script.draws, script.table_1, script.correlations, script.section_8,
+                 script.section_9, script.consistency):  # fmt: skip
         parts |= part(few)
     parts |= script.posteriors(largest, tmp_path) | script.shares(few, tmp_path, 5)
     parts |= script.overconfidence(largest, tmp_path, 5)
