@@ -102,7 +102,8 @@ def test_the_readme_states_the_finding_of_the_page() -> None:
     effect = r"([+-]\S+ \[\S+ \S+\])"
     found = re.search(
         r"of (\d+) pairs of (\d+) methods and (\d+) real tasks, (\d+) are biased, "
-        rf"(\d+) up \(the largest {effect} points\) and (\d+) down \(the largest {effect}\)\. .* the largest is {effect} points .* by {effect} points\.\*\*",
+        rf"(\d+) up \(the largest {effect} points\) and (\d+) down \(the largest {effect}\)\. .* "
+        rf"the largest is {effect} points .* by {effect} points\.\*\*",
         page,
     )
     assert found is not None, "the finding of the README is that of another atlas"
