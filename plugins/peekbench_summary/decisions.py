@@ -147,12 +147,12 @@ class Bias:
         return not any(map(any, self.tasks))
 
     def estimate(self, alpha: float) -> MeanEstimate:
-        """MeanEstimate the average over these tasks with an interval that keeps the error rate `alpha`."""
+        """Estimate the average over these tasks with an interval that keeps the error rate `alpha`."""
         return estimate_these_tasks(self.tasks, 1 - self.levels.now(alpha), self.step)
 
     def can_reject(self, num_trials: float, alpha: float) -> bool:
         """Return whether sign flips can reject at a later look at `num_trials` trials, at the error rate `alpha`."""
-        return 2.0 ** (1 - num_trials) <= self.levels.later(num_trials / self.num_trials)(alpha)
+        return bool(2.0 ** (1 - num_trials) <= self.levels.later(num_trials / self.num_trials)(alpha))
 
 
 @dataclass(frozen=True, slots=True)
