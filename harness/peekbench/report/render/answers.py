@@ -145,7 +145,8 @@ def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
         how = f"set num_subsamples to {extension.num_subsamples + number}"
     if extension.is_fixed:
         how += ", name and seed to others, because planned looks fix the size of a run"
-    extended = f"They settle {_list(known)} with {likely}: {how}"
+    settled = _list(known) if len(known) <= MAX_NAMED else f"{len(known):,} of {len(needed):,} open verdicts"
+    extended = f"They settle {settled} with {likely}: {how}"
     return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
 
 
