@@ -20,7 +20,7 @@ NEEDS_ANSWERS = (
 NEEDS_MEANS = "summary.texts did not run: it averages scores of texts, and not all scores are means over texts"
 NOTE = (
     "{level:.0%} intervals for new subsamples (or training seeds) and other texts, averaged over tasks. The subsamples "
-    "share texts, so the intervals of `summary` are for new subsamples (or seeds) and these texts. Uses of a text: "
+    "share texts, so the intervals of the verdicts are for new subsamples (or seeds) and these texts. Uses of a text: "
     "number of subsamples that test it, on average. Variance from texts: the share that other texts add. Conclusions "
     "use the region of {region} and are not adjusted for the number of methods."
 )
