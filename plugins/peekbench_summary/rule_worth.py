@@ -10,7 +10,7 @@ from itertools import groupby
 from peekbench import Column, Table, Verdict
 from peekbench.formatting import difference_unit, pluralize, score_unit
 from peekbench.records import Cell, Forest, Interval, RuleWorth
-from peekbench.results import RULE_KINDS, Configuration, Configurations, find_families
+from peekbench.results import IN_RULES, RULE_KINDS, Configuration, Configurations, find_families
 from peekbench_summary import Summary
 from peekbench_summary.decisions import Bias
 from peekbench_summary.estimates import mean_over_tasks
@@ -48,8 +48,7 @@ class _Worth:
     def decision(self) -> str:
         """The decision in words: 'higher' or 'lower' if the rule's fits adapt to fewer texts than those of extra."""
         decision = str(self.verdict.decision)
-        words = {} if _split(self.rule)[0] in MEMBERS else {"biased up": "higher", "biased down": "lower"}
-        return words.get(decision, decision)
+        return decision if _split(self.rule)[0] in MEMBERS else IN_RULES.get(decision, decision)
 
 
 def rule_arms(results: Configurations) -> list[str]:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 MAX_BESIDE = 4
 """Files that a report names beside the first one."""
 BIASED, FAILED_CONTROLS = "biased", "controls failed"
-IN_RULES = {"biased up": "higher", "biased down": "lower"}
-"""Words of reports for decisions on rules of adaptation."""
 
 FailOnOption = Annotated[
     Optional[str],  # noqa: UP045 - typer evaluates the annotation
@@ -113,6 +111,7 @@ class Gate:
         'cross-10'
         """
         from peekbench.records.verdicts import Decision  # noqa: PLC0415 - for a fast --help
+        from peekbench.results import IN_RULES  # noqa: PLC0415 - for a fast --help
 
         if text is None:
             return None
@@ -170,6 +169,8 @@ class Gate:
         return f"--fail-on {self.argument()}: {found}" if found else ""
 
     def _find(self, methods: list[Verdict], controls: list[Verdict]) -> Iterator[str]:
+        from peekbench.results import IN_RULES  # noqa: PLC0415 - for a fast --help
+
         for verdict in methods:
             decision = verdict.decision
             word = IN_RULES.get(decision, decision) if self.rule else decision

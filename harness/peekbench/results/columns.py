@@ -154,6 +154,8 @@ Examples
 >>> [kind for kind, is_bias in RULE_KINDS.items() if is_bias]
 ['test', 'swap-in']
 """
+IN_RULES = {"biased up": "higher", "biased down": "lower"}
+"""Words for decisions on rules whose difference from extra is not a bias, because their fits adapt to fewer texts."""
 DOSE = re.compile(r"mix-0?\.\d+")
 
 
