@@ -1,9 +1,10 @@
-"""CONTRIBUTING.md lists the folders of the repository and states limits that hold."""
+"""CONTRIBUTING.md lists the folders of the repository and states limits that hold; the README works outside it."""
 
 from __future__ import annotations
 
 import re
 from fnmatch import fnmatch
+from importlib.metadata import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -29,3 +30,10 @@ def test_files_have_at_most_the_stated_number_of_lines() -> None:
     for folder in ("harness", "plugins"):
         for path in (ROOT / folder).rglob("*.py"):
             assert len(path.read_text().splitlines()) <= int(limit), path
+
+
+def test_links_of_the_installed_description_are_absolute() -> None:
+    """A package index shows the README, but has none of the files that it links to."""
+    links = re.findall(r"\]\(([^)]+)\)", metadata("peekbench")["Description"])
+    assert len(links) > 10
+    assert [link for link in links if not link.startswith("https://")] == []
