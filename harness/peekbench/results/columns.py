@@ -155,7 +155,13 @@ Examples
 ['test', 'swap-in']
 """
 IN_RULES = {"biased up": "higher", "biased down": "lower"}
-"""Words for decisions on rules whose difference from extra is not a bias, because their fits adapt to fewer texts."""
+"""Words for decisions on rules whose difference from extra is not a bias, because their fits adapt to fewer texts.
+
+Examples
+--------
+>>> IN_RULES["biased up"]
+'higher'
+"""
 DOSE = re.compile(r"mix-0?\.\d+")
 
 
