@@ -38,17 +38,17 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "transductive",
         "transductive_encoder",
         "embedding",
-        "sentence_encoders",
-        "finetune",
         "prompting",
     ),
     "hub": ("hub", "hub_embedding"),
+    "replication": ("hub_replication",),
     "words": ("words",),
+    "trained": ("finetune", "sentence_encoders"),
     "language modeling": ("language_modeling", "language_modeling_trained"),
 }
 """Section of the page to the specs whose methods are adjusted together in it."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
-ON_THE_HUB = ("hub", "hub_embedding", "words", "decay")
+ON_THE_HUB = ("hub", "hub_embedding", "hub_replication", "words", "decay")
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "`finetune.tapt` with more epochs",
     "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
@@ -63,6 +63,8 @@ OMITTED: Mapping[str, str] = {
 """Methods of peekbench that no spec of the atlas runs, and why."""
 STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
 """Methods that lost accuracy on tasks that the atlas does not report; the finding leaves them out."""
+PLACEBOS = 20
+"""Random exchanges of `test` and `extra`, which leave no bias."""
 DIGITS = 7
 SEPARATOR = " on "
 State: TypeAlias = Literal["judged", "inert", "at chance", "control"]
@@ -174,6 +176,8 @@ class Atlas(Record):
     sections: dict[str, Section]
     protocols: dict[str, list[Protocol]]
     decay: list[Decay]
+    placebo: float | None = None
+    """Pairs of method and task of the replication that are biased, on average, if no bias is left."""
 
     @property
     def missing(self) -> list[str]:
@@ -214,6 +218,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         },
         protocols={name: list(collect_protocols(found[name])) for name in PROTOCOLS if name in found},
         decay=[line for name in DECAY if name in found for line in collect_decay(found[name])],
+        placebo=next((count_placebos(found[name]) for name in SECTIONS["replication"] if name in found), None),
     )
     if earlier is None:
         return atlas
@@ -226,6 +231,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         },
         protocols=earlier.protocols | atlas.protocols,
         decay=atlas.decay or earlier.decay,
+        placebo=earlier.placebo if atlas.placebo is None else atlas.placebo,
     )
 
 
@@ -283,7 +289,7 @@ def collect_section(
     }
     judged = results[results["method"].map(states).isin(["judged", "control"])]
     biases, boosts = judge(judged), judge(as_bias(results, "extra", "base"))
-    on_tasks = results.assign(method=results["method"].astype(str) + SEPARATOR + results["task"].astype(str), task="")
+    on_tasks = as_methods(results)
     task_biases, task_boosts = judge(on_tasks), judge(as_bias(on_tasks, "extra", "base"))
     detectable = _detectable(judged)
     methods = []
@@ -310,6 +316,27 @@ def collect_section(
         if folder is None or majorities.isna().any()
         else measure_selection(specs.values(), states, folder),
     )
+
+
+def count_placebos(results: pd.DataFrame) -> float:
+    """Return how many pairs of method and task are biased, on average, if arms change places in random subsamples."""
+    generator = np.random.default_rng(0)
+    results = results[results["control"] == ""].assign(model="")
+    trials = pd.MultiIndex.from_frame(results[["task", "subsample"]])
+    arms = results["arm"].astype(str)
+    exchanged = arms.replace({"test": "extra", "extra": "test"})
+    counts = []
+    for _ in range(PLACEBOS):
+        drawn = trials.unique()
+        is_exchanged = trials.isin(drawn[generator.random(len(drawn)) < 0.5])
+        effects = judge(as_methods(results.assign(arm=arms.where(~is_exchanged, exchanged))))
+        counts.append(sum(effect.decision.startswith("biased") for effect in effects.values()))
+    return fmean(counts)
+
+
+def as_methods(results: pd.DataFrame) -> pd.DataFrame:
+    """Return a results table with a configuration for each pair of method and task."""
+    return results.assign(method=results["method"].astype(str) + SEPARATOR + results["task"].astype(str), task="")
 
 
 def _name_controls(results: pd.DataFrame, spec: str) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from atlas_numbers import OMITTED, STRESS_TESTS, Atlas, Decay, Effect, Method, Protocol, Run, Section, Task
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -24,6 +25,8 @@ TITLES = {
     "docstrings": "Tasks of docstrings",
     "hub": "Real tasks of the Hub",
     "words": "Rare words",
+    "replication": "Replication",
+    "trained": "Trained encoders and language models",
     "language modeling": "Language modeling",
     "protocols": "Rules of adaptation",
     "protocols_hub": "Rules of adaptation on real tasks",
@@ -58,6 +61,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
         machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
+        replication=replicate(chosen, atlas.sections.get("replication")), replicated=replication_table,
         protocols=protocols_table, decay=decay_table, excluded=excluded,
         names=names, effect=effect_text, membership=describe_membership(atlas), decays=average_decay(atlas.decay),
         decays_of_others=average_decay([line for line in atlas.decay if line.method != "lsa-10"]),
@@ -144,6 +148,78 @@ def biased_tasks(methods: Iterable[Method], sign: int) -> list[Effect]:
     decision = "biased up" if sign > 0 else "biased down"
     found = [bias for bias in pairs(methods) if bias.decision == decision]
     return sorted(found, key=lambda bias: -abs(bias.mean))
+
+
+class Pair(NamedTuple):
+    """A method on a task, with its bias in two runs that share no draws."""
+
+    method: str
+    task: str
+    first: Effect
+    second: Effect
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the second run has the same verdict."""
+        return self.first.decision == self.second.decision
+
+
+class Replication(NamedTuple):
+    """What a run with new draws finds for the pairs of method and task of an earlier one."""
+
+    pairs: int
+    """Pairs of both runs."""
+    biased: list[Pair]
+    """Pairs that were biased in the first run, in the order of their bias."""
+    new: int
+    """Pairs that are biased in the second run only."""
+
+    @property
+    def confirmed(self) -> int:
+        """Number of pairs with the same verdict in both runs."""
+        return sum(pair.is_confirmed for pair in self.biased)
+
+    @property
+    def same_sign(self) -> int:
+        """Number of pairs whose estimates have the same sign."""
+        return sum(pair.first.mean * pair.second.mean > 0 for pair in self.biased)
+
+    @property
+    def sizes(self) -> tuple[str, str]:
+        """Average size of the first estimates, and of the second ones in the direction of the first, in points."""
+        first = fmean(abs(pair.first.mean) for pair in self.biased)
+        second = fmean(math.copysign(pair.second.mean, pair.first.mean * pair.second.mean) for pair in self.biased)
+        return f"{first * 100:.2f}", f"{second * 100:.2f}"
+
+
+def replicate(methods: Iterable[Method], section: Section | None) -> Replication | None:
+    """Compare the biases of methods on single tasks with those of new draws; None if there are none to compare."""
+    again = {method.name: method.biases for method in section.of_state("judged")} if section else {}
+    both = [
+        Pair(method.name, task, bias, again[method.name][task])
+        for method in methods
+        if method.name in again
+        for task, bias in method.biases.items()
+    ]
+    biased = [pair for pair in both if pair.first.decision.startswith("biased")]
+    if not biased:
+        return None
+    others = [pair for pair in both if pair not in biased]
+    new = sum(pair.second.decision.startswith("biased") for pair in others)
+    return Replication(len(both), sorted(biased, key=lambda pair: -pair.first.mean), new)
+
+
+def replication_table(replication: Replication) -> str:
+    """Return the table of the pairs that were biased in the first run."""
+    body = [
+        [
+            pair.method,
+            pair.task.partition(".")[2],
+            *(effect_text(bias, is_bold=True) for bias in (pair.first, pair.second)),
+        ]
+        for pair in replication.biased
+    ]
+    return markdown(["method", "task", "bias", "bias with new draws"], body)
 
 
 def describe_costs(section: Section, runs: Mapping[str, Run]) -> str:
