@@ -42,13 +42,16 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "hub": ("hub", "hub_embedding"),
     "replication": ("hub_replication",),
+    "cross-fitting": ("protocols_hub",),
     "words": ("words",),
     "trained": ("finetune", "sentence_encoders"),
     "language modeling": ("language_modeling", "language_modeling_trained"),
 }
 """Section of the page to the specs whose methods are adjusted together in it."""
+CROSS_FITTING = "cross-5"
+"""Arm whose bias the section on cross-fitting has, in place of that of `test`."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
-ON_THE_HUB = ("hub", "hub_embedding", "hub_replication", "words", "decay")
+ON_THE_HUB = ("hub", "hub_embedding", "hub_replication", "protocols_hub", "words", "decay")
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "`finetune.tapt` with more epochs",
     "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
@@ -207,12 +210,13 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         for section, names in SECTIONS.items()
         if found.keys() & set(names)
     }
+    judged = found | {name: replace_test(found[name], CROSS_FITTING) for name in groups.get("cross-fitting", ())}
     atlas = Atlas(
         runs={name: _describe_run(folder / f"{spec.name}.sqlite", found[name]) for name, spec in loaded.items()},
         tasks={name: task for spec in loaded.values() for name, task in read_tasks(folder / f"{spec.name}.sqlite")},
         sections={
             section: collect_section(
-                {name: found[name] for name in names}, {name: loaded[name] for name in names}, folder
+                {name: judged[name] for name in names}, {name: loaded[name] for name in names}, folder
             )
             for section, names in groups.items()
         },
@@ -469,6 +473,12 @@ def as_bias(results: pd.DataFrame, minuend: str, subtrahend: str) -> pd.DataFram
     """Return a results table whose bias is the difference of two arms; with 'extra' and 'base', it is the boost."""
     renamed = results["arm"].astype(str).map({minuend: "test", subtrahend: "extra"})
     return results.assign(arm=renamed)[renamed.notna()].reset_index(drop=True)
+
+
+def replace_test(results: pd.DataFrame, arm: str) -> pd.DataFrame:
+    """Return a results table in which a different arm is `test`."""
+    kept = results[results["arm"] != "test"]
+    return kept.assign(arm=kept["arm"].astype(str).replace({arm: "test"})).reset_index(drop=True)
 
 
 def judge(results: pd.DataFrame) -> dict[str, Effect]:

@@ -26,10 +26,10 @@ TITLES = {
     "hub": "Real tasks of the Hub",
     "words": "Rare words",
     "replication": "Replication",
+    "cross-fitting": "Cross-fitting",
     "trained": "Trained encoders and language models",
     "language modeling": "Language modeling",
     "protocols": "Rules of adaptation",
-    "protocols_hub": "Rules of adaptation on real tasks",
 }
 ADJUSTED = "95% intervals for new subsamples of these tasks, adjusted for all estimates."
 SHORT = "The numbers are in the tables of this page."  # alternative text of figures
@@ -61,7 +61,8 @@ def write_page(atlas: Atlas, page: Path) -> None:
         machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
-        replication=replicate(chosen, atlas.sections.get("replication")), replicated=replication_table,
+        replication=compare(chosen, atlas.sections.get("replication")),
+        crossed=compare(chosen, atlas.sections.get("cross-fitting")), compared=comparison_table,
         protocols=protocols_table, decay=decay_table, excluded=excluded,
         names=names, effect=effect_text, membership=describe_membership(atlas), decays=average_decay(atlas.decay),
         decays_of_others=average_decay([line for line in atlas.decay if line.method != "lsa-10"]),
@@ -151,33 +152,33 @@ def biased_tasks(methods: Iterable[Method], sign: int) -> list[Effect]:
 
 
 class Pair(NamedTuple):
-    """A method on a task, with its bias in two runs that share no draws."""
+    """A method on a task, with its bias on real tasks and in a second section."""
 
     method: str
     task: str
     first: Effect
     second: Effect
 
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether the second run has the same verdict."""
-        return self.first.decision == self.second.decision
 
-
-class Replication(NamedTuple):
-    """What a run with new draws finds for the pairs of method and task of an earlier one."""
+class Comparison(NamedTuple):
+    """What a second section finds for the pairs of method and task."""
 
     pairs: int
-    """Pairs of both runs."""
+    """Pairs of both sections."""
     biased: list[Pair]
-    """Pairs that were biased in the first run, in the order of their bias."""
-    new: int
-    """Pairs that are biased in the second run only."""
+    """Pairs that are biased in the first section, in the order of their bias."""
+    others: int
+    """Pairs that are biased in the second section only."""
 
     @property
     def confirmed(self) -> int:
-        """Number of pairs with the same verdict in both runs."""
-        return sum(pair.is_confirmed for pair in self.biased)
+        """Number of pairs with the same verdict in both sections."""
+        return sum(pair.first.decision == pair.second.decision for pair in self.biased)
+
+    @property
+    def still_biased(self) -> int:
+        """Number of pairs that are biased in both sections, in either direction."""
+        return sum(pair.second.decision.startswith("biased") for pair in self.biased)
 
     @property
     def same_sign(self) -> int:
@@ -189,11 +190,11 @@ class Replication(NamedTuple):
         """Average size of the first estimates, and of the second ones in the direction of the first, in points."""
         first = fmean(abs(pair.first.mean) for pair in self.biased)
         second = fmean(math.copysign(pair.second.mean, pair.first.mean * pair.second.mean) for pair in self.biased)
-        return f"{first * 100:.2f}", f"{second * 100:.2f}"
+        return points(first), points(second)
 
 
-def replicate(methods: Iterable[Method], section: Section | None) -> Replication | None:
-    """Compare the biases of methods on single tasks with those of new draws; None if there are none to compare."""
+def compare(methods: Iterable[Method], section: Section | None) -> Comparison | None:
+    """Compare the biases of methods on single tasks with those of a section; None if there are none to compare."""
     again = {method.name: method.biases for method in section.of_state("judged")} if section else {}
     both = [
         Pair(method.name, task, bias, again[method.name][task])
@@ -204,22 +205,18 @@ def replicate(methods: Iterable[Method], section: Section | None) -> Replication
     biased = [pair for pair in both if pair.first.decision.startswith("biased")]
     if not biased:
         return None
-    others = [pair for pair in both if pair not in biased]
-    new = sum(pair.second.decision.startswith("biased") for pair in others)
-    return Replication(len(both), sorted(biased, key=lambda pair: -pair.first.mean), new)
+    others = sum(pair.second.decision.startswith("biased") for pair in both if pair not in biased)
+    return Comparison(len(both), sorted(biased, key=lambda pair: -pair.first.mean), others)
 
 
-def replication_table(replication: Replication) -> str:
-    """Return the table of the pairs that were biased in the first run."""
+def comparison_table(comparison: Comparison, second: str) -> str:
+    """Return the table of the pairs that are biased in the first section, with the heading of their second bias."""
     body = [
-        [
-            pair.method,
-            pair.task.partition(".")[2],
-            *(effect_text(bias, is_bold=True) for bias in (pair.first, pair.second)),
-        ]
-        for pair in replication.biased
-    ]
-    return markdown(["method", "task", "bias", "bias with new draws"], body)
+        [pair.method, pair.task.partition(".")[2],
+         *(effect_text(bias, is_bold=True) for bias in (pair.first, pair.second))]
+        for pair in comparison.biased
+    ]  # fmt: skip
+    return markdown(["method", "task", "bias", second], body)
 
 
 def describe_costs(section: Section, runs: Mapping[str, Run]) -> str:

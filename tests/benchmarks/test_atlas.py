@@ -182,20 +182,27 @@ def test_protocols_and_decay_are_effects_of_the_arms_and_sizes(scripts: SimpleNa
     assert [(line.method, list(line.biases)) for line in lines] == [("biased", [200, 400]), ("fair", [200, 400])]
 
 
-def test_a_replication_confirms_equal_verdicts(scripts: SimpleNamespace, results: Any) -> None:
+def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results: Any) -> None:
     section = scripts.numbers.collect_section({"classic": results}, {})
     judged = section.of_state("judged")
-    same = scripts.page.replicate(judged, section)
-    assert (same.pairs, len(same.biased), same.confirmed, same.same_sign, same.new) == (10, 5, 5, 5, 0)
+    same = scripts.page.compare(judged, section)
+    assert (same.pairs, len(same.biased), same.confirmed, same.same_sign, same.others) == (10, 5, 5, 5, 0)
     assert same.sizes[0] == same.sizes[1]
     exchanged = results.assign(arm=results["arm"].replace({"test": "extra", "extra": "test"}))
-    opposite = scripts.page.replicate(judged, scripts.numbers.collect_section({"classic": exchanged}, {}))
-    assert (opposite.confirmed, opposite.same_sign) == (0, 0)
-    assert [f"-{size}" for size in opposite.sizes[:1]] == [opposite.sizes[1]]
+    opposite = scripts.page.compare(judged, scripts.numbers.collect_section({"classic": exchanged}, {}))
+    assert (opposite.confirmed, opposite.still_biased, opposite.same_sign) == (0, 5, 0)
+    assert opposite.sizes[0].replace("+", "-") == opposite.sizes[1]
     fair = [method for method in judged if method.name == "fair"]
-    assert scripts.page.replicate(fair, section) is None
-    assert scripts.page.replicate(judged, None) is None
+    assert scripts.page.compare(fair, section) is None
+    assert scripts.page.compare(judged, None) is None
 
 
 def test_no_pair_is_biased_if_the_arms_change_places(scripts: SimpleNamespace, results: Any) -> None:
     assert scripts.numbers.count_placebos(results) < 0.5
+
+
+def test_a_different_arm_takes_the_place_of_test(scripts: SimpleNamespace, results: Any) -> None:
+    crossed = results[results["arm"] == "extra"].assign(arm="cross-5")
+    table = scripts.numbers.replace_test(pd.concat([results, crossed], ignore_index=True), "cross-5")
+    section = scripts.numbers.collect_section({"protocols_hub": table}, {})
+    assert [method.bias.mean for method in section.methods] == [0, 0, 0]
