@@ -166,7 +166,7 @@ class Run(Record):
     commit: str
     machine: str
     seconds: float
-    """Processor time of the fits and predictions, in seconds."""
+    """Duration of the fits and predictions, one after the other, in seconds."""
 
 
 class Atlas(Record):
