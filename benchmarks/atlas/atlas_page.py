@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from atlas_numbers import OMITTED, STRESS_TESTS, Atlas, Decay, Effect, Method, Protocol, Run, Section, Task
+from atlas_numbers import OMITTED, PLACEBOS, STRESS_TESTS, Atlas, Decay, Effect, Method, Protocol, Run, Section, Task
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
 
@@ -33,7 +33,7 @@ TITLES = {
 }
 ADJUSTED = "95% intervals for new subsamples of these tasks, adjusted for all estimates."
 SHORT = "The numbers are in the tables of this page."  # alternative text of figures
-MAX_TASKS = 6  # columns with intervals; with more tasks, the table has the estimates only
+IN_JSON = "The numbers are in atlas.json."
 
 
 def write_page(atlas: Atlas, page: Path) -> None:
@@ -57,18 +57,20 @@ def write_page(atlas: Atlas, page: Path) -> None:
         largest=max(chosen, key=lambda method: abs(method.bias.mean)),
         stress=[method for method in judged if method not in chosen],
         opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
-        omitted=OMITTED, titles=TITLES, hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
+        omitted=OMITTED, placebos=PLACEBOS, titles=TITLES,
+        hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
         machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
         replication=compare(chosen, atlas.sections.get("replication")),
-        crossed=compare(chosen, atlas.sections.get("cross-fitting")), compared=comparison_table,
+        crossed=compare(chosen, atlas.sections.get("cross-fitting")),
         protocols=protocols_table, decay=decay_table, excluded=excluded,
         names=names, effect=effect_text, membership=describe_membership(atlas), decays=average_decay(atlas.decay),
         decays_of_others=average_decay([line for line in atlas.decay if line.method != "lsa-10"]),
         still_biased=still_biased(atlas.decay),
         draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", SHORT),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
+        draw_pairs=lambda *compared: draw_picture(draw_pairs(*compared), figures / "pairs.svg", IN_JSON),
         draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg", SHORT),
     )  # fmt: skip
     page.write_text(wrap_paragraphs(text), encoding="utf-8")
@@ -190,7 +192,7 @@ class Comparison(NamedTuple):
         """Average size of the first estimates, and of the second ones in the direction of the first, in points."""
         first = fmean(abs(pair.first.mean) for pair in self.biased)
         second = fmean(math.copysign(pair.second.mean, pair.first.mean * pair.second.mean) for pair in self.biased)
-        return points(first), points(second)
+        return f"{first * 100:.2f}", f"{second * 100:.2f}"
 
 
 def compare(methods: Iterable[Method], section: Section | None) -> Comparison | None:
@@ -207,16 +209,6 @@ def compare(methods: Iterable[Method], section: Section | None) -> Comparison | 
         return None
     others = sum(pair.second.decision.startswith("biased") for pair in both if pair not in biased)
     return Comparison(len(both), sorted(biased, key=lambda pair: -pair.first.mean), others)
-
-
-def comparison_table(comparison: Comparison, second: str) -> str:
-    """Return the table of the pairs that are biased in the first section, with the heading of their second bias."""
-    body = [
-        [pair.method, pair.task.partition(".")[2],
-         *(effect_text(bias, is_bold=True) for bias in (pair.first, pair.second))]
-        for pair in comparison.biased
-    ]  # fmt: skip
-    return markdown(["method", "task", "bias", second], body)
 
 
 def describe_costs(section: Section, runs: Mapping[str, Run]) -> str:
@@ -278,18 +270,15 @@ def describe_controls(name: str, section: Section) -> str:
 
 
 def tasks_table(name: str, section: Section) -> str:
-    """Return the table of biases by task."""
+    """Return the table of biases by task, without intervals."""
     methods = section.of_state("judged")
     tasks = list(methods[0].biases)
     bits = name == BITS
-
-    def show(effect: Effect) -> str:
-        if len(tasks) > MAX_TASKS:
-            effect = Effect(mean=effect.mean, decision=effect.decision)
-        return effect_text(effect, bits=bits, is_bold=True)
-
-    heads = ["method", *(task.partition(".")[2] or task for task in tasks)]
-    return markdown(heads, [[m.name, *(show(m.biases[task]) for task in tasks)] for m in methods])
+    body = []
+    for method in methods:
+        biases = [Effect(mean=method.biases[task].mean, decision=method.biases[task].decision) for task in tasks]
+        body.append([method.name, *(effect_text(bias, bits=bits, is_bold=True) for bias in biases)])
+    return markdown(["method", *(task.partition(".")[2] or task for task in tasks)], body)
 
 
 def data_table(section: Section, tasks: Mapping[str, Task]) -> str:
@@ -348,6 +337,24 @@ def draw_tasks(methods: Sequence[Method]) -> Curves:
         panels.append((method.name.rpartition(".")[2], (Curve("single tasks", ranks, means, *ends),)))
     x, y = Axis("tasks by bias", "count"), Axis("bias, accuracy points", "difference", region=REGION)
     return Curves(f"Bias on each of {len(methods[0].biases)} tasks", x, y, tuple(panels), ADJUSTED)
+
+
+def draw_pairs(replication: Comparison, crossed: Comparison) -> Curves:
+    """Draw the biased pairs in the order of their bias: in the first run, with new draws, and with cross-fitting."""
+    ranks = {(pair.method, pair.task): rank for rank, pair in enumerate(reversed(replication.biased), 1)}
+    effects = {
+        "first run": [(pair, pair.first) for pair in reversed(replication.biased)],
+        "new draws": [(pair, pair.second) for pair in reversed(replication.biased)],
+        "cross-fitting": [(pair, pair.second) for pair in reversed(crossed.biased)],
+    }
+    panels = []
+    for title, found in effects.items():
+        ends = (tuple(ends) for ends in zip(*(_limits(effect) for _, effect in found), strict=True))
+        places = tuple(float(ranks[pair.method, pair.task]) for pair, _ in found)
+        panels.append((title, (Curve("single tasks", places, tuple(effect.mean for _, effect in found), *ends),)))
+    x = Axis("biased pairs, by bias in the first run", "count")
+    y = Axis("bias, accuracy points", "difference", region=REGION)
+    return Curves("Biased pairs of a method and a task", x, y, tuple(panels), ADJUSTED)
 
 
 def draw_biases(section: Section) -> Forest:

@@ -99,18 +99,21 @@ def test_tables_without_a_new_run_keep_their_numbers(scripts: SimpleNamespace, t
 
 def test_the_readme_states_the_finding_of_the_page() -> None:
     page, readme = (" ".join(path.read_text("utf-8").split()) for path in (PAGE, PAGE.parents[1] / "README.md"))
+    readme = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", readme)  # without the addresses of links
     effect = r"([+-]\S+ \[\S+ \S+\])"
     found = re.search(
         r"of (\d+) pairs of (\d+) methods and (\d+) real tasks, (\d+) are biased, "
         rf"(\d+) up \(the largest {effect} points\) and (\d+) down \(the largest {effect}\)\. .* "
-        rf"the largest is {effect} points .* by {effect} points\.\*\*",
+        rf"the largest is {effect} points .* With new draws, (\d+ of \d+) have the same verdict; "
+        rf"(with cross-fitting, \w+ of \d+ \w+ biased)\. .* by {effect} points\.\*\*",
         page,
     )
     assert found is not None, "the finding of the README is that of another atlas"
-    number, methods, tasks, biased, ups, up, downs, down, average, gain = found.groups()
+    number, methods, tasks, biased, ups, up, downs, down, average, confirmed, crossed, gain = found.groups()
     assert f"of {number} pairs of {methods} methods and {tasks} real tasks, {biased} are biased" in readme
     assert f"{ups} up (the largest {up} points) and {downs} down (the largest {down})" in readme
     assert f"(the largest is {average})" in readme
+    assert f"New draws confirm {confirmed}; {crossed}." in readme
     assert f"inflates that score by {gain} points" in readme
 
 
@@ -191,7 +194,7 @@ def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results:
     exchanged = results.assign(arm=results["arm"].replace({"test": "extra", "extra": "test"}))
     opposite = scripts.page.compare(judged, scripts.numbers.collect_section({"classic": exchanged}, {}))
     assert (opposite.confirmed, opposite.still_biased, opposite.same_sign) == (0, 5, 0)
-    assert opposite.sizes[0].replace("+", "-") == opposite.sizes[1]
+    assert f"-{opposite.sizes[0]}" == opposite.sizes[1]
     fair = [method for method in judged if method.name == "fair"]
     assert scripts.page.compare(fair, section) is None
     assert scripts.page.compare(judged, None) is None
