@@ -13,6 +13,7 @@ from typing import NamedTuple
 from atlas_numbers import OMITTED, PLACEBOS, STRESS_TESTS, Atlas, Decay, Effect, Method, Protocol, Run, Section, Task
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
+from scipy.stats import t as student
 
 from peekbench.formatting import with_sign
 from peekbench.records import Axis, Curve, Curves, Forest, Interval
@@ -64,6 +65,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
         replication=compare(chosen, atlas.sections.get("replication")),
         crossed=compare(chosen, atlas.sections.get("cross-fitting")),
+        boosts={(method.name, task): boost for method in chosen for task, boost in method.boosts.items()},
         protocols=protocols_table, decay=decay_table, excluded=excluded,
         names=names, effect=effect_text, membership=describe_membership(atlas), decays=average_decay(atlas.decay),
         decays_of_others=average_decay([line for line in atlas.decay if line.method != "lsa-10"]),
@@ -178,21 +180,38 @@ class Comparison(NamedTuple):
         return sum(pair.first.decision == pair.second.decision for pair in self.biased)
 
     @property
-    def still_biased(self) -> int:
-        """Number of pairs that are biased in both sections, in either direction."""
-        return sum(pair.second.decision.startswith("biased") for pair in self.biased)
-
-    @property
     def same_sign(self) -> int:
         """Number of pairs whose estimates have the same sign."""
         return sum(pair.first.mean * pair.second.mean > 0 for pair in self.biased)
 
     @property
-    def sizes(self) -> tuple[str, str]:
-        """Average size of the first estimates, and of the second ones in the direction of the first, in points."""
-        first = fmean(abs(pair.first.mean) for pair in self.biased)
-        second = fmean(math.copysign(pair.second.mean, pair.first.mean * pair.second.mean) for pair in self.biased)
-        return f"{first * 100:.2f}", f"{second * 100:.2f}"
+    def lower(self) -> list[Pair]:
+        """Pairs whose second bias is below zero, by verdict, in the order of this bias."""
+        found = [pair for pair in self.biased if pair.second.decision == "biased down"]
+        return sorted(found, key=lambda pair: pair.second.mean)
+
+    @property
+    def higher(self) -> int:
+        """Number of pairs whose second bias is above zero, by verdict."""
+        return sum(pair.second.decision == "biased up" for pair in self.biased)
+
+    @property
+    def first_size(self) -> Effect:
+        """Average size of the first biases."""
+        return Effect(mean=fmean(abs(pair.first.mean) for pair in self.biased))
+
+    @property
+    def second_size(self) -> Effect:
+        """Average of the second biases in the direction of the first, with an interval for other tasks."""
+        of_tasks: dict[str, list[float]] = {}
+        for pair in self.biased:
+            directed = math.copysign(pair.second.mean, pair.first.mean * pair.second.mean)
+            of_tasks.setdefault(pair.task, []).append(directed)
+        number, mean = len(of_tasks), sum(map(sum, of_tasks.values())) / len(self.biased)
+        squares = sum(sum(value - mean for value in values) ** 2 for values in of_tasks.values())
+        error = math.sqrt(squares * number / (number - 1)) / len(self.biased)
+        reach = float(student.ppf(0.975, number - 1)) * error
+        return Effect(mean=mean, low=mean - reach, high=mean + reach)
 
 
 def compare(methods: Iterable[Method], section: Section | None) -> Comparison | None:

@@ -105,15 +105,16 @@ def test_the_readme_states_the_finding_of_the_page() -> None:
         r"of (\d+) pairs of (\d+) methods and (\d+) real tasks, (\d+) are biased, "
         rf"(\d+) up \(the largest {effect} points\) and (\d+) down \(the largest {effect}\)\. .* "
         rf"the largest is {effect} points .* With new draws, (\d+ of \d+) have the same verdict; "
-        rf"(with cross-fitting, \w+ of \d+ \w+ biased)\. .* by {effect} points\.\*\*",
+        rf"cross-fitting (changes the average size of \d+ biases from \S+ to {effect} points)\. .* "
+        rf"by {effect} points\.\*\*",
         page,
     )
     assert found is not None, "the finding of the README is that of another atlas"
-    number, methods, tasks, biased, ups, up, downs, down, average, confirmed, crossed, gain = found.groups()
+    number, methods, tasks, biased, ups, up, downs, down, average, confirmed, crossed, _, gain = found.groups()
     assert f"of {number} pairs of {methods} methods and {tasks} real tasks, {biased} are biased" in readme
     assert f"{ups} up (the largest {up} points) and {downs} down (the largest {down})" in readme
     assert f"(the largest is {average})" in readme
-    assert f"New draws confirm {confirmed}; {crossed}." in readme
+    assert f"New draws confirm {confirmed}; cross-fitting {crossed}." in readme
     assert f"inflates that score by {gain} points" in readme
 
 
@@ -186,15 +187,19 @@ def test_protocols_and_decay_are_effects_of_the_arms_and_sizes(scripts: SimpleNa
 
 
 def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results: Any) -> None:
+    from scipy.stats import ttest_1samp
+
     section = scripts.numbers.collect_section({"classic": results}, {})
     judged = section.of_state("judged")
     same = scripts.page.compare(judged, section)
     assert (same.pairs, len(same.biased), same.confirmed, same.same_sign, same.others) == (10, 5, 5, 5, 0)
-    assert same.sizes[0] == same.sizes[1]
+    assert (same.higher, same.lower) == (5, [])
+    size = ttest_1samp([pair.first.mean for pair in same.biased], 0).confidence_interval()  # one pair in each task
+    assert [same.second_size.low, same.second_size.high] == pytest.approx([size.low, size.high])
     exchanged = results.assign(arm=results["arm"].replace({"test": "extra", "extra": "test"}))
     opposite = scripts.page.compare(judged, scripts.numbers.collect_section({"classic": exchanged}, {}))
-    assert (opposite.confirmed, opposite.still_biased, opposite.same_sign) == (0, 5, 0)
-    assert f"-{opposite.sizes[0]}" == opposite.sizes[1]
+    assert (opposite.confirmed, opposite.same_sign, opposite.higher, len(opposite.lower)) == (0, 0, 0, 5)
+    assert opposite.second_size.mean == pytest.approx(-opposite.first_size.mean)
     fair = [method for method in judged if method.name == "fair"]
     assert scripts.page.compare(fair, section) is None
     assert scripts.page.compare(judged, None) is None
