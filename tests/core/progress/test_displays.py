@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from peekbench.progress.displays import LineProgress, LiveProgress, make_progress
-from peekbench.progress.tally import Tally
+from peekbench.progress.tally import Tally, duration
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 
 NOTHING = np.zeros((0, 0), dtype=np.float32)
@@ -109,3 +109,8 @@ def test_terminal_shows_a_live_table(make_spec: Callable[..., Any]) -> None:
     assert "[red]no[/]" in shown  # markup in a message is text
     assert isinstance(make_progress(Console(file=io.StringIO())), LineProgress)
     assert isinstance(make_progress(console, is_live=False), LineProgress)  # leaves the terminal to a debugger
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(3.6, "4 s"), (125, "2 min 05 s"), (11400, "3 h 10 min")])
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
