@@ -86,22 +86,6 @@ def pluralize(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def format_duration(seconds: float) -> str:
-    """Return seconds as text.
-
-    Examples
-    --------
-    >>> format_duration(4), format_duration(125), format_duration(11_400)
-    ('4 s', '2 min 05 s', '3 h 10 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 def format_cell(value: Cell, unit: Unit) -> str:
     """Return the cell of a table as text.
 

@@ -152,7 +152,7 @@ def test_numbers_sort_as_numbers(open_page: Open) -> None:
     before = column(section, "bias")
     assert len(before) == 250
     heading = section.get_by_role("columnheader", name="bias", exact=True)
-    for order in ("descending", "ascending"):
+    for order in ("ascending", "descending"):
         heading.get_by_role("button").click()
         assert heading.get_attribute("aria-sort") == order
         values = [float(value or "nan") for value in column(section, "bias")]

@@ -95,11 +95,11 @@ def _watch(view: _View, console: Console) -> None:
 def _render(view: _View, console: Console) -> None:
     from rich.text import Text  # noqa: PLC0415 - for a fast --help
 
-    from peekbench.formatting import format_duration  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
     from peekbench.report.render.terminal import render_verdicts  # noqa: PLC0415 - for a fast --help
 
     state, estimates = view.state, view.estimates
-    status = f"running for {format_duration(state.seconds)}" if state.is_running else "not running"
+    status = f"running for {duration(state.seconds)}" if state.is_running else "not running"
     status = "complete" if state.is_complete and not state.is_running else status
     console.print(Text.assemble((state.name, "bold"), f"  {status}"))
     filled = round(BAR_WIDTH * state.done / max(1, state.planned))
@@ -134,7 +134,7 @@ def _describe_missing(estimates: Estimates) -> str:
 
 
 def _describe_progress(state: RunState) -> str:
-    from peekbench.formatting import format_duration  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
 
     parts = [f"{state.done:,} of {pluralize(state.planned, 'trial')}"]
     if state.failed:
@@ -142,5 +142,5 @@ def _describe_progress(state: RunState) -> str:
     if state.trials_per_hour:
         parts.append(f"{state.trials_per_hour:,.0f} trials/h")
     if state.seconds_left is not None:
-        parts.append(f"about {format_duration(state.seconds_left)} left")
+        parts.append(f"about {duration(state.seconds_left)} left")
     return ", ".join(parts)

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from peekbench.execution.observers import Progress
-from peekbench.formatting import format_duration, pluralize
-from peekbench.progress.tally import Tally
+from peekbench.formatting import pluralize
+from peekbench.progress.tally import Tally, duration
 from peekbench.records.runs import Capacity
 from peekbench.records.trials import Trial, TrialFailure
 
@@ -137,7 +137,7 @@ class LiveProgress(Display):
         """Replace the display by a line on what was done."""
         self._live.stop()
         if self.tally is not None:
-            self.note(f"{self.count()}, in {format_duration(time.monotonic() - self.started)}")
+            self.note(f"{self.count()}, in {duration(time.monotonic() - self.started)}")
 
 
 class LineProgress(Display):
@@ -179,7 +179,7 @@ class LineProgress(Display):
         now = time.monotonic()
         if now - max(self._last, self._last_advance) >= SECONDS_UNTIL_HEARTBEAT:
             self._last = now
-            idle = format_duration(now - self._last_advance)
+            idle = duration(now - self._last_advance)
             self.note(f"{self.count()}; no trial has finished for {idle}, still running")
 
 

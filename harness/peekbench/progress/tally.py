@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peekbench.formatting import format_duration, shorten
+from peekbench.formatting import shorten
 from peekbench.records.trials import Trial, TrialFailure
 
 if TYPE_CHECKING:
@@ -83,7 +83,23 @@ class Tally:
         if done_now < 2 or elapsed < MIN_SECONDS:
             return "" if self.handled == self.planned else "estimating the time left"
         rate = (done_now - 1) / elapsed
-        words = f"{rate:.1f} trials/s" if rate >= 0.1 else f"{format_duration(1 / rate)} per trial"
+        words = f"{rate:.1f} trials/s" if rate >= 0.1 else f"{duration(1 / rate)} per trial"
         if self.handled == self.planned:
             return words
-        return f"{words}, about {format_duration((self.planned - self.handled) / rate)} left"
+        return f"{words}, about {duration((self.planned - self.handled) / rate)} left"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as text.
+
+    Examples
+    --------
+    >>> duration(4), duration(125), duration(11_400)
+    ('4 s', '2 min 05 s', '3 h 10 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

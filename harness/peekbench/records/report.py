@@ -336,8 +336,6 @@ class Extension:
     """Whether the run has planned looks that depend on its maximum, so it cannot be extended."""
     num_missing: int = 0
     """Planned trials that are neither finished nor failed."""
-    seconds: float | None = None
-    """Duration of all fits and predictions of one subsample of every task, one after the other; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

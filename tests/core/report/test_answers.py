@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
 import pytest
 
 from peekbench.records import Report, TrialEvidence
@@ -60,7 +59,6 @@ def test_one_word_answers_for_all_methods(verdicts: tuple[Verdict, ...], short: 
         (replace(RUN, is_fixed=True), "set num_subsamples to 132, name and seed to others, because planned looks fix"),
         (Extension("peekbench analyze r.csv"), "add them to the table, then run:"),
         (replace(RUN, command=""), "set num_subsamples to 132, then run it again."),
-        (replace(RUN, seconds=2.0), " and take about 4 min 00 s with one worker: set num_subsamples to 132, then run:"),
     ],
 )
 def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Extension, how: str) -> None:
@@ -109,11 +107,9 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
 )
 def test_the_command_that_extends_a_run_is_that_of_its_last_session(command: list[str], expected: str) -> None:
     spec: dict[str, Any] = {"design": {"num_subsamples": 12}, "tasks": [{"name": "a"}]}
-    fits = pd.DataFrame({"subsample": [0, 0, 1], "fit_seconds": [3.0, 5.0, 9.0], "predict_seconds": [1.0, 1.0, 1.0]})
-    extension = describe_extension(spec, [{"command": command}], 3, fits)
-    assert extension == Extension(expected, "run", 12, num_missing=3, seconds=10.0)
+    assert describe_extension(spec, [{"command": command}], 3) == Extension(expected, "run", 12, num_missing=3)
     spec["tasks"].append({"name": "b", "num_subsamples": 3})
-    assert describe_extension(spec, [], 0, fits[:0]) == Extension("", "run")
+    assert describe_extension(spec, [], 0) == Extension("", "run")
 
 
 def test_commands_are_not_escaped_in_markdown() -> None:

@@ -335,21 +335,3 @@ def test_a_drawing_that_is_too_large_for_the_page_is_described(monkeypatch: pyte
     monkeypatch.setattr(html, "MAX_PARTS", 0)
     page = render_html(drawn("violin"), lambda figure, form: b"")
     assert "too large for this page" in page and alt_text(drawn("violin").figures[0]) in page
-
-
-def _luminance(color: str) -> float:
-    """Return the relative luminance of WCAG 2.2 of a color such as '#ffffff'."""
-    parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize("scheme", [":root {", "@media (prefers-color-scheme: dark)", "@media print"])
-def test_marks_of_plots_have_enough_contrast(scheme: str) -> None:
-    """WCAG 2.2, criterion 1.4.11: 3:1 to the page, and to the region that the marks cross."""
-    style = (TEMPLATES / "report.css").read_text("utf-8").partition(scheme)[2].partition("}")[0]
-    colors = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", style))
-    for mark in ("up", "down", "equivalent", "inconclusive", "mark", "axis"):
-        for ground in ("ground", "raised", "band"):
-            low, high = sorted(map(_luminance, (colors[mark], colors[ground])))
-            assert (high + 0.05) / (low + 0.05) >= 3, (mark, ground)

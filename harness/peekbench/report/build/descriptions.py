@@ -93,11 +93,8 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
     return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
 
 
-def describe_extension(
-    spec: Mapping[str, Any], sessions: Sequence[Mapping[str, Any]], num_missing: int, results: pd.DataFrame
-) -> Extension:
-    """Return how to extend a run, from its stored spec, its sessions, its missing trials, and its results table."""
-    seconds = results[["fit_seconds", "predict_seconds"]].sum(axis="columns").groupby(results["subsample"]).sum()
+def describe_extension(spec: Mapping[str, Any], sessions: Sequence[Mapping[str, Any]], num_missing: int) -> Extension:
+    """Return how to extend a run, from its stored spec, its sessions, and the number of trials that it lacks."""
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
     command = command.replace("peekbench quickstart", "peekbench run quickstart.yaml", 1)
     number, stop = spec["design"]["num_subsamples"], spec["design"].get("stop")
@@ -107,7 +104,6 @@ def describe_extension(
         num_subsamples=number if isinstance(number, int) and not own_subsamples(spec) else None,
         is_fixed=bool(stop) and stop["method"] == "group_sequential",
         num_missing=num_missing,
-        seconds=None if seconds.empty else float(seconds.mean()),
     )
 
 

@@ -120,7 +120,7 @@ def extension_of(path: Path, command: str = "") -> Extension:
         return Extension(command)
     with Store.open(path, verified=False) as store:
         num_missing = len(planned_trials(path)) - len(store.done())
-        return describe_extension(store.spec(), store.sessions(), num_missing, read_store(store))
+        return describe_extension(store.spec(), store.sessions(), num_missing)
 
 
 def report_of_audits(
@@ -264,9 +264,7 @@ def report_of_run(
             "sessions": recorded_sessions,
         },
         methods=methods,
-        extension=describe_extension(
-            canonical(spec), sessions, max(0, len(planned) - num_done - len(failures)), results
-        ),
+        extension=describe_extension(canonical(spec), sessions, max(0, len(planned) - num_done - len(failures))),
         command=command,
         formats=spec.report.formats,
         renderer=spec.report.renderer,

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from peekbench.formatting import format_duration, format_signed, pluralize
+from peekbench.formatting import format_signed, pluralize
 from peekbench.records.report import Report
 from peekbench.records.verdicts import Advice, TrialEvidence, Verdict
 from peekbench.report.render.sentences import OUTCOMES, format_estimate, format_size, name_score, points, settle
@@ -146,9 +146,7 @@ def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
     if extension.is_fixed:
         how += ", name and seed to others, because planned looks fix the size of a run"
     settled = _list(known) if len(known) <= MAX_NAMED else f"{len(known):,} of {len(needed):,} open verdicts"
-    seconds = extension.seconds
-    time = "" if seconds is None else f" and take about {format_duration(seconds * number)} with one worker"
-    extended = f"They settle {settled} with {likely}{time}: {how}"
+    extended = f"They settle {settled} with {likely}: {how}"
     return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
 
 

@@ -2,7 +2,7 @@
 // Sorts and filters plots and tables. Without this script the page shows the same content in its original order.
 (() => {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-  const OPPOSITE = { ascending: "descending", descending: "ascending" };
+  const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
   const MAX_CHOICES = 60;
 
   function element(name, attributes, ...children) {
@@ -49,13 +49,11 @@
     const original = [...table.tBodies[0].rows];
     const headings = [...table.tHead.rows[0].cells];
     headings.forEach((heading, column) => {
-      const first = original.some((row) => row.cells[column].dataset.v !== undefined) ? "descending" : "ascending";
-      const next = { none: first, [first]: OPPOSITE[first], [OPPOSITE[first]]: "none" };
       const button = element("button", { type: "button" }, heading.textContent);
       heading.replaceChildren(button);
       heading.setAttribute("aria-sort", "none");
       button.addEventListener("click", () => {
-        const order = next[heading.getAttribute("aria-sort")];
+        const order = NEXT[heading.getAttribute("aria-sort")];
         for (const other of headings) other.setAttribute("aria-sort", "none");
         heading.setAttribute("aria-sort", order);
         sortRows(table.tBodies[0], original, (row) => row.cells[column], order);
