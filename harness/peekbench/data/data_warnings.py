@@ -52,9 +52,8 @@ def warn_of_design(
     if crowded := _worst({name: uses for name, uses in count_uses(designs, facts).items() if uses > MAX_USES}):
         listed = ", ".join(f"{uses:.0f} times in {name}" for name, uses in crowded[:MAX_LISTED])
         yield (
-            f"Subsamples share many texts: each text is tested about {listed}. More subsamples make the verdict on "
-            "these texts more certain, but not one on new texts: for that, add rows to the data, or report the bias "
-            "for other texts (analysis `summary.texts`)"
+            f"Subsamples share many texts: each text is tested about {listed}. More subsamples then say nothing about "
+            "new texts: add rows, or report the bias for other texts (analysis `summary.texts`)"
         )
     if any(design.repeats(size) == 1 for design in designs.values() for size in design.num_test):
         yield "A single subsample has no interval, so no verdict is possible: increase num_subsamples"
