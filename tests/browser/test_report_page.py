@@ -46,9 +46,8 @@ OUTSIDE = """
   .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
   .map((element) => element.outerHTML.slice(0, 100))
 """
-# Texts with a contrast below 4.5:1, by the relative luminance of WCAG 2.2.
-FAINT = """
-() => {
+# Contrast by the relative luminance of WCAG 2.2.
+CONTRAST = """
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   const rgba = (color) => {
     canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
@@ -57,25 +56,56 @@ FAINT = """
   const luminance = (color) => [...rgba(color)].slice(0, 3).map((part) => part / 255)
     .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
     .reduce((sum, part, channel) => sum + part * [0.2126, 0.7152, 0.0722][channel], 0);
+  const contrast = (...colors) => {
+    const [dark, bright] = colors.map(luminance).sort((a, b) => a - b);
+    return (bright + 0.05) / (dark + 0.05);
+  };
   const background = (element) => {
     for (; element; element = element.parentElement) {
       const color = getComputedStyle(element).backgroundColor;
       if (rgba(color)[3] > 0) return color;
     }
   };
+"""
+# Texts with a contrast below 4.5:1.
+FAINT = (
+    """() => {"""
+    + CONTRAST
+    + """
   const faint = [];
   for (const element of document.querySelectorAll("body *")) {
     const hasText = [...element.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
     if (!hasText || !element.checkVisibility()) continue;
     if (element.closest("script, style, .visually-hidden, option")) continue;
     const style = getComputedStyle(element);
-    const pair = [luminance(element.closest("svg") ? style.fill : style.color), luminance(background(element))];
-    const contrast = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
-    if (contrast < 4.5) faint.push([contrast.toFixed(2), element.outerHTML.slice(0, 80)]);
+    const ratio = contrast(element.closest("svg") ? style.fill : style.color, background(element));
+    if (ratio < 4.5) faint.push([ratio.toFixed(2), element.outerHTML.slice(0, 80)]);
   }
   return faint;
 }
 """
+)
+# Marks of the plots on the first screen with a contrast below 3:1 to the page or to the region, for any decision.
+FAINT_MARKS = (
+    """(tones) => {"""
+    + CONTRAST
+    + """
+  const faint = [];
+  for (const row of document.querySelectorAll("#verdicts .plot > ol > li")) for (const tone of tones) {
+    row.className = tone;
+    const region = getComputedStyle(row.querySelector(".region")).fill;
+    for (const mark of row.querySelectorAll("summary svg.interval > :not(.grid)")) {
+      const style = getComputedStyle(mark);
+      for (const behind of [background(mark), region]) {
+        const ratio = contrast(mark.matches("circle") ? style.fill : style.stroke, behind);
+        if (ratio < 3) faint.push([ratio.toFixed(2), tone, mark.outerHTML.slice(0, 80)]);
+      }
+    }
+  }
+  return faint;
+}
+"""
+)
 
 
 @pytest.fixture
@@ -126,6 +156,16 @@ def test_all_text_has_enough_contrast(scheme: Scheme, open_page: Open) -> None:
     assert page.evaluate(FAINT) == []
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, dark.removeprefix("rgb(").rstrip(")").split(","))) < 100) == (scheme == "dark")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_marks_of_plots_have_enough_contrast(scheme: Scheme, open_page: Open) -> None:
+    from peekbench.report.render.words import MARKS, TONES
+
+    page, tones = open_page(1280, scheme), [TONES.get(decision, decision.replace(" ", "-")) for decision in MARKS]
+    assert page.evaluate(FAINT_MARKS, tones) == []
+    unfold(page)  # which changes the background
+    assert page.evaluate(FAINT_MARKS, tones) == []
 
 
 def by_task(page: Page) -> Any:
