@@ -147,7 +147,8 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
     overview = (*keys, "verdict", "bias", "extra", "tie", *others, *arms)
-    return Table(title, columns, tuple(rows), note, overview=overview)
+    ranked_by = "extra" if len(order) == 1 else ""
+    return Table(title, columns, tuple(rows), note, overview=overview, ranked_by=ranked_by)
 
 
 def _describe_basis(results: Configurations) -> str:

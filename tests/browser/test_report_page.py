@@ -192,7 +192,7 @@ def test_numbers_sort_as_numbers(open_page: Open) -> None:
     before = column(section, "bias")
     assert len(before) == 250
     heading = section.get_by_role("columnheader", name="bias", exact=True)
-    for order in ("ascending", "descending"):
+    for order in ("descending", "ascending"):
         heading.get_by_role("button").click()
         assert heading.get_attribute("aria-sort") == order
         values = [float(value or "nan") for value in column(section, "bias")]
@@ -200,6 +200,27 @@ def test_numbers_sort_as_numbers(open_page: Open) -> None:
     heading.get_by_role("button").click()
     assert column(section, "bias") == before, "the original order"
     assert section.locator("th[aria-sort]:not([aria-sort=none])").count() == 0
+
+
+def test_the_initial_order_of_a_ranked_table_is_marked(open_page: Open) -> None:
+    page = open_page()
+    section = page.locator("#tables details.table", has=page.get_by_role("heading", name="Leaderboard"))
+    before = column(section, "extra")
+    assert before == sorted(before, key=lambda value: -float(value or "nan"))
+
+    def marked() -> dict[str, str]:
+        headings = section.locator("thead th:not([aria-sort=none])")
+        pairs: list[tuple[str, str]] = headings.evaluate_all("all => all.map(th => [th.textContent, th.ariaSort])")
+        return dict(pairs)
+
+    assert marked() == {"extra": "descending"}
+    clicks = ["extra", "extra", "method", "method", "method"]
+    orders = [("extra", "ascending"), ("extra", "descending"), ("method", "ascending"), ("method", "descending"),
+              ("extra", "descending")]  # fmt: skip
+    for name, (sorted_by, order) in zip(clicks, orders, strict=True):
+        section.get_by_role("columnheader", name=name, exact=True).get_by_role("button").click()
+        assert marked() == {sorted_by: order}
+        assert (column(section, "extra") == before) == ((sorted_by, order) == ("extra", "descending"))
 
 
 def test_texts_sort_in_natural_order_and_unknown_values_are_last(open_page: Open) -> None:

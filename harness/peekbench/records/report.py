@@ -132,6 +132,8 @@ class Table:
     a table that it leaves out."""
     statements: tuple[Statement, ...] = ()
     """Facts that reports state in words before the note, or one in each row of a table without columns."""
+    ranked_by: str = ""
+    """Column whose values descend from row to row; empty if the rows have another order."""
 
 
 @dataclass(frozen=True, slots=True)
