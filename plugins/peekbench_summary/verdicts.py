@@ -265,6 +265,8 @@ def judge_all(
             )
             if configuration.control:
                 verdict = replace(verdict, decision=control_outcome(verdict))
+                if configuration.control == "negative" and evidence.is_zero:  # a bound for other trials would mislead
+                    verdict = replace(verdict, estimate=Estimate(verdict.estimate.mean))
             verdicts[member] = verdict
     return tuple(verdict for _, verdict in sorted(verdicts.items()))
 

@@ -131,9 +131,7 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
     assert ask(excess)["What next?"].short == "Report the scores of the reference benchmark"
     assert ask(SAME)["What next?"].short == "Nothing"
     undecided = replace(NULL, method="leak", control="positive", decision="undecided")
-    assert ask(SAME, undecided)["What next?"].text == (
-        "More data. The run does not detect the bias that is planted in leak."
-    )
+    assert ask(SAME, undecided)["What next?"].text == ("More data. The run is too small to be checked by leak.")
     assert ask(UP, undecided)["What next?"].short == "Report the scores of extra"
     assert ask(NULL) == {}
 

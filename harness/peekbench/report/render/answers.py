@@ -120,9 +120,8 @@ def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdic
     if decisions & {"biased up", "biased down"}:
         scores = "the reference benchmark" if effect == "contamination" else "extra"
         return Answer(question, f"Report the scores of {scores}", f"The {effect} does not affect them.")
-    unseen = [each.method for each in controls if (each.control, each.decision) == ("positive", "undecided")]
-    if unseen:
-        return Answer(question, "More data", f"The run does not detect the bias that is planted in {_list(unseen)}.")
+    if unchecked := [each.method for each in controls if each.decision == "undecided"]:
+        return Answer(question, "More data", f"The run is too small to be checked by {_list(unchecked)}.")
     if "equivalent" in decisions:
         return Answer(question, "Nothing", f"The {effect} is negligible.")
     return Answer(question, "Check the methods", "They must use the unlabeled texts and predict better than chance.")

@@ -26,7 +26,8 @@ from peekbench.records.verdicts import (
 
 OUTCOMES: Mapping[tuple[str, str], str] = {
     ("negative", "passed"): "As expected: a negative control cannot have a bias.",
-    ("negative", "undecided"): "A negative control cannot have a bias.",
+    ("negative", "undecided"): "A negative control cannot have a bias, but the interval is too wide to exclude one "
+    "that is not negligible.",
     ("negative", "failed"): "This should be impossible: a negative control cannot have a bias.",
     ("positive", "passed"): "As expected: a positive control has a planted bias.",
     ("positive", "undecided"): "A positive control has a planted bias, which is not detected yet.",
@@ -34,6 +35,8 @@ OUTCOMES: Mapping[tuple[str, str], str] = {
 }
 """Sentence on a control, by kind and outcome."""
 UNEXPECTED: Mapping[tuple[str, str], str] = {
+    ("negative", "undecided"): "The negative control {} cannot have a bias, but its interval is too wide to exclude "
+    "one that is not negligible: test texts may leak to it unnoticed. Draw more subsamples",
     ("negative", "failed"): "The negative control {} cannot have a bias, but this run finds one: by chance, or because "
     "test texts leak to it. Find the cause before you trust any other verdict",
     ("positive", "undecided"): "The positive control {} has a planted bias, but this run does not detect it: the run "
@@ -292,7 +295,7 @@ def _state_zero(verdict: Verdict, evidence: TrialEvidence) -> str:
     if verdict.estimate.has_interval:
         interval = _interval_name(verdict).removesuffix(":")
         text += f", but up to {verdict.estimate.high:.1%} of trials may have one ({interval})"
-    if _decision_of(verdict, evidence) == "inconclusive":
+    if verdict.decision == "inconclusive":
         text += f". However, {_advise(verdict, evidence)}"
     return f"{text}."
 
