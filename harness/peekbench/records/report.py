@@ -331,7 +331,7 @@ class Extension:
     command: str = ""
     """Shell command for a changed spec or table, or for the reports of the runs; empty if it is unknown."""
     of: Literal["table", "run", "runs"] = "table"
-    """What the report is about. The verdicts on several runs do not account for looks; those of their reports do."""
+    """What the report is about. Several runs are extended one by one, after their own reports."""
     num_subsamples: int | None = None
     """Subsamples of every task; None if tasks or sizes differ."""
     is_fixed: bool = False

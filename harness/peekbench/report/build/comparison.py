@@ -18,7 +18,6 @@ from peekbench.records.runs import Looks
 from peekbench.report.build.descriptions import check_results, warn_of_run
 from peekbench.report.build.run_report import add_analyses, extension_of
 from peekbench.results.analyze import (
-    NOTHING_SEEN,
     Seen,
     ask,
     find_analysis,
@@ -156,14 +155,14 @@ def report_of_ranking(
         name="leaderboard of " + ", ".join(run.name for run in runs),
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
         + ", ".join(str(run.path) for run in runs),
-        warnings=(*_warnings(runs), *left_out, *(_warn_of_looks(runs) if len(runs) > 1 else ())),
+        warnings=(*_warnings(runs), *left_out),
         provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
         extension=extension,
         command=command,
     )
-    seen = runs[0].seen() if len(runs) == 1 else NOTHING_SEEN
+    seen = runs[0].seen() if len(runs) == 1 else Seen(_looks_of_methods(runs, shared))
     return add_analyses(
         report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))]
     )
@@ -192,6 +191,30 @@ def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
 def _columns(runs: Sequence[Run]) -> dict[str, str]:
     """Return what was done with the columns of tables of scores."""
     return {f"columns of {run.name}": str(run.columns) for run in runs if run.columns}
+def _looks_of_methods(runs: Sequence[Run], shared: pd.DataFrame) -> Looks:
+    """Return the looks at several runs by method, with trials in proportion to those on the tasks that all runs have.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    shared
+        Results on these tasks, in which the names of methods begin with that of their run.
+    """
+    of_methods = {}
+    for run in runs:
+        for method, of_method in run.results.groupby("method"):
+            label = f"{run.name}: {method}"
+            share = (shared["method"] == label).sum() / of_method["arm"].isin(shared["arm"]).sum()
+            earlier = {
+                (label, num_train, num_test): tuple(max(1, round(share * count)) for count in counts)
+                for (name, num_train, num_test), counts in run.looks.earlier.items()
+                if name == method
+            }
+            of_methods[label] = replace(run.looks, earlier=earlier)
+    return Looks(of_methods=of_methods)
+
+
 
 
 def _command(

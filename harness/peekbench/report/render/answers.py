@@ -132,7 +132,7 @@ def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
     question, extension = "What next?", report.extension
     known = {method: advice for method, advice in needed.items() if advice is not None}
     if extension.of == "runs":
-        return Answer(question, "Extend the runs", "Their own reports account for all looks:", extension.command)
+        return Answer(question, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
     if not known:
         details = "Draw larger test sets or more tasks, in a run with another name and seed."
         return Answer(question, f"No number of subsamples is known that settles {_list(needed)}", details)
