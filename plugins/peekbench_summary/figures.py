@@ -118,7 +118,7 @@ def doses(results: Configurations, level: float, region: float) -> tuple[Curves,
     title = results.title(f"Dose response: score minus the score of extra, {level:.0%} intervals")
     x = Axis("share of the test set among the unlabeled", "fraction")
     y = effect_axis(results, "difference from extra", region)
-    note = "The value at 100% is the bias. A bias caused by the test texts should grow with the dose."
+    note = "The value at 100% is the bias. A bias caused by the test set should grow with the dose."
     return (Curves(title, x, y, tuple(panels), note),)
 
 

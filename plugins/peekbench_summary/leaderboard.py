@@ -30,7 +30,7 @@ from peekbench_summary.scores import (
 from peekbench_summary.verdicts import judge_all
 
 NOTE = (
-    "Ranked by the score of extra, which is uncontaminated: its unlabeled texts are not the test texts. Methods that "
+    "Ranked by the score of extra, which is uncontaminated: its fits do not see the test set. Methods that "
     "share a letter under 'tie' cannot be distinguished by this score: their difference, paired over the subsamples "
     "that both have, is not significant after adjustment for the number of pairs. boost = extra - base, "
     "bias = test - extra, with {level} intervals for new subsamples of the same data. All tasks have equal weight. "

@@ -338,6 +338,8 @@ class Extension:
     """Whether the run has planned looks that depend on its maximum, so it cannot be extended."""
     num_missing: int = 0
     """Planned trials that are neither finished nor failed."""
+    seconds: float = 0.0
+    """Mean seconds of all fits and predictions of one more subsample of each task and size, of a run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,13 +68,20 @@ def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Ext
     assert following.command == extension.command
 
 
+def test_a_run_states_the_time_of_further_subsamples() -> None:
+    timed = replace(RUN, seconds=1.5)
+    following = ask(UNDECIDED, extension=timed)["What next?"]
+    assert "with 81% probability and take one worker about 3 min 00 s: set" in following.details
+    assert "worker" not in ask(UNDECIDED, extension=replace(timed, is_fixed=True))["What next?"].details
+
+
 def test_open_rules_and_several_runs_are_extended_too() -> None:
     few = replace(OPEN, settling=Settling(Advice(300, 0.8), Advice(200, 0.8), bias=0.005))
     verdict = replace(UNDECIDED, effect="cross-5 - extra", evidence=few)
     rules = (RuleWorth("cross-5", "cross", "5", "", {"inconclusive": 1}, (verdict,)),)
     assert ask(UP, rules=rules)["What next?"].text == (
-        "300 more subsamples per task. They settle tapt under cross-5 with 80% probability: set num_subsamples to 312, "
-        "then run:"
+        "300 more subsamples per task. On these texts, they settle tapt under cross-5 with 80% probability: set "
+        "num_subsamples to 312, then run:"
     )
     several = ask(UNDECIDED, extension=Extension("peekbench report a && peekbench report b", "runs"))["What next?"]
     assert (several.short, several.command) == ("Extend the runs", "peekbench report a && peekbench report b")

@@ -271,9 +271,9 @@ def test_cards_describe_the_design_and_give_scores_with_intervals() -> None:
     card = render_cards(report)["m.md"]
     for line in (
         "- tasks: a, b",
-        "- training texts at most, at natural class shares: 50",
-        "- unlabeled texts in extra and test: 1000",
-        "- subsamples per task: 10 at 200 test texts, 5 at 500 test texts",
+        "- training rows at most, at natural class shares: 50",
+        "- unlabeled rows in extra and test: 1000",
+        "- subsamples per task: 10 at 200 test rows, 5 at 500 test rows",
         "- arms: base, extra, test, mix 0.25",
         "- seed: 7",
         r"- bias: +1.47 \[+0.91, +2.03\] points",

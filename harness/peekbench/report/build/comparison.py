@@ -15,6 +15,7 @@ from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
 from peekbench.records.runs import Looks
+from peekbench.records.verdicts import RowName
 from peekbench.report.build.descriptions import check_results, warn_of_run
 from peekbench.report.build.run_report import add_analyses, extension_of
 from peekbench.results.analyze import (
@@ -164,7 +165,9 @@ def report_of_ranking(
     )
     seen = runs[0].seen() if len(runs) == 1 else Seen(_looks_of_methods(runs, shared))
     return add_analyses(
-        report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))]
+        report,
+        [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))],
+        "rows" if any(run.rows == "rows" for run in runs) else "texts",
     )
 
 
@@ -188,9 +191,6 @@ def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
             )
 
 
-def _columns(runs: Sequence[Run]) -> dict[str, str]:
-    """Return what was done with the columns of tables of scores."""
-    return {f"columns of {run.name}": str(run.columns) for run in runs if run.columns}
 def _looks_of_methods(runs: Sequence[Run], shared: pd.DataFrame) -> Looks:
     """Return the looks at several runs by method, with trials in proportion to those on the tasks that all runs have.
 
@@ -215,6 +215,9 @@ def _looks_of_methods(runs: Sequence[Run], shared: pd.DataFrame) -> Looks:
     return Looks(of_methods=of_methods)
 
 
+def _columns(runs: Sequence[Run]) -> dict[str, str]:
+    """Return what was done with the columns of tables of scores."""
+    return {f"columns of {run.name}": str(run.columns) for run in runs if run.columns}
 
 
 def _command(
@@ -279,6 +282,8 @@ class Run:
     """What was done with the columns of a table of scores."""
     looks: Looks = field(default_factory=Looks)
     """Looks at the run, this one included."""
+    rows: RowName = "texts"
+    """What sentences call the rows of the tasks."""
 
     def seen(self) -> Seen:
         """Return what analyses can take besides the results."""
@@ -335,9 +340,9 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
     if not is_store(path):
         return Run(path.stem, path, complete, (*warnings, *table.columns.warnings), columns=table.columns)
     with Store.open(path) as store:
-        spec, tasks, texts = store.spec(), store.tasks(), store.texts()
+        spec, tasks, texts, rows = store.spec(), store.tasks(), store.texts(), store.row_name()
         warnings = (*warnings, *warn_of_run(designs_by_task(spec), tasks, texts, complete))
-        return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks)
+        return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks, rows=rows)
 
 
 def side_by_side(runs: Sequence[Run]) -> pd.DataFrame:
