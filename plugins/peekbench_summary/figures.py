@@ -48,7 +48,7 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
             for label, estimate, is_average in estimates
             if estimate.has_interval
         )
-        if intervals:
+        if intervals and (verdict.estimate.has_interval or not verdict.control):  # a control without one is exact
             groups.append((configuration.label, intervals))
     if not groups:
         return ()

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from analysis_tables import find_rows, judge, run_analysis, table_rows
 
-from peekbench.records import Control, Curves, Forest
+from peekbench.records import Control, Curves, Forest, TrialEvidence
 from peekbench.records.verdicts import ControlOutcome
 from peekbench.report import state
 from peekbench.report.render.sentences import OUTCOMES, warn_of_controls
@@ -98,10 +98,16 @@ def test_few_subsamples_are_undecided_unless_the_bias_is_exactly_zero(simulate: 
         assert control_outcome(replace(judge([biases]), control="negative")) == outcome
     noisy = simulate(0.0, subsamples=3).assign(control="negative")
     exact = noisy.assign(method="exact", score=0.5, num_correct=100, num_test=200)
-    undecided, passed = summarize(pd.concat([noisy, exact])).verdicts
+    analysis = summarize(pd.concat([noisy, exact]))
+    undecided, passed = analysis.verdicts
     assert (undecided.decision, passed.decision) == ("undecided", "passed")
     assert undecided.estimate.has_interval and not passed.estimate.has_interval
     assert state(passed).endswith(f"exactly 0 in all 15 trials. {OUTCOMES['negative', 'passed']}")
+    inert = replace(passed, evidence=TrialEvidence(5, 15, decision="inert", is_zero=True))
+    assert state(inert) == state(passed), "a control need not use the unlabeled texts"
+    assert [heading for figure in analysis.figures if isinstance(figure, Forest) for heading, _ in figure.groups] == [
+        undecided.method
+    ]
     (warning,) = warn_of_controls([undecided, passed])
     assert "is too wide to exclude one that is not negligible" in warning
 

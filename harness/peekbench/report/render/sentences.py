@@ -255,7 +255,7 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
 
 def _state_mean(verdict: Verdict, evidence: TrialEvidence) -> str:
     decision = _decision_of(verdict, evidence)
-    if decision == "inert":
+    if decision == "inert" and not verdict.control:
         return (
             f"its predictions are the same with the {verdict.rows} of extra and of test in all "
             f"{evidence.num_trials:,} trials, so they do not depend on the unlabeled {verdict.rows} and cannot show a "
