@@ -120,6 +120,22 @@ def format_cell(value: Cell, unit: Unit) -> str:
     return without_negative_zero(f"{value:.4g}")
 
 
+def duration(seconds: float) -> str:
+    """Return seconds as text.
+
+    Examples
+    --------
+    >>> duration(4), duration(125), duration(11_400)
+    ('4 s', '2 min 05 s', '3 h 10 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
 def format_signed(value: float, unit: Unit) -> str:
     """Return the difference of two scores with its sign.
 

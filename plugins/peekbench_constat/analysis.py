@@ -121,7 +121,7 @@ def _finding_table(compared: Compared, verdicts: Mapping[int, Verdict], options:
         "tests (Benjamini-Hochberg). p: two-sided, not adjusted. A high score shows that the model does better than "
         "models like the reference models, not why: it may know the texts, or its training may suit this benchmark."
     )
-    return Table(f"Scores on {_name_comparison(compared)}", columns, rows, note)
+    return Table(f"Scores on {_name_comparison(compared)}", columns, rows, note, ranked_by="excess")
 
 
 def _cells(finding: Finding, verdict: Verdict) -> tuple[Cell, ...]:

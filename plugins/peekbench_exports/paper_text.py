@@ -73,27 +73,28 @@ def describe_run(run: ExportedRun) -> list[str]:
 
 def _describe_method(run: ExportedRun) -> Iterator[str]:
     spec, design = run.spec, run.spec["design"]
+    rows = next((verdict.rows for verdict in run.content.report.verdicts), "texts")
     is_control = dict(zip(run.content.results["method"], run.content.results["control"] != "", strict=True))
     names = [method["name"] for method in spec["methods"]]
     methods = [name for name in names if not is_control.get(name)]
     controls = [name for name in names if is_control.get(name)]
     yield (
         f"We used peekbench {run.session['peekbench']} <<peekbench>> to measure whether adapting to the unlabeled "
-        f"texts of the test set changes the score of {_join(methods or controls)} <<dubey2024>>."
+        f"{rows} of the test set changes the score of {_join(methods or controls)} <<dubey2024>>."
     )
     has_labels = any(task.get("kind") != "language_modeling" for task in spec["tasks"])
     shares = " with classes at their natural shares" if has_labels and design["train"] != "balanced" else ""
     tasks = f"{'each of ' if len(run.tasks) > 1 else ''}{pluralize(len(run.tasks), 'task')} ({_join(run.tasks)})"
     yield (
-        f"From {tasks}, we drew {_describe_subsamples(spec)} of {_join_numbers(design['num_train'])} "
-        f"{'labeled ' if has_labels else ''}train texts{shares}, {_join_numbers(design['num_test'])} test texts and as "
-        f"many extra texts from the same distribution, without overlap (seed {spec['seed']})."
+        f"From {tasks}, we drew {_describe_subsamples(spec, rows)} of {_join_numbers(design['num_train'])} "
+        f"{'labeled ' if has_labels else ''}train {rows}{shares}, {_join_numbers(design['num_test'])} test {rows} and "
+        f"as many extra {rows} from the same distribution, without overlap (seed {spec['seed']})."
     )
     arms = [arm if isinstance(arm, str) else "{} {:g}".format(*next(iter(arm.items()))) for arm in spec["arms"]]
     yield (
-        f"On each subsample, each method was fitted to the same train texts in the arms {_join(arms)}: base has no "
-        "unlabeled text, extra has the extra texts, and test has the test texts without their labels"
-        + (f"; both have further texts, {number:,} in all." if (number := design.get("num_unlabeled")) else ".")
+        f"On each subsample, each method was fitted to the same train {rows} in the arms {_join(arms)}: base has no "
+        f"unlabeled {rows}, extra has the extra {rows}, and test has the test {rows} without their labels"
+        + (f"; both have further {rows}, {number:,} in all." if (number := design.get("num_unlabeled")) else ".")
     )
     yield (
         "The score of extra is uncontaminated; the bias is the score of test minus that of extra"
@@ -173,7 +174,7 @@ def vary(cells: Mapping[str, Any], estimates: Sequence[ScoreEstimate]) -> dict[s
     return {name: cell for name, cell in cells.items() if len({getattr(each, name) for each in estimates}) > 1}
 
 
-def _describe_subsamples(spec: Mapping[str, Any]) -> str:
+def _describe_subsamples(spec: Mapping[str, Any], rows: str) -> str:
     number = spec["design"]["num_subsamples"]
     at_most = "at most " if spec["design"]["stop"] is not None else ""
     own = {task["name"]: task["num_subsamples"] for task in spec["tasks"] if task.get("num_subsamples")}
@@ -184,7 +185,9 @@ def _describe_subsamples(spec: Mapping[str, Any]) -> str:
         number = by_task[0]
     if isinstance(number, int):
         return at_most + pluralize(number, "subsample")
-    return at_most + _join([f"{pluralize(count, 'subsample')} for {size} test texts" for size, count in number.items()])
+    return at_most + _join(
+        [f"{pluralize(count, 'subsample')} for {size} test {rows}" for size, count in number.items()]
+    )
 
 
 def _join_numbers(numbers: Sequence[int]) -> str:

@@ -92,6 +92,7 @@ ONE_LOOK = LookLevels(fixed_design, lambda _: fixed_design)
 
 def levels_of(configuration: Configuration, looks: Looks) -> LookLevels:
     """Return the levels of a configuration; see `peekbench_stats.level_at`."""
+    looks = looks.of(str(configuration.key[0]))
     num_trials, earlier = _num_trials(configuration), _earlier(configuration, looks)
     return LookLevels(
         level_at(looks, num_trials, earlier), lambda ratio: level_after(looks, ratio, num_trials, earlier)
@@ -100,6 +101,7 @@ def levels_of(configuration: Configuration, looks: Looks) -> LookLevels:
 
 def describe_looks(configuration: Configuration, looks: Looks) -> LooksTaken:
     """Return the looks that the verdict on a configuration accounts for."""
+    looks = looks.of(str(configuration.key[0]))
     if earlier := _earlier(configuration, looks):
         return LooksTaken(are_known=True, earlier=earlier)
     if looks.method:

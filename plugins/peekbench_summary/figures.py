@@ -48,7 +48,7 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
             for label, estimate, is_average in estimates
             if estimate.has_interval
         )
-        if intervals:
+        if intervals and (verdict.estimate.has_interval or not verdict.control):  # a control without one is exact
             groups.append((configuration.label, intervals))
     if not groups:
         return ()
@@ -118,7 +118,7 @@ def doses(results: Configurations, level: float, region: float) -> tuple[Curves,
     title = results.title(f"Dose response: score minus the score of extra, {level:.0%} intervals")
     x = Axis("share of the test set among the unlabeled", "fraction")
     y = effect_axis(results, "difference from extra", region)
-    note = "The value at 100% is the bias. A bias caused by the test texts should grow with the dose."
+    note = "The value at 100% is the bias. A bias caused by the test set should grow with the dose."
     return (Curves(title, x, y, tuple(panels), note),)
 
 

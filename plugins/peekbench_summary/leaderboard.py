@@ -30,7 +30,7 @@ from peekbench_summary.scores import (
 from peekbench_summary.verdicts import judge_all
 
 NOTE = (
-    "Ranked by the score of extra, which is uncontaminated: its unlabeled texts are not the test texts. Methods that "
+    "Ranked by the score of extra, which is uncontaminated: its fits do not see the test set. Methods that "
     "share a letter under 'tie' cannot be distinguished by this score: their difference, paired over the subsamples "
     "that both have, is not significant after adjustment for the number of pairs. boost = extra - base, "
     "bias = test - extra, with {level} intervals for new subsamples of the same data. All tasks have equal weight. "
@@ -147,7 +147,8 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
     overview = (*keys, "verdict", "bias", "extra", "tie", *others, *arms)
-    return Table(title, columns, tuple(rows), note, overview=overview)
+    ranked_by = "extra" if len(order) == 1 else ""
+    return Table(title, columns, tuple(rows), note, overview=overview, ranked_by=ranked_by)
 
 
 def _describe_basis(results: Configurations) -> str:

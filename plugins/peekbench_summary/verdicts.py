@@ -265,6 +265,8 @@ def judge_all(
             )
             if configuration.control:
                 verdict = replace(verdict, decision=control_outcome(verdict))
+                if configuration.control == "negative" and evidence.is_zero:  # a bound for other trials would mislead
+                    verdict = replace(verdict, estimate=Estimate(verdict.estimate.mean))
             verdicts[member] = verdict
     return tuple(verdict for _, verdict in sorted(verdicts.items()))
 
@@ -278,9 +280,10 @@ def measure_effects(
     predictions: Predictions | None,
 ) -> list[dict[str, Bias]]:
     """Return what is known of some effects, by effect, for each configuration; see `judge_all`."""
-    is_r_squared = looks.are_known and options.score == "score" and not results.is_accuracy
     measured = []
     for configuration in results.configurations:
+        is_run = looks.of(str(configuration.key[0])).are_known
+        is_r_squared = is_run and options.score == "score" and not results.is_accuracy
         region = make_region(configuration.scores, options, is_accuracy=results.is_accuracy)
         signal = cache(partial(has_signal, configuration, predictions, is_r_squared=is_r_squared))
         measured.append(
@@ -290,7 +293,7 @@ def measure_effects(
                     region,
                     configuration.step,
                     levels_of(configuration, looks),
-                    is_inert(configuration, effect, probabilistic, is_run=looks.are_known),
+                    is_inert(configuration, effect, probabilistic, is_run=is_run),
                     signal,
                 )
                 for effect in effects

@@ -46,9 +46,8 @@ OUTSIDE = """
   .filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5)
   .map((element) => element.outerHTML.slice(0, 100))
 """
-# Texts with a contrast below 4.5:1, by the relative luminance of WCAG 2.2.
-FAINT = """
-() => {
+# Contrast by the relative luminance of WCAG 2.2.
+CONTRAST = """
   const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
   const rgba = (color) => {
     canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
@@ -57,25 +56,56 @@ FAINT = """
   const luminance = (color) => [...rgba(color)].slice(0, 3).map((part) => part / 255)
     .map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
     .reduce((sum, part, channel) => sum + part * [0.2126, 0.7152, 0.0722][channel], 0);
+  const contrast = (...colors) => {
+    const [dark, bright] = colors.map(luminance).sort((a, b) => a - b);
+    return (bright + 0.05) / (dark + 0.05);
+  };
   const background = (element) => {
     for (; element; element = element.parentElement) {
       const color = getComputedStyle(element).backgroundColor;
       if (rgba(color)[3] > 0) return color;
     }
   };
+"""
+# Texts with a contrast below 4.5:1.
+FAINT = (
+    """() => {"""
+    + CONTRAST
+    + """
   const faint = [];
   for (const element of document.querySelectorAll("body *")) {
     const hasText = [...element.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
     if (!hasText || !element.checkVisibility()) continue;
     if (element.closest("script, style, .visually-hidden, option")) continue;
     const style = getComputedStyle(element);
-    const pair = [luminance(element.closest("svg") ? style.fill : style.color), luminance(background(element))];
-    const contrast = (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
-    if (contrast < 4.5) faint.push([contrast.toFixed(2), element.outerHTML.slice(0, 80)]);
+    const ratio = contrast(element.closest("svg") ? style.fill : style.color, background(element));
+    if (ratio < 4.5) faint.push([ratio.toFixed(2), element.outerHTML.slice(0, 80)]);
   }
   return faint;
 }
 """
+)
+# Marks of the plots on the first screen with a contrast below 3:1 to the page or to the region, for any decision.
+FAINT_MARKS = (
+    """(tones) => {"""
+    + CONTRAST
+    + """
+  const faint = [];
+  for (const row of document.querySelectorAll("#verdicts .plot > ol > li")) for (const tone of tones) {
+    row.className = tone;
+    const region = getComputedStyle(row.querySelector(".region")).fill;
+    for (const mark of row.querySelectorAll("summary svg.interval > :not(.grid)")) {
+      const style = getComputedStyle(mark);
+      for (const behind of [background(mark), region]) {
+        const ratio = contrast(mark.matches("circle") ? style.fill : style.stroke, behind);
+        if (ratio < 3) faint.push([ratio.toFixed(2), tone, mark.outerHTML.slice(0, 80)]);
+      }
+    }
+  }
+  return faint;
+}
+"""
+)
 
 
 @pytest.fixture
@@ -128,6 +158,16 @@ def test_all_text_has_enough_contrast(scheme: Scheme, open_page: Open) -> None:
     assert (sum(map(int, dark.removeprefix("rgb(").rstrip(")").split(","))) < 100) == (scheme == "dark")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_marks_of_plots_have_enough_contrast(scheme: Scheme, open_page: Open) -> None:
+    from peekbench.report.render.words import MARKS, TONES
+
+    page, tones = open_page(1280, scheme), [TONES.get(decision, decision.replace(" ", "-")) for decision in MARKS]
+    assert page.evaluate(FAINT_MARKS, tones) == []
+    unfold(page)  # which changes the background
+    assert page.evaluate(FAINT_MARKS, tones) == []
+
+
 def by_task(page: Page) -> Any:
     unfold(page)
     return page.locator("#tables details.table", has=page.get_by_role("heading", name="Scores, boost and bias by task"))
@@ -152,7 +192,7 @@ def test_numbers_sort_as_numbers(open_page: Open) -> None:
     before = column(section, "bias")
     assert len(before) == 250
     heading = section.get_by_role("columnheader", name="bias", exact=True)
-    for order in ("ascending", "descending"):
+    for order in ("descending", "ascending"):
         heading.get_by_role("button").click()
         assert heading.get_attribute("aria-sort") == order
         values = [float(value or "nan") for value in column(section, "bias")]
@@ -160,6 +200,27 @@ def test_numbers_sort_as_numbers(open_page: Open) -> None:
     heading.get_by_role("button").click()
     assert column(section, "bias") == before, "the original order"
     assert section.locator("th[aria-sort]:not([aria-sort=none])").count() == 0
+
+
+def test_the_initial_order_of_a_ranked_table_is_marked(open_page: Open) -> None:
+    page = open_page()
+    section = page.locator("#tables details.table", has=page.get_by_role("heading", name="Leaderboard"))
+    before = column(section, "extra")
+    assert before == sorted(before, key=lambda value: -float(value or "nan"))
+
+    def marked() -> dict[str, str]:
+        headings = section.locator("thead th:not([aria-sort=none])")
+        pairs: list[tuple[str, str]] = headings.evaluate_all("all => all.map(th => [th.textContent, th.ariaSort])")
+        return dict(pairs)
+
+    assert marked() == {"extra": "descending"}
+    clicks = ["extra", "extra", "method", "method", "method"]
+    orders = [("extra", "ascending"), ("extra", "descending"), ("method", "ascending"), ("method", "descending"),
+              ("extra", "descending")]  # fmt: skip
+    for name, (sorted_by, order) in zip(clicks, orders, strict=True):
+        section.get_by_role("columnheader", name=name, exact=True).get_by_role("button").click()
+        assert marked() == {sorted_by: order}
+        assert (column(section, "extra") == before) == ((sorted_by, order) == ("extra", "descending"))
 
 
 def test_texts_sort_in_natural_order_and_unknown_values_are_last(open_page: Open) -> None:

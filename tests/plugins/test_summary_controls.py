@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from analysis_tables import find_rows, judge, run_analysis, table_rows
 
-from peekbench.records import Control, Curves, Forest
+from peekbench.records import Control, Curves, Forest, TrialEvidence
 from peekbench.records.verdicts import ControlOutcome
 from peekbench.report import state
 from peekbench.report.render.sentences import OUTCOMES, warn_of_controls
@@ -72,12 +72,13 @@ def test_unexpected_outcomes_of_controls_are_warnings(simulate: Simulate) -> Non
     [
         ("negative", 0.002, 0.001, "failed"),  # negligible, but impossible
         ("positive", 0.002, 0.001, "passed"),  # the planted bias is small
-        ("negative", 0.03, 0.3, "passed"),
+        ("negative", 0.0, 0.001, "passed"),
+        ("negative", 0.03, 0.3, "undecided"),  # a bias that is not negligible could be missed
         ("positive", 0.03, 0.3, "undecided"),
         ("positive", -0.03, 0.01, "failed"),
     ],
 )
-def test_outcomes_depend_on_zero_and_not_on_the_region(
+def test_a_control_passes_if_its_interval_shows_the_known_bias(
     control: Control, bias: float, noise: float, outcome: ControlOutcome
 ) -> None:
     rng = np.random.default_rng(2)
@@ -87,9 +88,28 @@ def test_outcomes_depend_on_zero_and_not_on_the_region(
     assert state(replace(verdict, decision=outcome)).endswith(OUTCOMES[control, outcome])
 
 
-def test_one_subsample_is_undecided_unless_the_bias_is_exactly_zero() -> None:
-    for bias, outcome in ((0.1, "undecided"), (0.0, "passed")):
-        assert control_outcome(replace(judge([[bias]]), control="negative")) == outcome
+def test_few_subsamples_are_undecided_unless_the_bias_is_exactly_zero(simulate: Simulate) -> None:
+    for biases, outcome in (
+        ([0.1], "undecided"),
+        ([0.01, -0.01], "undecided"),
+        ([0.0], "passed"),
+        ([0.0] * 2, "passed"),
+    ):
+        assert control_outcome(replace(judge([biases]), control="negative")) == outcome
+    noisy = simulate(0.0, subsamples=3).assign(control="negative")
+    exact = noisy.assign(method="exact", score=0.5, num_correct=100, num_test=200)
+    analysis = summarize(pd.concat([noisy, exact]))
+    undecided, passed = analysis.verdicts
+    assert (undecided.decision, passed.decision) == ("undecided", "passed")
+    assert undecided.estimate.has_interval and not passed.estimate.has_interval
+    assert state(passed).endswith(f"exactly 0 in all 15 trials. {OUTCOMES['negative', 'passed']}")
+    inert = replace(passed, evidence=TrialEvidence(5, 15, decision="inert", is_zero=True))
+    assert state(inert) == state(passed), "a control need not use the unlabeled texts"
+    assert [heading for figure in analysis.figures if isinstance(figure, Forest) for heading, _ in figure.groups] == [
+        undecided.method
+    ]
+    (warning,) = warn_of_controls([undecided, passed])
+    assert "is too wide to exclude one that is not negligible" in warning
 
 
 def test_a_run_with_only_controls_has_a_report(simulate: Simulate) -> None:

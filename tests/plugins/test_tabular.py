@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,9 @@ from peekbench.errors import DataError, SpecError
 from peekbench.execution.planning import make_trials
 from peekbench.execution.work import SpecWork
 from peekbench.records.trials import TrialResult, WorkItem
+from peekbench.report import report_of_ranking, report_of_run, write_report
+from peekbench.report.render.html import render_html
+from peekbench.report.render.markdown import render_markdown
 from peekbench.results.analyze import analyze
 from peekbench.results.planned_looks import run
 from peekbench.spec.components import MethodSpec, make_component
@@ -139,6 +144,23 @@ def test_texts_are_an_error(tmp_path: Path) -> None:
     case = make_case("tabular.pca", spec.entry, spec.options, tmp_path, load_dataset("toy.words"))
     with pytest.raises(DataError, match=r"tabular take rows of numbers, .*; use tasks such as tabular\.regression"):
         case.predict(None)
+
+
+def test_reports_call_features_rows(tmp_path: Path) -> None:
+    store = run(spec_of("tabular.pca", tmp_path, num_subsamples=12), store=tmp_path / "tabular.sqlite").store
+    report = report_of_run(store)
+    assert [verdict.rows for verdict in report.verdicts] == ["rows"]
+    shown = [
+        render_markdown(replace(report, figures=(), tables=())),
+        render_html(replace(report, figures=(), tables=())),
+    ]
+    for text in shown:
+        assert "the test rows" in text
+        assert not re.search(r"\b(test|unlabeled|these|independent) texts?\b", text)
+    paragraph, _ = (path.read_text() for path in write_report(report, tmp_path / "paper", ["exports.text"]))
+    assert "50 test rows" in paragraph and "texts" not in paragraph
+    joint = report_of_ranking([store, store.rename(tmp_path / "moved.sqlite")][1:])
+    assert joint.verdicts[0].rows == "rows"
 
 
 def predict_with_scikit_learn(

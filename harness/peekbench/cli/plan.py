@@ -11,7 +11,7 @@ import typer
 
 from peekbench.cli.app import WorkersOption, app, load_any
 from peekbench.cli.output import FAILED, echo, make_console, warn
-from peekbench.formatting import pluralize, shorten
+from peekbench.formatting import duration, pluralize, shorten
 
 if TYPE_CHECKING:
     from peekbench.execution.pilot import Forecast, Pilot
@@ -102,12 +102,11 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
 def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
     """Return a forecast in words, with its basis."""
     from peekbench.execution.pilot import available_cores  # noqa: PLC0415 - for a fast --help
-    from peekbench.formatting import format_duration  # noqa: PLC0415 - for a fast --help
 
     others = " of the other methods" if pilot.failures else ""
     workers, cores = pluralize(forecast.workers, "worker"), pluralize(available_cores(), "core")
     lines = [
-        f"time{others}: about {format_duration(forecast.seconds)} on {cores}, {workers}",
+        f"time{others}: about {duration(forecast.seconds)} on {cores}, {workers}",
         f"memory of the {workers}: about {forecast.memory / 1e9:.1f} GB",
     ]
     if pilot.gpu_memory:

@@ -10,7 +10,7 @@ import typer
 
 from peekbench.cli.app import RunArgument, app, run_path
 from peekbench.cli.output import make_console
-from peekbench.formatting import pluralize, shorten
+from peekbench.formatting import duration, pluralize, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -95,7 +95,6 @@ def _watch(view: _View, console: Console) -> None:
 def _render(view: _View, console: Console) -> None:
     from rich.text import Text  # noqa: PLC0415 - for a fast --help
 
-    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
     from peekbench.report.render.terminal import render_verdicts  # noqa: PLC0415 - for a fast --help
 
     state, estimates = view.state, view.estimates
@@ -134,7 +133,6 @@ def _describe_missing(estimates: Estimates) -> str:
 
 
 def _describe_progress(state: RunState) -> str:
-    from peekbench.progress.tally import duration  # noqa: PLC0415 - for a fast --help
 
     parts = [f"{state.done:,} of {pluralize(state.planned, 'trial')}"]
     if state.failed:

@@ -42,7 +42,7 @@ def warn_of_design(
     >>> for warning in warn_of_design({"news": design}, facts, {"news": 0.27}):
     ...     print(warning.partition(":")[0])
     Test texts are also extra texts
-    Subsamples share many texts
+    Subsamples share many rows
     """
     if duplicated := _worst({name: share for name, share in overlaps.items() if share >= MAX_OVERLAP}):
         yield (
@@ -52,8 +52,8 @@ def warn_of_design(
     if crowded := _worst({name: uses for name, uses in count_uses(designs, facts).items() if uses > MAX_USES}):
         listed = ", ".join(f"{uses:.0f} times in {name}" for name, uses in crowded[:MAX_LISTED])
         yield (
-            f"Subsamples share many texts: each text is tested about {listed}. More subsamples then say nothing about "
-            "new texts: add rows, or report the bias for other texts (analysis `summary.texts`)"
+            f"Subsamples share many rows: each row is tested about {listed}. More subsamples settle verdicts on these "
+            "rows only. For others, read the analysis `summary.texts`, and add rows to make it more precise"
         )
     if any(design.repeats(size) == 1 for design in designs.values() for size in design.num_test):
         yield "A single subsample has no interval, so no verdict is possible: increase num_subsamples"

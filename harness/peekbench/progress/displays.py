@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from peekbench.execution.observers import Progress
-from peekbench.formatting import pluralize
-from peekbench.progress.tally import Tally, duration
+from peekbench.formatting import duration, pluralize
+from peekbench.progress.tally import Tally
 from peekbench.records.runs import Capacity
 from peekbench.records.trials import Trial, TrialFailure
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from peekbench.formatting import shorten
+from peekbench.formatting import duration, shorten
 from peekbench.records.trials import Trial, TrialFailure
 
 if TYPE_CHECKING:
@@ -87,19 +87,3 @@ class Tally:
         if self.handled == self.planned:
             return words
         return f"{words}, about {duration((self.planned - self.handled) / rate)} left"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as text.
-
-    Examples
-    --------
-    >>> duration(4), duration(125), duration(11_400)
-    ('4 s', '2 min 05 s', '3 h 10 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -132,6 +132,8 @@ class Table:
     a table that it leaves out."""
     statements: tuple[Statement, ...] = ()
     """Facts that reports state in words before the note, or one in each row of a table without columns."""
+    ranked_by: str = ""
+    """Column whose values descend from row to row; empty if the rows have another order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,13 +331,15 @@ class Extension:
     command: str = ""
     """Shell command for a changed spec or table, or for the reports of the runs; empty if it is unknown."""
     of: Literal["table", "run", "runs"] = "table"
-    """What the report is about. The verdicts on several runs do not account for looks; those of their reports do."""
+    """What the report is about. Several runs are extended one by one, after their own reports."""
     num_subsamples: int | None = None
     """Subsamples of every task; None if tasks or sizes differ."""
     is_fixed: bool = False
     """Whether the run has planned looks that depend on its maximum, so it cannot be extended."""
     num_missing: int = 0
     """Planned trials that are neither finished nor failed."""
+    seconds: float = 0.0
+    """Mean seconds of all fits and predictions of one more subsample of each task and size, of a run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,17 @@ class Looks:
     """Largest number of subsamples per task that the design planned at its first look."""
     earlier: Mapping[Size, tuple[int, ...]] = field(default_factory=dict)
     """Trials at earlier looks that no design planned, and after which the run was extended, by configuration."""
+    of_methods: Mapping[str, Looks] = field(default_factory=dict)
+    """Looks at the run of each method, if the results are those of several runs."""
+
+    def of(self, method: str) -> Looks:
+        """Return the looks at the run that a method is from."""
+        return self.of_methods.get(method, self)
+
+    @property
+    def are_repeated(self) -> bool:
+        """Whether a run was looked at before the present look."""
+        return len(self.fractions) > 1 or any((self.earlier, *(each.are_repeated for each in self.of_methods.values())))
 
     def earlier_of(self, method: str, num_train: int | None, num_test: int | None) -> tuple[int, ...]:
         """Return the numbers of trials of a configuration at earlier unplanned looks, ascending."""

@@ -94,6 +94,10 @@ Examples
 """
 
 
+RowName: TypeAlias = Literal["texts", "rows"]
+"""What reports call the rows of tasks: 'rows' if a task has features instead of texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A quantity with its interval. Numbers that the data do not determine are NaN.
@@ -417,6 +421,8 @@ class Verdict:
     """Sentences on what no other field holds."""
     analysis: str = ""
     """Analysis that reached the verdict, as named in the spec. Set by peekbench."""
+    rows: RowName = "texts"
+    """What sentences call the rows of the tasks. Set by peekbench."""
 
     @property
     def name(self) -> str:

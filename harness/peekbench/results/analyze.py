@@ -343,8 +343,7 @@ def run_analysis(
 
 def _warn_of_looks(analysis: AnalysisSpec, outcome: Analysis, seen: Seen) -> Iterator[str]:
     """Yield a warning if verdicts hold for a single look only, but there were several."""
-    is_repeated = len(seen.looks.fractions) > 1 or seen.looks.earlier
-    if outcome.verdicts and is_repeated and not analysis.entry.sees_looks:
+    if outcome.verdicts and seen.looks.are_repeated and not analysis.entry.sees_looks:
         yield (
             f"The verdicts of {analysis.use} do not account for the earlier looks at this run: they hold for a single "
             "look. Prefer the verdicts of an analysis that accounts for looks"

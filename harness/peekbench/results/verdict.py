@@ -235,9 +235,9 @@ def control_outcome(verdict: Verdict) -> ControlOutcome:
     ----------
     verdict
         Verdict about a control, with the decision that the same interval would give for a method. A negative control
-        passes if its interval contains zero or its bias is exactly zero. A positive control passes if its interval is
-        above zero. It is undecided if its interval contains zero, because the planted bias may be too small for the
-        run.
+        passes if its bias is exactly zero in all trials, or if its interval contains zero and is inside the region. A
+        positive control passes if its interval is above zero. Other intervals that contain zero are undecided: the run
+        is too small for the check.
 
     Returns
     -------
@@ -247,14 +247,15 @@ def control_outcome(verdict: Verdict) -> ControlOutcome:
     Examples
     --------
     >>> from peekbench import Estimate, Verdict
-    >>> control_outcome(Verdict("null", "bias", "inconclusive", Estimate(0.0, -0.01, 0.02), control="negative"))
-    'passed'
+    >>> null = Verdict("null", "bias", "inconclusive", Estimate(0.0, -0.01, 0.02), region=0.005, control="negative")
+    >>> control_outcome(null)
+    'undecided'
     """
-    low, high = verdict.estimate.low, verdict.estimate.high
-    if not verdict.estimate.has_interval:
-        return "passed" if verdict.control == "negative" and verdict.estimate.mean == 0 else "undecided"
-    if verdict.control == "negative":
-        return "passed" if low <= 0 <= high else "failed"
-    if low > 0:
+    low, high, is_negative = verdict.estimate.low, verdict.estimate.high, verdict.control == "negative"
+    if is_negative and getattr(verdict.evidence, "is_zero", False):
         return "passed"
-    return "undecided" if high >= 0 else "failed"
+    if not verdict.estimate.has_interval:
+        return "undecided"
+    if verdict.estimate.excludes_zero:
+        return "passed" if low > 0 and not is_negative else "failed"
+    return "passed" if is_negative and max(-low, high) <= (verdict.region or 0.0) else "undecided"

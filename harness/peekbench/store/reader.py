@@ -17,6 +17,7 @@ from peekbench.plugins.local_code import distrust
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
+from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
 from peekbench.spec.components import find_uses
 from peekbench.store.schema import (
@@ -155,6 +156,10 @@ class Reader(Database):
         )
         return {task: json.loads(description) for task, description in rows}
 
+    def row_name(self) -> RowName:
+        """Return what reports call the rows of the tasks; the description of features is empty."""
+        return "texts" if all(self.texts().values()) else "rows"
+
     def sessions(self) -> list[dict[str, Any]]:
         """Return the provenance of each session that added to the store, oldest first."""
         return [json.loads(session) for (session,) in self._query("SELECT provenance FROM sessions ORDER BY id")]
@@ -181,6 +186,14 @@ class Reader(Database):
             "GROUP BY sessions.id ORDER BY sessions.id"
         )
         return [int(size) for (size,) in rows]
+
+    def seconds_of_subsample(self) -> float:
+        """Return the mean seconds of all fits and predictions of one more subsample of each task and size."""
+        ((seconds,),) = self._query(
+            "SELECT total(seconds) FROM (SELECT sum(fit_seconds + predict_seconds) / count(DISTINCT draw) AS seconds "
+            "FROM arms JOIN draws ON draws.id = draw GROUP BY task, num_train, num_test)"
+        )
+        return float(seconds)
 
     def sessions_of_trials(self) -> dict[Trial, int]:
         """Return the position, in `sessions`, of the session that made each finished trial."""

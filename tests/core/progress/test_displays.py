@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from peekbench.formatting import duration
 from peekbench.progress.displays import LineProgress, LiveProgress, make_progress
-from peekbench.progress.tally import Tally, duration
+from peekbench.progress.tally import Tally
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 
 NOTHING = np.zeros((0, 0), dtype=np.float32)

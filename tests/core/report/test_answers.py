@@ -68,13 +68,20 @@ def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Ext
     assert following.command == extension.command
 
 
+def test_a_run_states_the_time_of_further_subsamples() -> None:
+    timed = replace(RUN, seconds=1.5)
+    following = ask(UNDECIDED, extension=timed)["What next?"]
+    assert "with 81% probability and take one worker about 3 min 00 s: set" in following.details
+    assert "worker" not in ask(UNDECIDED, extension=replace(timed, is_fixed=True))["What next?"].details
+
+
 def test_open_rules_and_several_runs_are_extended_too() -> None:
     few = replace(OPEN, settling=Settling(Advice(300, 0.8), Advice(200, 0.8), bias=0.005))
     verdict = replace(UNDECIDED, effect="cross-5 - extra", evidence=few)
     rules = (RuleWorth("cross-5", "cross", "5", "", {"inconclusive": 1}, (verdict,)),)
     assert ask(UP, rules=rules)["What next?"].text == (
-        "300 more subsamples per task. They settle tapt under cross-5 with 80% probability: set num_subsamples to 312, "
-        "then run:"
+        "300 more subsamples per task. On these texts, they settle tapt under cross-5 with 80% probability: set "
+        "num_subsamples to 312, then run:"
     )
     several = ask(UNDECIDED, extension=Extension("peekbench report a && peekbench report b", "runs"))["What next?"]
     assert (several.short, several.command) == ("Extend the runs", "peekbench report a && peekbench report b")
@@ -131,9 +138,7 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
     assert ask(excess)["What next?"].short == "Report the scores of the reference benchmark"
     assert ask(SAME)["What next?"].short == "Nothing"
     undecided = replace(NULL, method="leak", control="positive", decision="undecided")
-    assert ask(SAME, undecided)["What next?"].text == (
-        "More data. The run does not detect the bias that is planted in leak."
-    )
+    assert ask(SAME, undecided)["What next?"].text == ("More data. The run is too small to be checked by leak.")
     assert ask(UP, undecided)["What next?"].short == "Report the scores of extra"
     assert ask(NULL) == {}
 

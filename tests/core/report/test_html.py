@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+import peekbench
 from peekbench.formatting import format_cell, visible
 from peekbench.records import Family, MethodFacts, Report
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
@@ -28,6 +29,7 @@ from peekbench.report.render import html
 from peekbench.report.render.html import TEMPLATES, Scale, render_html
 from peekbench.report.render.markdown import render_cards
 from peekbench.results.analyze import analyze
+from peekbench.testing import sample_report
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -269,9 +271,9 @@ def test_cards_describe_the_design_and_give_scores_with_intervals() -> None:
     card = render_cards(report)["m.md"]
     for line in (
         "- tasks: a, b",
-        "- training texts at most, at natural class shares: 50",
-        "- unlabeled texts in extra and test: 1000",
-        "- subsamples per task: 10 at 200 test texts, 5 at 500 test texts",
+        "- training rows at most, at natural class shares: 50",
+        "- unlabeled rows in extra and test: 1000",
+        "- subsamples per task: 10 at 200 test rows, 5 at 500 test rows",
         "- arms: base, extra, test, mix 0.25",
         "- seed: 7",
         r"- bias: +1.47 \[+0.91, +2.03\] points",
@@ -303,6 +305,12 @@ def test_an_empty_report_is_a_page() -> None:
     empty = Report("empty", "0 of 3 trials done")
     page = Page(render_html(empty))
     assert "Verdicts" not in page.text.replace("Skip to the verdicts", "")
+
+
+def test_the_page_begins_with_its_date_and_version(report: Report) -> None:
+    heads = [Page(render_html(each)).text.partition("Verdicts")[0] for each in (sample_report(), report)]
+    assert "Run on 2026-01-01 with peekbench 0.1.0" in heads[0]
+    assert re.search(rf"Written on \d{{4}}-\d\d-\d\d with peekbench {re.escape(peekbench.__version__)}", heads[1])
 
 
 @pytest.mark.parametrize("reach", [0.0, 0.0004, 0.03, 0.9, 250.0])

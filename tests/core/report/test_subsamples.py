@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from peekbench.report.build.run_report import report_of_run
+from peekbench.results import load_results
 from peekbench.results.planned_looks import run
 
 
 def test_numbers_of_subsamples_by_test_size_are_reported(make_spec: Callable[..., Any]) -> None:
     design = {"num_train": 12, "num_test": [10, 20], "num_subsamples": {10: 3, 20: 2}}
-    report = report_of_run(run(make_spec(design=design, methods=["toy.vote"])).store)
+    store = run(make_spec(design=design, methods=["toy.vote"])).store
+    report = report_of_run(store)
     assert "with more or fewer subsamples by test size" in report.headline
+    arms = load_results(store)
+    seconds = (arms["fit_seconds"] + arms["predict_seconds"]).groupby([arms["task"], arms["num_test"]]).sum()
+    repeats = seconds.index.get_level_values("num_test").map({10: 3, 20: 2})
+    assert report.extension.seconds == pytest.approx((seconds / repeats).sum())

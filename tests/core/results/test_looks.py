@@ -145,8 +145,9 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
     assert [row[0] for row in planned.rows] == [1, 3]
     assert "maximum at the first look" in planned.note
     copy = Path(shutil.copy(store, "copy.sqlite"))
-    warnings = report_of_ranking([store, copy]).warnings
-    assert sum("looked at repeatedly. The verdicts here do not" in warning for warning in warnings) == 2
+    joint = report_of_ranking([store, copy])
+    assert [looks_of(verdict) for verdict in joint.verdicts] == [looks_of(report.verdicts[0])] * 2
+    assert not any("look" in warning for warning in joint.warnings)
 
 
 def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> None:
@@ -163,6 +164,13 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     verdict = summary.verdicts[0]
     assert "extended to 12 trials after reports on 8. The verdict and its interval account for all" in state(verdict)
     assert verdict.estimate.level > 0.999
+    other = run(make_spec(name="other", tasks=[{"use": "toy.words", "name": "a"}], **design_of(4))).store
+    joint = {each.method: each for each in report_of_ranking([store, other]).verdicts}
+    earlier = {method: looks_of(each).earlier for method, each in joint.items()}
+    name = store.stem
+    assert earlier[f"{name}: {verdict.method}"] == (4,), "of one task instead of two"
+    assert earlier[f"other: {verdict.method}"] == ()
+    assert joint[f"{name}: {verdict.method}"].estimate.level > 0.999
     with pytest.raises(PeekbenchError, match="design.stop: null before"):  # looks cannot be planned after a report
         run(sequential(make_spec, maximum=8, methods=("toy.vote", "toy.constant")), store=store)
 

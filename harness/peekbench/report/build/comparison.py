@@ -15,10 +15,10 @@ from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
 from peekbench.records.runs import Looks
+from peekbench.records.verdicts import RowName
 from peekbench.report.build.descriptions import check_results, warn_of_run
 from peekbench.report.build.run_report import add_analyses, extension_of
 from peekbench.results.analyze import (
-    NOTHING_SEEN,
     Seen,
     ask,
     find_analysis,
@@ -156,16 +156,18 @@ def report_of_ranking(
         name="leaderboard of " + ", ".join(run.name for run in runs),
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
         + ", ".join(str(run.path) for run in runs),
-        warnings=(*_warnings(runs), *left_out, *(_warn_of_looks(runs) if len(runs) > 1 else ())),
+        warnings=(*_warnings(runs), *left_out),
         provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
         extension=extension,
         command=command,
     )
-    seen = runs[0].seen() if len(runs) == 1 else NOTHING_SEEN
+    seen = runs[0].seen() if len(runs) == 1 else Seen(_looks_of_methods(runs, shared))
     return add_analyses(
-        report, [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))]
+        report,
+        [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))],
+        "rows" if any(run.rows == "rows" for run in runs) else "texts",
     )
 
 
@@ -187,6 +189,30 @@ def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
                 f"{run.name}: this run was looked at repeatedly. The verdicts here do not account for that; those in "
                 "its own report do"
             )
+
+
+def _looks_of_methods(runs: Sequence[Run], shared: pd.DataFrame) -> Looks:
+    """Return the looks at several runs by method, with trials in proportion to those on the tasks that all runs have.
+
+    Parameters
+    ----------
+    runs
+        The runs.
+    shared
+        Results on these tasks, in which the names of methods begin with that of their run.
+    """
+    of_methods = {}
+    for run in runs:
+        for method, of_method in run.results.groupby("method"):
+            label = f"{run.name}: {method}"
+            share = (shared["method"] == label).sum() / of_method["arm"].isin(shared["arm"]).sum()
+            earlier = {
+                (label, num_train, num_test): tuple(max(1, round(share * count)) for count in counts)
+                for (name, num_train, num_test), counts in run.looks.earlier.items()
+                if name == method
+            }
+            of_methods[label] = replace(run.looks, earlier=earlier)
+    return Looks(of_methods=of_methods)
 
 
 def _columns(runs: Sequence[Run]) -> dict[str, str]:
@@ -256,6 +282,8 @@ class Run:
     """What was done with the columns of a table of scores."""
     looks: Looks = field(default_factory=Looks)
     """Looks at the run, this one included."""
+    rows: RowName = "texts"
+    """What sentences call the rows of the tasks."""
 
     def seen(self) -> Seen:
         """Return what analyses can take besides the results."""
@@ -312,9 +340,9 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
     if not is_store(path):
         return Run(path.stem, path, complete, (*warnings, *table.columns.warnings), columns=table.columns)
     with Store.open(path) as store:
-        spec, tasks, texts = store.spec(), store.tasks(), store.texts()
+        spec, tasks, texts, rows = store.spec(), store.tasks(), store.texts(), store.row_name()
         warnings = (*warnings, *warn_of_run(designs_by_task(spec), tasks, texts, complete))
-        return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks)
+        return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks, rows=rows)
 
 
 def side_by_side(runs: Sequence[Run]) -> pd.DataFrame:

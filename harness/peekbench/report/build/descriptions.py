@@ -93,8 +93,10 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
     return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
 
 
-def describe_extension(spec: Mapping[str, Any], sessions: Sequence[Mapping[str, Any]], num_missing: int) -> Extension:
-    """Return how to extend a run, from its stored spec, its sessions, and the number of trials that it lacks."""
+def describe_extension(
+    spec: Mapping[str, Any], sessions: Sequence[Mapping[str, Any]], num_missing: int, seconds: float = 0.0
+) -> Extension:
+    """Return how to extend a run: from its stored spec, its sessions, the trials that it lacks, and their seconds."""
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
     command = command.replace("peekbench quickstart", "peekbench run quickstart.yaml", 1)
     number, stop = spec["design"]["num_subsamples"], spec["design"].get("stop")
@@ -104,6 +106,7 @@ def describe_extension(spec: Mapping[str, Any], sessions: Sequence[Mapping[str, 
         num_subsamples=number if isinstance(number, int) and not own_subsamples(spec) else None,
         is_fixed=bool(stop) and stop["method"] == "group_sequential",
         num_missing=num_missing,
+        seconds=seconds,
     )
 
 

@@ -22,6 +22,7 @@ from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
 from peekbench.records.report import Analysis, Extension, MethodFacts, Report, RuleWorth, RunContent, read_estimates
 from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial
+from peekbench.records.verdicts import RowName, Verdict
 from peekbench.report.build.descriptions import (
     check_results,
     describe_extension,
@@ -120,7 +121,7 @@ def extension_of(path: Path, command: str = "") -> Extension:
         return Extension(command)
     with Store.open(path, verified=False) as store:
         num_missing = len(planned_trials(path)) - len(store.done())
-        return describe_extension(store.spec(), store.sessions(), num_missing)
+        return describe_extension(store.spec(), store.sessions(), num_missing, store.seconds_of_subsample())
 
 
 def report_of_audits(
@@ -211,7 +212,7 @@ def report_of_run(
         metrics, texts, sizes, hosts = store.metrics(), store.texts(), store.session_sizes(), store.hosts()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
-        results = read_store(store)
+        results, seconds, rows = read_store(store), store.seconds_of_subsample(), store.row_name()
     number = spec.design.look_number(stopped_at)
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
@@ -228,6 +229,7 @@ def report_of_run(
         outcomes = analyze(table, chosen, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     failed = f", {len(failures):,} failed" if failures else ""
+    num_missing = max(0, len(planned) - num_done - len(failures))
     methods = describe_methods(spec, stored_methods)
     method_tables = (method_table(methods), *cost_table(results), *metric_table(metrics, stored_methods))
     recorded_sessions = [
@@ -264,7 +266,7 @@ def report_of_run(
             "sessions": recorded_sessions,
         },
         methods=methods,
-        extension=describe_extension(canonical(spec), sessions, max(0, len(planned) - num_done - len(failures))),
+        extension=describe_extension(canonical(spec), sessions, num_missing, seconds),
         command=command,
         formats=spec.report.formats,
         renderer=spec.report.renderer,
@@ -273,7 +275,7 @@ def report_of_run(
     if on_analysis is not None:
         for analysis in outcomes:
             on_analysis(analysis)
-    report = add_analyses(report, outcomes)
+    report = add_analyses(report, outcomes, rows)
     return replace(report, read_run=partial(read_run, path, spec, planned, report, allow_incomplete=allow_incomplete))
 
 
@@ -358,7 +360,7 @@ def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMetho
     return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"
 
 
-def add_analyses(report: Report, analyses: Sequence[Analysis]) -> Report:
+def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "texts") -> Report:
     """Return the report with the results of analyses, placed before its own warnings, figures and tables.
 
     Parameters
@@ -367,7 +369,10 @@ def add_analyses(report: Report, analyses: Sequence[Analysis]) -> Report:
         Report with a name, a headline and tables on methods and data.
     analyses
         Analyses in the order in which the report shows them.
+    rows
+        What sentences call the rows of the tasks.
     """
+    analyses = [_name_rows(analysis, rows) for analysis in analyses]
     warnings = dict.fromkeys(
         warning for analysis in analyses for warning in (*analysis.warnings, *warn_of_controls(analysis.verdicts))
     )
@@ -386,6 +391,25 @@ def add_analyses(report: Report, analyses: Sequence[Analysis]) -> Report:
         tables=(*(put_into_words(table) for analysis in analyses for table in analysis.tables), *report.tables),
         attachments={**_attachments(analyses), **report.attachments},
     )
+
+
+def _name_rows(analysis: Analysis, rows: RowName) -> Analysis:
+    """Return an analysis whose verdicts, and those on rules, name the rows of the tasks."""
+
+    def name(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+        return tuple(replace(verdict, rows=rows) for verdict in verdicts)
+
+    tables = tuple(
+        replace(
+            table,
+            statements=tuple(
+                replace(each, verdicts=name(each.verdicts)) if isinstance(each, RuleWorth) else each
+                for each in table.statements
+            ),
+        )
+        for table in analysis.tables
+    )
+    return replace(analysis, verdicts=name(analysis.verdicts), tables=tables)
 
 
 def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], None]]:

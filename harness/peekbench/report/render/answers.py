@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from peekbench.formatting import format_signed, pluralize
+from peekbench.formatting import duration, format_signed, pluralize
 from peekbench.records.report import Report
 from peekbench.records.verdicts import Advice, TrialEvidence, Verdict
 from peekbench.report.render.sentences import OUTCOMES, format_estimate, format_size, name_score, points, settle
@@ -17,13 +17,13 @@ from peekbench.report.render.words import MARKS, ask_about, lead_verdicts, other
 
 MAX_NAMED = 3  # methods in an answer
 SHORT: Mapping[tuple[str, str], str] = {
-    ("bias", "biased up"): "Test texts raise {score}",
-    ("bias", "biased down"): "Test texts lower {score}",
-    ("bias", "equivalent"): "Test texts change {score} by less than {region}",
+    ("bias", "biased up"): "Test {rows} raise {score}",
+    ("bias", "biased down"): "Test {rows} lower {score}",
+    ("bias", "equivalent"): "Test {rows} change {score} by less than {region}",
     ("contamination", "biased up"): "The score is higher than predicted",
     ("contamination", "biased down"): "The score is lower than predicted",
     ("contamination", "equivalent"): "The score differs from the predicted one by less than {region}",
-    ("bias", "inert"): "The predictions do not depend on the unlabeled texts",
+    ("bias", "inert"): "The predictions do not depend on the unlabeled {rows}",
     ("bias", "no signal"): "The predictions are at chance, so a bias could not be seen",
 }
 """What a decision states, by effect and decision."""
@@ -120,12 +120,11 @@ def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdic
     if decisions & {"biased up", "biased down"}:
         scores = "the reference benchmark" if effect == "contamination" else "extra"
         return Answer(question, f"Report the scores of {scores}", f"The {effect} does not affect them.")
-    unseen = [each.method for each in controls if (each.control, each.decision) == ("positive", "undecided")]
-    if unseen:
-        return Answer(question, "More data", f"The run does not detect the bias that is planted in {_list(unseen)}.")
+    if unchecked := [each.method for each in controls if each.decision == "undecided"]:
+        return Answer(question, "More data", f"The run is too small to be checked by {_list(unchecked)}.")
     if "equivalent" in decisions:
         return Answer(question, "Nothing", f"The {effect} is negligible.")
-    return Answer(question, "Check the methods", "They must use the unlabeled texts and predict better than chance.")
+    return Answer(question, "Check the methods", "They must use the unlabeled data and predict better than chance.")
 
 
 def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
@@ -133,7 +132,7 @@ def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
     question, extension = "What next?", report.extension
     known = {method: advice for method, advice in needed.items() if advice is not None}
     if extension.of == "runs":
-        return Answer(question, "Extend the runs", "Their own reports account for all looks:", extension.command)
+        return Answer(question, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
     if not known:
         details = "Draw larger test sets or more tasks, in a run with another name and seed."
         return Answer(question, f"No number of subsamples is known that settles {_list(needed)}", details)
@@ -143,10 +142,12 @@ def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
     how = "add them to each num_subsamples" if extension.of == "run" else "add them to the table"
     if extension.num_subsamples is not None:
         how = f"set num_subsamples to {extension.num_subsamples + number}"
+    time = f" and take one worker about {duration(number * extension.seconds)}" * bool(extension.seconds)
     if extension.is_fixed:
         how += ", name and seed to others, because planned looks fix the size of a run"
+        time = ""  # the new run repeats all subsamples
     settled = _list(known) if len(known) <= MAX_NAMED else f"{len(known):,} of {len(needed):,} open verdicts"
-    extended = f"They settle {settled} with {likely}: {how}"
+    extended = f"On these {report.verdicts[0].rows}, they settle {settled} with {likely}{time}: {how}"
     return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
 
 
@@ -180,7 +181,7 @@ def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     if advice is not None:
         text = f"{advice.subsamples:,} more subsamples per task settle it"
     score = name_score(getattr(evidence, "score", "score"), lead.unit)
-    text = text.format(score=score, region=format_size(lead.region or 0.0, lead.unit))
+    text = text.format(rows=lead.rows, score=score, region=format_size(lead.region or 0.0, lead.unit))
     differing = (
         f"{other.analysis or 'another analysis'}: {other.decision}"
         for other in verdicts

@@ -155,9 +155,9 @@ def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
         shares = ""
     return [
         ("tasks", ", ".join(task["name"] for task in spec["tasks"])),
-        (f"training texts at most{shares}", _listed(design["num_train"])),
-        ("test texts, and the same number of extra texts", _listed(design["num_test"])),
-        *(("unlabeled texts in extra and test", str(number)) for number in [design.get("num_unlabeled")] if number),
+        (f"training rows at most{shares}", _listed(design["num_train"])),
+        ("test rows, and the same number of extra rows", _listed(design["num_test"])),
+        *(("unlabeled rows in extra and test", str(number)) for number in [design.get("num_unlabeled")] if number),
         ("subsamples per task", _listed(design["num_subsamples"])),
         *((f"subsamples of {task}", str(number)) for task, number in own_subsamples(spec).items()),
         (
@@ -175,5 +175,5 @@ def own_subsamples(spec: Mapping[str, Any]) -> dict[str, int]:
 
 def _listed(sizes: Any) -> str:
     if isinstance(sizes, Mapping):
-        return ", ".join(f"{repeats} at {size} test texts" for size, repeats in sizes.items())
+        return ", ".join(f"{repeats} at {size} test rows" for size, repeats in sizes.items())
     return ", ".join(map(str, sizes)) if isinstance(sizes, list | tuple) else str(sizes)

@@ -12,7 +12,9 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,15 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
         policy=_policy(script),
         failures=report.failures[:MAX_FAILURES],
         spec=_as_yaml(report.details.get("spec")),
+        origin=_describe_origin(report),
     )  # fmt: skip
+
+
+def _describe_origin(report: Report) -> str:
+    """Return the date and the version of the last session of a run; of this page, if it is about no single run."""
+    if sessions := report.details.get("sessions"):
+        return f"Run on {sessions[-1]['started'][:10]} with peekbench {sessions[-1]['peekbench']}"
+    return f"Written on {datetime.now(UTC):%Y-%m-%d} with peekbench {version('peekbench')}"
 
 
 def _describe(report: Report) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from peekbench.records.verdicts import (
 
 OUTCOMES: Mapping[tuple[str, str], str] = {
     ("negative", "passed"): "As expected: a negative control cannot have a bias.",
-    ("negative", "undecided"): "A negative control cannot have a bias.",
+    ("negative", "undecided"): "A negative control cannot have a bias, but the interval is too wide to exclude one "
+    "that is not negligible.",
     ("negative", "failed"): "This should be impossible: a negative control cannot have a bias.",
     ("positive", "passed"): "As expected: a positive control has a planted bias.",
     ("positive", "undecided"): "A positive control has a planted bias, which is not detected yet.",
@@ -34,8 +35,10 @@ OUTCOMES: Mapping[tuple[str, str], str] = {
 }
 """Sentence on a control, by kind and outcome."""
 UNEXPECTED: Mapping[tuple[str, str], str] = {
+    ("negative", "undecided"): "The negative control {} cannot have a bias, but its interval is too wide to exclude "
+    "one that is not negligible: test {rows} may leak to it unnoticed. Draw more subsamples",
     ("negative", "failed"): "The negative control {} cannot have a bias, but this run finds one: by chance, or because "
-    "test texts leak to it. Find the cause before you trust any other verdict",
+    "test {rows} leak to it. Find the cause before you trust any other verdict",
     ("positive", "undecided"): "The positive control {} has a planted bias, but this run does not detect it: the run "
     "may also miss the bias of another method. Draw more subsamples, or plant a larger bias",
     ("positive", "failed"): "The positive control {} has a planted bias, but this run finds one of the opposite sign. "
@@ -43,21 +46,21 @@ UNEXPECTED: Mapping[tuple[str, str], str] = {
 }
 """Warning of a control whose known bias a run does not find, by kind and outcome."""
 RULES: Mapping[str, str] = {
-    "test": "Methods may adapt to the unlabeled texts of the whole test set",
+    "test": "Methods may adapt to the unlabeled {row}s of the whole test set",
     "cross": (
-        "The test texts are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
-        "its texts"
+        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
+        "its {row}s"
     ),
-    "leave-one-out": "A model that predicts a test text has not adapted to this text",
+    "leave-one-out": "A model that predicts a test {row} has not adapted to this {row}",
     "stream": (
-        "The test texts arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
+        "The test {row}s arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
         "no later block"
     ),
     "blocks": (
-        "The test texts are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
+        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
         "block"
     ),
-    "single": "A model that predicts a test text has adapted to no other test text",
+    "single": "A model that predicts a test {row} has adapted to no other test {row}",
 }
 """Rules of a benchmark that the arms implement, by kind of arm."""
 SPECIFIC: Mapping[str, str] = {
@@ -111,7 +114,7 @@ def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a warning for each control whose known bias a run does not find."""
     for verdict in verdicts:
         if text := UNEXPECTED.get((verdict.control, verdict.decision)):
-            yield text.format(verdict.method)
+            yield text.format(verdict.method, rows=verdict.rows)
 
 
 def format_estimate(estimate: Estimate, unit: Unit) -> str:
@@ -219,17 +222,20 @@ def _state_effect(verdict: Verdict, decision: Decision, *, score: str, scope: st
     interval = f"({interval} {_range((estimate.low, estimate.high), unit)})"
     if decision == "equivalent":
         nonzero = ", although the bias is not zero" if estimate.excludes_zero else ""
-        return f"seeing the test texts changed {noun} by less than {region} {scope}{nonzero}: {bias} {interval}"
+        return (
+            f"seeing the test {verdict.rows} changed {noun} by less than {region} {scope}{nonzero}: {bias} {interval}"
+        )
     if decision == "inconclusive":
         uncertain = f"too uncertain to distinguish from zero, or to call smaller than {region}"
         return f"a bias of {bias} {scope} {interval}: {uncertain}"
     verb = "raised" if decision == "biased up" else "lowered"
-    return f"seeing the test texts {verb} {noun} by {format_size(abs(estimate.mean), unit)} {scope} {interval}"
+    size = format_size(abs(estimate.mean), unit)
+    return f"seeing the test {verdict.rows} {verb} {noun} by {size} {scope} {interval}"
 
 
-def _state_no_effect(num_trials: int) -> str:
+def _state_no_effect(rows: str, num_trials: int) -> str:
     where = "the one trial" if num_trials == 1 else f"all {num_trials:,} trials"
-    return f"seeing the test texts had no effect: the bias is exactly 0 in {where}"
+    return f"seeing the test {rows} had no effect: the bias is exactly 0 in {where}"
 
 
 def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
@@ -249,17 +255,20 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
 
 def _state_mean(verdict: Verdict, evidence: TrialEvidence) -> str:
     decision = _decision_of(verdict, evidence)
-    if decision == "inert":
+    if decision == "inert" and not verdict.control:
         return (
-            f"its predictions are the same with the texts of extra and of test in all {evidence.num_trials:,} trials, "
-            "so they do not depend on the unlabeled texts and cannot show a bias; check that the method uses them."
+            f"its predictions are the same with the {verdict.rows} of extra and of test in all "
+            f"{evidence.num_trials:,} trials, so they do not depend on the unlabeled {verdict.rows} and cannot show a "
+            "bias; check that the method uses them."
         )
     if decision == "no signal":
         return (
             "its predictions carry no information on the labels (their balanced accuracy, or R^2, is not above that of "
-            "chance), so a bias could not be seen; use more train texts, or other options of the method."
+            f"chance), so a bias could not be seen; use more train {verdict.rows}, or other options of the method."
         )
-    scope = f"on average over these texts of {evidence.num_tasks} tasks" if evidence.num_tasks > 1 else "on these texts"
+    scope = f"on these {verdict.rows}"
+    if evidence.num_tasks > 1:
+        scope = f"on average over these {verdict.rows} of {evidence.num_tasks} tasks"
     if evidence.is_zero:
         text = _state_zero(verdict, evidence)
     elif not verdict.estimate.has_interval:
@@ -288,11 +297,11 @@ def _decision_of(verdict: Verdict, evidence: TrialEvidence | None = None) -> Dec
 
 def _state_zero(verdict: Verdict, evidence: TrialEvidence) -> str:
     """State that no trial has a bias, and the largest bias that the trials may have missed."""
-    text = _state_no_effect(evidence.num_trials)
+    text = _state_no_effect(verdict.rows, evidence.num_trials)
     if verdict.estimate.has_interval:
         interval = _interval_name(verdict).removesuffix(":")
         text += f", but up to {verdict.estimate.high:.1%} of trials may have one ({interval})"
-    if _decision_of(verdict, evidence) == "inconclusive":
+    if verdict.decision == "inconclusive":
         text += f". However, {_advise(verdict, evidence)}"
     return f"{text}."
 
@@ -349,7 +358,7 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
     """State a verdict on a posterior: the failed checks of the fit, or the bias with its probability."""
     if evidence.is_zero:
-        return f"{_state_no_effect(evidence.num_trials)}."
+        return f"{_state_no_effect(verdict.rows, evidence.num_trials)}."
     unit, level = verdict.unit, f"{verdict.family.level:.0%} interval"
     if evidence.failed:
         failures = "; ".join(f"{each.name} is {each.value:.3g} and should be {each.limit}" for each in evidence.failed)
@@ -429,9 +438,11 @@ def _state_rule(worth: RuleWorth) -> str:
     listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
     estimates, unit = [verdict.estimate for verdict in worth.verdicts], worth.verdicts[0].unit
     ends = _range((min(each.low for each in estimates), max(each.high for each in estimates)), unit)
+    rows = worth.verdicts[0].rows
+    rule = RULES[worth.kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
     return (
-        f"{RULES[worth.kind].format(blocks=worth.num_blocks)}. On these texts of {tasks}{sizes}, the mean score under "
-        f"this rule differs from that with independent texts by {ends}{points(unit)} (adjusted "
+        f"{rule}. On these {rows} of {tasks}{sizes}, the mean score under "
+        f"this rule differs from that with independent {rows} by {ends}{points(unit)} (adjusted "
         f"{worth.verdicts[0].family.level:.0%} intervals of {methods}: {listed})."
     )
 

@@ -73,7 +73,7 @@ def render_text(report: Report, console: Console, closing: Sequence[str] = (), *
     Trust it?     No controls. No warnings.
     What next?    Nothing. The bias is negligible.
     <BLANKLINE>
-    Does a method score higher if its unlabeled text comes from the test set?
+    Does a method score higher if its unlabeled data come from the test set?
     equivalent    lsa ├──────────────────●──────────────────┤ +0.10 [-0.20, +0.40]
                   Test texts change accuracy by less than 0.50 points.
                       -0.2        0.0        +0.2        +0.4               points

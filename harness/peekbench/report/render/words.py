@@ -47,7 +47,7 @@ DECISION_STYLES = {
 }
 """Style of each decision: colors that are legible on dark and on light backgrounds, which yellow and cyan are not."""
 QUESTIONS: Mapping[str, str] = {
-    "bias": "Does a method score higher if its unlabeled text comes from the test set?",
+    "bias": "Does a method score higher if its unlabeled data come from the test set?",
     "contamination": "Does a model score higher on a benchmark than its score on another benchmark predicts?",
 }
 """Question that the verdicts on an effect answer; that of 'bias' for other effects."""

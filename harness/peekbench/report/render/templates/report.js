@@ -2,7 +2,6 @@
 // Sorts and filters plots and tables. Without this script the page shows the same content in its original order.
 (() => {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-  const NEXT = { none: "ascending", ascending: "descending", descending: "none" };
   const MAX_CHOICES = 60;
 
   function element(name, attributes, ...children) {
@@ -45,17 +44,21 @@
     parent.append(...rows);
   }
 
+  // Clicks on a heading sort numbers from the largest and texts from the first, then reversed, then in the order of the
+  // page, which can be that of a column.
   function makeSortable(table) {
     const original = [...table.tBodies[0].rows];
     const headings = [...table.tHead.rows[0].cells];
+    const initial = headings.map((heading) => heading.getAttribute("aria-sort") ?? "none");
     headings.forEach((heading, column) => {
       const button = element("button", { type: "button" }, heading.textContent);
+      const orders = heading.matches(".n") ? ["descending", "ascending"] : ["ascending", "descending"];
       heading.replaceChildren(button);
-      heading.setAttribute("aria-sort", "none");
+      heading.setAttribute("aria-sort", initial[column]);
       button.addEventListener("click", () => {
-        const order = NEXT[heading.getAttribute("aria-sort")];
-        for (const other of headings) other.setAttribute("aria-sort", "none");
-        heading.setAttribute("aria-sort", order);
+        const order = orders[orders.indexOf(heading.getAttribute("aria-sort")) + 1] ?? "none";
+        headings.forEach((other, place) => other.setAttribute("aria-sort", order === "none" ? initial[place] : "none"));
+        if (order !== "none") heading.setAttribute("aria-sort", order);
         sortRows(table.tBodies[0], original, (row) => row.cells[column], order);
       });
     });
