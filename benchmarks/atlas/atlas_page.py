@@ -288,15 +288,14 @@ def describe_controls(name: str, section: Section) -> str:
     return f"Controls of all specs: {outcomes}. " + "; ".join(parts) + "."
 
 
-def tasks_table(name: str, section: Section) -> str:
+def tasks_table(section: Section) -> str:
     """Return the table of biases by task, without intervals."""
     methods = section.of_state("judged")
     tasks = list(methods[0].biases)
-    bits = name == BITS
     body = []
     for method in methods:
         biases = [Effect(mean=method.biases[task].mean, decision=method.biases[task].decision) for task in tasks]
-        body.append([method.name, *(effect_text(bias, bits=bits, is_bold=True) for bias in biases)])
+        body.append([method.name, *(effect_text(bias, is_bold=True) for bias in biases)])
     return markdown(["method", *(task.partition(".")[2] or task for task in tasks)], body)
 
 
