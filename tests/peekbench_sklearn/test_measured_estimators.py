@@ -342,7 +342,7 @@ def test_scores_of_scikit_learn_are_computed_from_the_stored_predictions() -> No
     assert "neg_mean_absolute_error" in "".join(run.report().tables.titles)
     evidence: Any = verdict.evidence
     words = state(replace(verdict, evidence=replace(evidence, decision="equivalent")))
-    assert words.startswith("seeing the test texts changed the neg_mean_absolute_error by less than 0.1000")
+    assert words.startswith("seeing the test rows changed the neg_mean_absolute_error by less than 0.1000")
 
 
 @pytest.mark.parametrize(
