@@ -64,7 +64,7 @@ def test_details_follow_a_verdict() -> None:
     lead = verdict("lsa", "biased up", evidence=evidence, family=Family(3, 0.95), analysis="summary")
     shown = printed(Report("r", "h", (lead, verdict("lsa", analysis="bayes"))))
     flat = " ".join(shown.split())
-    assert "whether by more than 0.50 points is open; bias in other tasks: none found; bayes: equivalent." in flat
+    assert "possibly by less than 0.50 points; bias in other tasks: none found; bayes: equivalent." in flat
     assert "95% intervals adjusted for 3 configurations." in shown
     assert "bayes" not in printed(Report("r", "h", (lead, replace(lead, analysis="bayes"))))
 

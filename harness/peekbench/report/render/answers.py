@@ -27,7 +27,7 @@ SHORT: Mapping[tuple[str, str], str] = {
     ("bias", "no signal"): "The predictions are at chance, so a bias could not be seen",
 }
 """What a decision states, by effect and decision."""
-SIZES = {"beyond": " by more than {region}", "open": "; whether by more than {region} is open", "": ""}
+SIZES = {"beyond": " by more than {region}", "open": ", possibly by less than {region}", "": ""}
 """What is known about the size of a bias."""
 
 

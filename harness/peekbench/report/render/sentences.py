@@ -442,7 +442,7 @@ def _state_rule(worth: RuleWorth) -> str:
     rule = RULES[worth.kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
     return (
         f"{rule}. On these {rows} of {tasks}{sizes}, the mean score under "
-        f"this rule differs from that with independent {rows} by {ends}{points(unit)} (adjusted "
+        f"this rule differs from the mean score with independent {rows} by {ends}{points(unit)} (adjusted "
         f"{worth.verdicts[0].family.level:.0%} intervals of {methods}: {listed})."
     )
 
