@@ -53,7 +53,7 @@ def main() -> int:
         print(f"{name}.yaml: its run failed, see above", file=sys.stderr)
     for name, run in atlas.runs.items():
         if earlier is not None and earlier.runs.get(name) == run:
-            print(f"{name}.yaml: no finished run, the numbers of commit {run.commit} are kept")
+            print(f"{name}.yaml: no newer run, the numbers of commit {run.commit} are kept")
     for name in atlas.missing:
         print(f"{name}.yaml: no finished run, left out of {arguments.output}")
     return 1 if failed else 0

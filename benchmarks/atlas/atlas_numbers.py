@@ -43,15 +43,17 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "hub": ("hub", "hub_embedding"),
     "replication": ("hub_replication",),
     "cross-fitting": ("protocols_hub",),
+    "more folds": ("protocols_hub_20",),
     "words": ("words",),
-    "trained": ("finetune", "sentence_encoders"),
+    "trained": ("finetune",),
+    "sentence encoders": ("sentence_encoders",),
     "language modeling": ("language_modeling", "language_modeling_trained"),
 }
 """Section of the page to the specs whose methods are adjusted together in it."""
-CROSS_FITTING = "cross-5"
-"""Arm whose bias the section on cross-fitting has, in place of that of `test`."""
+CROSS_FITTING: Mapping[str, str] = {"cross-fitting": "cross-5", "more folds": "cross-20"}
+"""Section to the arm whose bias it has, in place of that of `test`."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
-ON_THE_HUB = ("hub", "hub_embedding", "hub_replication", "protocols_hub", "words", "decay")
+ON_THE_HUB = ("hub", "hub_embedding", "hub_replication", "protocols_hub", "protocols_hub_20", "words", "decay")
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "`finetune.tapt` with more epochs",
     "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
@@ -210,7 +212,11 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         for section, names in SECTIONS.items()
         if found.keys() & set(names)
     }
-    judged = found | {name: replace_test(found[name], CROSS_FITTING) for name in groups.get("cross-fitting", ())}
+    judged = found | {
+        name: replace_test(found[name], arm)
+        for section, arm in CROSS_FITTING.items()
+        for name in groups.get(section, ())
+    }
     atlas = Atlas(
         runs={name: _describe_run(folder / f"{spec.name}.sqlite", found[name]) for name, spec in loaded.items()},
         tasks={name: task for spec in loaded.values() for name, task in read_tasks(folder / f"{spec.name}.sqlite")},

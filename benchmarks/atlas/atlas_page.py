@@ -28,7 +28,8 @@ TITLES = {
     "words": "Rare words",
     "replication": "Replication",
     "cross-fitting": "Cross-fitting",
-    "trained": "Trained encoders and language models",
+    "trained": "Trained language models",
+    "sentence encoders": "Trained sentence encoders",
     "language modeling": "Language modeling",
     "protocols": "Rules of adaptation",
 }
@@ -50,6 +51,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
     main = atlas.sections.get("hub") or atlas.sections["docstrings"]
     judged = main.of_state("judged")
     chosen = [method for method in judged if method.name not in STRESS_TESTS]
+    crossed = compare(chosen, atlas.sections.get("cross-fitting"))
     text = template.render(
         atlas=atlas, sections=atlas.sections, main=main, all=judged, chosen=chosen, pairs=pairs,
         biased_tasks=biased_tasks, largest_pair=max(pairs(judged), key=lambda bias: abs(bias.mean)),
@@ -64,7 +66,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
         replication=compare(chosen, atlas.sections.get("replication")),
-        crossed=compare(chosen, atlas.sections.get("cross-fitting")),
+        crossed=crossed, refined=describe_refined(crossed, atlas.sections.get("more folds")),
         boosts={(method.name, task): boost for method in chosen for task, boost in method.boosts.items()},
         protocols=protocols_table, decay=decay_table, excluded=excluded,
         names=names, effect=effect_text, membership=describe_membership(atlas), decays=average_decay(atlas.decay),
@@ -228,6 +230,14 @@ def compare(methods: Iterable[Method], section: Section | None) -> Comparison | 
         return None
     others = sum(pair.second.decision.startswith("biased") for pair in both if pair not in biased)
     return Comparison(len(both), sorted(biased, key=lambda pair: -pair.first.mean), others)
+
+
+def describe_refined(crossed: Comparison | None, section: Section | None) -> str:
+    """Return the biases, with more folds, of the pairs that score lower with cross-fitting; empty if there are none."""
+    if crossed is None or section is None:
+        return ""
+    biases = {(method.name, task): bias for method in section.methods for task, bias in method.biases.items()}
+    return ", ".join(effect_text(biases[pair.method, pair.task]) for pair in crossed.lower)
 
 
 def describe_costs(section: Section, runs: Mapping[str, Run]) -> str:

@@ -102,19 +102,19 @@ def test_the_readme_states_the_finding_of_the_page() -> None:
     readme = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", readme)  # without the addresses of links
     effect = r"([+-]\S+ \[\S+ \S+\])"
     found = re.search(
-        r"of (\d+) pairs of (\d+) methods and (\d+) real tasks, (\d+) are biased, "
+        r"of (\d+) method-task pairs \((\d+) methods, (\d+) real tasks\), (\d+) are biased, "
         rf"(\d+) up \(the largest {effect} points\) and (\d+) down \(the largest {effect}\)\. .* "
-        rf"the largest is {effect} points .* With new draws, (\d+ of \d+) have the same verdict; "
-        rf"cross-fitting (changes the average size of \d+ biases from \S+ to {effect} points)\. .* "
+        rf"the largest is {effect} points .* With new draws, (\d+) of \d+ have the same verdict; "
+        rf"for (\d+), cross-fitting (reduces the average bias .* from \S+ to {effect} points)\. .* "
         rf"by {effect} points\.\*\*",
         page,
     )
     assert found is not None, "the finding of the README is that of another atlas"
-    number, methods, tasks, biased, ups, up, downs, down, average, confirmed, crossed, _, gain = found.groups()
-    assert f"of {number} pairs of {methods} methods and {tasks} real tasks, {biased} are biased" in readme
+    number, methods, tasks, biased, ups, up, downs, down, average, confirmed, num_crossed, crossed, _, gain = found.groups()
+    assert f"of {number} method-task pairs ({methods} methods, {tasks} real tasks), {biased} are biased" in readme
     assert f"{ups} up (the largest {up} points) and {downs} down (the largest {down})" in readme
     assert f"(the largest is {average})" in readme
-    assert f"New draws confirm {confirmed}; cross-fitting {crossed}." in readme
+    assert f"New draws confirm {confirmed} of these; for {num_crossed}, cross-fitting {crossed}." in readme
     assert f"inflates that score by {gain} points" in readme
 
 
@@ -203,6 +203,16 @@ def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results:
     fair = [method for method in judged if method.name == "fair"]
     assert scripts.page.compare(fair, section) is None
     assert scripts.page.compare(judged, None) is None
+
+
+def test_the_pairs_that_lose_with_few_folds_are_shown_with_more(scripts: SimpleNamespace, results: Any) -> None:
+    section = scripts.numbers.collect_section({"classic": results}, {})
+    exchanged = results.assign(arm=results["arm"].replace({"test": "extra", "extra": "test"}))
+    crossed = scripts.page.compare(section.methods, scripts.numbers.collect_section({"classic": exchanged}, {}))
+    refined = scripts.page.describe_refined(crossed, section)
+    assert refined == ", ".join(scripts.page.effect_text(pair.first) for pair in crossed.lower)
+    assert len(crossed.lower) == 5
+    assert scripts.page.describe_refined(crossed, None) == ""
 
 
 def test_no_pair_is_biased_if_the_arms_change_places(scripts: SimpleNamespace, results: Any) -> None:
