@@ -181,6 +181,8 @@ class Atlas(Record):
     sections: dict[str, Section]
     protocols: dict[str, list[Protocol]]
     decay: list[Decay]
+    words: Effect | None = None
+    """Mean bias of LSA with the words of the train texts, minus that with all words."""
     placebo: float | None = None
     """Pairs of method and task of the replication that are biased, on average, if no bias is left."""
 
@@ -228,6 +230,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         },
         protocols={name: list(collect_protocols(found[name])) for name in PROTOCOLS if name in found},
         decay=[line for name in DECAY if name in found for line in collect_decay(found[name])],
+        words=next((compare_biases(found[name]) for name in SECTIONS["words"] if name in found), None),
         placebo=next((count_placebos(found[name]) for name in SECTIONS["replication"] if name in found), None),
     )
     if earlier is None:
@@ -241,6 +244,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         },
         protocols=earlier.protocols | atlas.protocols,
         decay=atlas.decay or earlier.decay,
+        words=atlas.words or earlier.words,
         placebo=earlier.placebo if atlas.placebo is None else atlas.placebo,
     )
 
@@ -440,8 +444,22 @@ def gain_of_selection(scores: Mapping[str, Sequence[FloatArray]]) -> Effect:
         here = np.take_along_axis(stacked, best[None], axis=0)[0]
         elsewhere = np.take_along_axis(stacked, np.roll(best, 1, axis=1)[None], axis=0)[0]
         gains.append((here - elsewhere).mean(axis=1))
-    mean = fmean(float(of_task.mean()) for of_task in gains)
-    error = math.sqrt(sum(of_task.var(ddof=1) / len(of_task) for of_task in gains)) / len(gains)
+    return _average(gains)
+
+
+def compare_biases(results: pd.DataFrame) -> Effect:
+    """Return the mean bias of the second method minus that of the first, paired by subsample."""
+    first, second = (
+        configuration.scores["bias"]
+        for configuration in configurations(results[results["control"] == ""].assign(model="")).configurations
+    )
+    return _average([np.subtract(second[task], first[task]) for task in first])
+
+
+def _average(of_tasks: Sequence[FloatArray]) -> Effect:
+    """Return the mean of the tasks' means: (n_subsamples,) of each task."""
+    mean = fmean(float(of_task.mean()) for of_task in of_tasks)
+    error = math.sqrt(sum(of_task.var(ddof=1) / len(of_task) for of_task in of_tasks)) / len(of_tasks)
     low, high = mean - 1.96 * error, mean + 1.96 * error
     return Effect(mean=round(mean, DIGITS), low=round(low, DIGITS), high=round(high, DIGITS))
 

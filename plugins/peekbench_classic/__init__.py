@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from peekbench import MethodEntry, Options, hookimpl
@@ -13,8 +15,8 @@ class Lsa(Options):
 
     num_components: int = Field(default=10, ge=1)
     """Dimensions of the truncated SVD; fewer if the texts span fewer."""
-    min_df: int = Field(default=1, ge=1)
-    """Number of train and unlabeled texts in which a word occurs at least; rarer words are ignored."""
+    vocabulary: Literal["all", "train"] = "all"
+    """Texts whose words are used: all texts of the fit, or the train texts, so that all arms have the same words."""
     regularization: float = Field(default=1.0, gt=0)
     """Inverse strength C of the logistic regression's L2 penalty."""
 

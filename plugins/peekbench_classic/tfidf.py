@@ -42,15 +42,15 @@ def too_few_words_error(texts: Sequence[str], words: str, count: str = "no word"
     )
 
 
-def fit_tfidf(texts: Sequence[str], min_df: int = 1) -> TfidfVectorizer:
+def fit_tfidf(texts: Sequence[str], known: Sequence[str] | None = None) -> TfidfVectorizer:
     """Fit tf-idf with sublinear term frequencies, 1 + log(count).
 
     Parameters
     ----------
     texts
         Texts to fit on.
-    min_df
-        Smallest number of texts with a word.
+    known
+        Texts whose words are used; by default, `texts`.
 
     Returns
     -------
@@ -60,13 +60,13 @@ def fit_tfidf(texts: Sequence[str], min_df: int = 1) -> TfidfVectorizer:
     Raises
     ------
     DataError
-        If no word remains.
+        If the texts have no words.
     """
     try:
-        return TfidfVectorizer(sublinear_tf=True, min_df=min_df).fit(texts)
+        vocabulary = None if known is None else TfidfVectorizer().fit(known).vocabulary_
+        return TfidfVectorizer(sublinear_tf=True, vocabulary=vocabulary).fit(texts)
     except ValueError as error:  # no vocabulary
-        words = TFIDF_WORDS if min_df == 1 else f"{TFIDF_WORDS} that {min_df} texts share"
-        raise too_few_words_error(texts, words) from error
+        raise too_few_words_error(texts, TFIDF_WORDS) from error
 
 
 def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
@@ -104,7 +104,7 @@ def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, c
         If the texts have fewer than two different words.
     """
     texts = [*train.inputs, *(() if unlabeled is None else unlabeled)]
-    vectorizer = fit_tfidf(texts, options.min_df)
+    vectorizer = fit_tfidf(texts, train.inputs if options.vocabulary == "train" else None)
     matrix = vectorizer.transform(texts)
     if matrix.shape[1] < 2:
         raise too_few_words_error(texts, TFIDF_WORDS, "only one word")

@@ -176,6 +176,13 @@ def test_selection_gains_what_the_best_of_equal_methods_gains(scripts: SimpleNam
     assert gain.low < gain.mean < gain.high
 
 
+def test_biases_of_two_methods_are_compared_by_subsample(scripts: SimpleNamespace, results: Any) -> None:
+    biases = paired_scores(results[results["control"] == ""]).groupby("method")["bias"].mean()
+    compared = scripts.numbers.compare_biases(results)
+    assert compared.mean == pytest.approx(biases["fair"] - biases["biased"], abs=1e-6)
+    assert compared.low < -0.03 < compared.high
+
+
 def test_protocols_and_decay_are_effects_of_the_arms_and_sizes(scripts: SimpleNamespace, results: Any) -> None:
     swapped = results[results["arm"] == "test"].assign(arm="swap-in")
     biased, _ = scripts.numbers.collect_protocols(pd.concat([results, swapped], ignore_index=True))

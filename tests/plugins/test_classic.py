@@ -130,14 +130,12 @@ def test_lsa_limits_components_to_the_rank_of_the_texts(tmp_path: Path) -> None:
     assert case.fit(None).metrics["explained_variance"] == pytest.approx(1)
 
 
-def test_lsa_ignores_words_of_too_few_texts(tmp_path: Path) -> None:
-    spec = make_component(MethodSpec, "classic.lsa", {"min_df": 2})
-    case = make_case("classic.lsa", spec.entry, spec.options, tmp_path)
-    rare = [f"{text} rare{row}word" for row, text in enumerate(case.unlabeled)]
-    assert case.predict(rare) == pytest.approx(case.predict(case.unlabeled))
-    spec = make_component(MethodSpec, "classic.lsa", {"min_df": 1000})
-    with pytest.raises(DataError, match="no word of two or more letters or digits that 1000 texts share"):
-        case.predict(None, options=spec.options)
+def test_lsa_with_the_words_of_train_ignores_all_others(tmp_path: Path) -> None:
+    for vocabulary, is_ignored in [("train", True), ("all", False)]:
+        spec = make_component(MethodSpec, "classic.lsa", {"vocabulary": vocabulary})
+        case = make_case("classic.lsa", spec.entry, spec.options, tmp_path)
+        unknown = [f"{text} unknown{row % 3}word" for row, text in enumerate(case.unlabeled)]
+        assert np.allclose(case.predict(unknown), case.predict(case.unlabeled)) == is_ignored
 
 
 @pytest.fixture
