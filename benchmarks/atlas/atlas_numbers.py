@@ -44,16 +44,19 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "replication": ("hub_replication",),
     "cross-fitting": ("protocols_hub",),
     "more folds": ("protocols_hub_20",),
+    "membership": ("membership_hub",),
     "words": ("words",),
     "trained": ("finetune",),
     "sentence encoders": ("sentence_encoders",),
     "language modeling": ("language_modeling", "language_modeling_trained"),
 }
 """Section of the page to the specs whose methods are adjusted together in it."""
-CROSS_FITTING: Mapping[str, str] = {"cross-fitting": "cross-5", "more folds": "cross-20"}
+RULES: Mapping[str, str] = {"cross-fitting": "cross-5", "more folds": "cross-20", "membership": "swap-in-5"}
 """Section to the arm whose bias it has, in place of that of `test`."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
-ON_THE_HUB = ("hub", "hub_embedding", "hub_replication", "protocols_hub", "protocols_hub_20", "words", "decay")
+ON_THE_HUB = (
+    "hub", "hub_embedding", "hub_replication", "protocols_hub", "protocols_hub_20", "membership_hub", "words", "decay"
+)  # fmt: skip
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "`finetune.tapt` with more epochs",
     "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
@@ -216,7 +219,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
     }
     judged = found | {
         name: replace_test(found[name], arm)
-        for section, arm in CROSS_FITTING.items()
+        for section, arm in RULES.items()
         for name in groups.get(section, ())
     }
     atlas = Atlas(

@@ -51,7 +51,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
     main = atlas.sections.get("hub") or atlas.sections["docstrings"]
     judged = main.of_state("judged")
     chosen = [method for method in judged if method.name not in STRESS_TESTS]
-    crossed = compare(chosen, atlas.sections.get("cross-fitting"))
+    crossed, swapped = (compare(chosen, atlas.sections.get(name)) for name in ("cross-fitting", "membership"))
     text = template.render(
         atlas=atlas, sections=atlas.sections, main=main, all=judged, chosen=chosen, pairs=pairs,
         biased_tasks=biased_tasks, largest_pair=max(pairs(judged), key=lambda bias: abs(bias.mean)),
@@ -66,7 +66,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
         replication=compare(chosen, atlas.sections.get("replication")),
-        crossed=crossed, refined=describe_refined(crossed, atlas.sections.get("more folds")),
+        crossed=crossed, swapped=swapped, refined=describe_refined(crossed, atlas.sections.get("more folds")),
         boosts={(method.name, task): boost for method in chosen for task, boost in method.boosts.items()},
         protocols=protocols_table, decay=decay_table, excluded=excluded,
         names=names, effect=effect_text, membership=describe_membership(atlas), decays=average_decay(atlas.decay),
