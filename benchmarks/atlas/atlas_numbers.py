@@ -218,9 +218,7 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         if found.keys() & set(names)
     }
     judged = found | {
-        name: replace_test(found[name], arm)
-        for section, arm in RULES.items()
-        for name in groups.get(section, ())
+        name: replace_test(found[name], arm) for section, arm in RULES.items() for name in groups.get(section, ())
     }
     atlas = Atlas(
         runs={name: _describe_run(folder / f"{spec.name}.sqlite", found[name]) for name, spec in loaded.items()},

@@ -106,7 +106,7 @@ def describe_membership(atlas: Atlas) -> str:
     exceptions = sum(effect.sign != 0 for effect in differences)
     width = max((high - low) / 2 for low, high in map(_limits, differences))
     verb = "intervals of the difference exclude" if exceptions > 1 else "interval of the difference excludes"
-    return f"{exceptions or 'No'} {verb} zero; the intervals extend up to {width * 100:.2f} points to each side."
+    return f"{exceptions or 'no'} {verb} zero; the intervals extend up to {width * 100:.2f} points to each side."
 
 
 def still_biased(lines: Sequence[Decay]) -> str:

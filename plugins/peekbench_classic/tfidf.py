@@ -104,7 +104,7 @@ def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, c
         If the texts have fewer than two different words.
     """
     texts = [*train.inputs, *(() if unlabeled is None else unlabeled)]
-    vectorizer = fit_tfidf(texts, train.inputs if options.vocabulary == "train" else None)
+    vectorizer = fit_tfidf(texts, texts[: len(train.inputs)] if options.vocabulary == "train" else None)
     matrix = vectorizer.transform(texts)
     if matrix.shape[1] < 2:
         raise too_few_words_error(texts, TFIDF_WORDS, "only one word")

@@ -110,7 +110,9 @@ def test_the_readme_states_the_finding_of_the_page() -> None:
         page,
     )
     assert found is not None, "the finding of the README is that of another atlas"
-    number, methods, tasks, biased, ups, up, downs, down, average, confirmed, num_crossed, crossed, _, gain = found.groups()
+    number, methods, tasks, biased, ups, up, downs, down, average, confirmed, num_crossed, crossed, _, gain = (
+        found.groups()
+    )
     assert f"of {number} method-task pairs ({methods} methods, {tasks} real tasks), {biased} are biased" in readme
     assert f"{ups} up (the largest {up} points) and {downs} down (the largest {down})" in readme
     assert f"(the largest is {average})" in readme
