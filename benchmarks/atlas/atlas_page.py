@@ -54,7 +54,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
     crossed, swapped = (compare(chosen, atlas.sections.get(name)) for name in ("cross-fitting", "membership"))
     text = template.render(
         atlas=atlas, sections=atlas.sections, main=main, all=judged, chosen=chosen, pairs=pairs,
-        biased_tasks=biased_tasks, largest_pair=max(pairs(judged), key=lambda bias: abs(bias.mean)),
+        biased_tasks=biased_tasks,
         beyond=[bias for bias in pairs(chosen) if min(map(abs, _limits(bias))) > REGION and bias.sign],
         equivalent=[bias for bias in pairs(chosen) if bias.decision == "equivalent"],
         largest=max(chosen, key=lambda method: abs(method.bias.mean)),
@@ -69,9 +69,8 @@ def write_page(atlas: Atlas, page: Path) -> None:
         crossed=crossed, swapped=swapped, refined=describe_refined(crossed, atlas.sections.get("more folds")),
         boosts={(method.name, task): boost for method in chosen for task, boost in method.boosts.items()},
         protocols=protocols_table, decay=decay_table, excluded=excluded,
-        names=names, effect=effect_text, membership=describe_membership(atlas), decays=average_decay(atlas.decay),
-        decays_of_others=average_decay([line for line in atlas.decay if line.method != "lsa-10"]),
-        still_biased=still_biased(atlas.decay),
+        names=names, effect=effect_text, membership=describe_membership(atlas),
+        decay_of_biased=describe_decay(atlas.decay),
         draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", SHORT),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
         draw_pairs=lambda *compared: draw_picture(draw_pairs(*compared), figures / "pairs.svg", IN_JSON),
@@ -106,24 +105,20 @@ def describe_membership(atlas: Atlas) -> str:
     exceptions = sum(effect.sign != 0 for effect in differences)
     width = max((high - low) / 2 for low, high in map(_limits, differences))
     verb = "intervals of the difference exclude" if exceptions > 1 else "interval of the difference excludes"
-    return f"{exceptions or 'no'} {verb} zero; the intervals extend up to {width * 100:.2f} points to each side."
+    return f"{exceptions or 'no'} {verb} zero; half-widths are up to {width * 100:.2f} points."
 
 
-def still_biased(lines: Sequence[Decay]) -> str:
-    """Return the methods that are biased with the most unlabeled texts, with their biases."""
-    found = {line.method: line.biases[max(line.biases)] for line in lines}
-    return (
-        ", ".join(f"`{name}` {effect_text(bias)}" for name, bias in found.items() if bias.decision.startswith("biased"))
-        or "none"
-    )
-
-
-def average_decay(lines: Sequence[Decay]) -> list[str]:
-    """Return the average size of the bias with the fewest and the most unlabeled texts, in points, and both numbers."""
-    found = []
-    for number in [min(lines[0].biases), max(lines[0].biases)] if lines else []:
-        found += [f"{fmean(abs(line.biases[number].mean) for line in lines) * 100:.2f}", f"{number:,}"]
-    return found
+def describe_decay(lines: Sequence[Decay]) -> str:
+    """Return the biases with the fewest and the most unlabeled texts of the methods that are biased with either."""
+    if not lines:
+        return ""
+    few, many = min(lines[0].biases), max(lines[0].biases)
+    changes = [
+        f"`{line.method}` from {points(line.biases[few].mean)} to {points(line.biases[many].mean)}"
+        for line in lines
+        if any(line.biases[number].decision.startswith("biased") for number in (few, many))
+    ]
+    return f"{', '.join(changes)} points (from {few:,} to {many:,} texts)"
 
 
 def effect_text(effect: Effect, *, bits: bool = False, is_bold: bool = False) -> str:
@@ -196,6 +191,10 @@ class Comparison(NamedTuple):
     def higher(self) -> int:
         """Number of pairs whose second bias is above zero, by verdict."""
         return sum(pair.second.decision == "biased up" for pair in self.biased)
+
+    def average(self, sign: int) -> Effect:
+        """Return the average second bias of the pairs whose first bias has a sign, 1 or -1."""
+        return Effect(mean=fmean(pair.second.mean for pair in self.biased if pair.first.sign == sign))
 
     @property
     def first_size(self) -> Effect:

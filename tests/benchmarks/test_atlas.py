@@ -104,7 +104,7 @@ def test_the_readme_states_the_finding_of_the_page() -> None:
     found = re.search(
         r"of (\d+) method-task pairs \((\d+) methods, (\d+) real tasks\), (\d+) are biased, "
         rf"(\d+) up \(the largest {effect} points\) and (\d+) down \(the largest {effect}\)\. .* "
-        rf"the largest is {effect} points .* With new draws, (\d+) of \d+ have the same verdict; "
+        rf"the largest is {effect} points .* With new draws of the same rows, (\d+) of \d+ have the same verdict; "
         rf"for (\d+), cross-fitting (reduces the average bias .* from \S+ to {effect} points)\. .* "
         rf"by {effect} points\.\*\*",
         page,
@@ -203,6 +203,7 @@ def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results:
     same = scripts.page.compare(judged, section)
     assert (same.pairs, len(same.biased), same.confirmed, same.same_sign, same.others) == (10, 5, 5, 5, 0)
     assert (same.higher, same.lower) == (5, [])
+    assert same.average(1).mean == pytest.approx(same.first_size.mean)
     size = ttest_1samp([pair.first.mean for pair in same.biased], 0).confidence_interval()  # one pair in each task
     assert [same.second_size.low, same.second_size.high] == pytest.approx([size.low, size.high])
     exchanged = results.assign(arm=results["arm"].replace({"test": "extra", "extra": "test"}))
