@@ -66,7 +66,7 @@ def fit_tfidf(texts: Sequence[str], known: Sequence[str] | None = None) -> Tfidf
         vocabulary = None if known is None else TfidfVectorizer().fit(known).vocabulary_
         return TfidfVectorizer(sublinear_tf=True, vocabulary=vocabulary).fit(texts)
     except ValueError as error:  # no vocabulary
-        raise too_few_words_error(texts, TFIDF_WORDS) from error
+        raise too_few_words_error(texts if known is None else known, TFIDF_WORDS) from error
 
 
 def count_words(texts: Sequence[str], *, options: Options, folders: Folders) -> TokenCounts:
