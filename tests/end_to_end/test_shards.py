@@ -87,7 +87,7 @@ def contents(path: str) -> tuple[dict[str, list[Any]], list[bytes]]:
 def run_script(task: int, status: int) -> tuple[list[str], int]:
     """Run the script of the documentation without SLURM: workers exit with a status. Return its commands."""
     page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text(encoding="utf-8")
-    script = page.partition("### A job array of SLURM")[2].partition("```sh\n")[2].partition("```")[0]
+    script = page.partition("### A SLURM job array")[2].partition("```sh\n")[2].partition("```")[0]
     replacements = f"""
     source() {{ :; }}
     scontrol() {{ echo "scontrol $*" >> commands; }}
