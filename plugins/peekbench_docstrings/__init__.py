@@ -6,6 +6,7 @@ A text is the prose of a docstring; its class is the part of the package that th
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -18,12 +19,14 @@ FACTS = Reference("peekbench_docstrings.source:task_facts")
 
 
 class DocstringOptions(Options):
-    """How long texts are."""
+    """Which texts are used, and how long they are."""
 
     min_characters: int = Field(default=40, ge=1)
     """Texts with fewer characters are dropped."""
     max_characters: int = Field(default=400, ge=1)
     """Texts with more characters are cut at the end of a word."""
+    drop_duplicates: Literal["exact", "near"] = "exact"
+    """Of equal texts, or of nearly equal ones, the first is kept, or none if their classes differ."""
 
     @model_validator(mode="after")
     def _check_range(self) -> DocstringOptions:

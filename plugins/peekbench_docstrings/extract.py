@@ -10,6 +10,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 from peekbench import DataError
+from peekbench_docstrings import DocstringOptions
 from peekbench_docstrings.names import find_telling_names, remove_names
 from peekbench_docstrings.prose import extract_sentences
 from peekbench_docstrings.recipes import Recipe
@@ -28,15 +29,15 @@ class Extract:
     too_short: int
     """Number of texts dropped because they are too short."""
     duplicates: int
-    """Number of texts dropped because an earlier text of the same class is equal."""
+    """Number of texts dropped because an earlier text of the same class is equal, or nearly so."""
     in_several_classes: int
-    """Number of texts dropped because an equal text has another class."""
+    """Number of texts dropped because an equal text, or a nearly equal one, has another class."""
 
 
-def extract(recipe: Recipe, root: Path, min_characters: int, max_characters: int) -> Extract:
+def extract(recipe: Recipe, root: Path, options: DocstringOptions) -> Extract:
     """Make the rows of a task.
 
-    Of several texts that differ only in case, the first is kept; if their classes differ, none is.
+    Of several texts that differ only in case, or are nearly equal, the first is kept; if their classes differ, none is.
 
     Parameters
     ----------
@@ -44,26 +45,29 @@ def extract(recipe: Recipe, root: Path, min_characters: int, max_characters: int
         Package and classes of the task.
     root
         Folder of the package.
-    min_characters
-        Texts with fewer characters are dropped.
-    max_characters
-        Texts with more characters are cut at the end of a word.
+    options
+        Length of the texts, and which duplicates are dropped.
 
     Raises
     ------
     DataError
         If a file cannot be parsed, or a class has no text.
     """
-    all_texts = _extract_texts(recipe, root, max_characters)
-    long_enough = [(text, label) for text, label in all_texts if len(text) >= min_characters]
+    all_texts = _extract_texts(recipe, root, options.max_characters)
+    long_enough = [(text, label) for text, label in all_texts if len(text) >= options.min_characters]
     labels_of: dict[str, set[int]] = {}
     for text, label in long_enough:
         labels_of.setdefault(text.lower(), set()).add(label)
     unambiguous = [(text, label) for text, label in long_enough if len(labels_of[text.lower()]) == 1]
-    rows: dict[str, tuple[str, int]] = {}
+    distinct: dict[str, tuple[str, int]] = {}
     for text, label in unambiguous:
-        rows.setdefault(text.lower(), (text, label))
-    labels = [label for _, label in rows.values()]
+        distinct.setdefault(text.lower(), (text, label))
+    rows = list(distinct.values())
+    duplicates, in_several_classes = len(unambiguous) - len(rows), len(long_enough) - len(unambiguous)
+    if options.drop_duplicates == "near":
+        rows, num_similar, num_conflicting = _drop_similar(rows)
+        duplicates, in_several_classes = duplicates + num_similar, in_several_classes + num_conflicting
+    labels = [label for _, label in rows]
     for label, class_name in enumerate(recipe.classes):
         if label not in labels:
             raise DataError(
@@ -71,12 +75,25 @@ def extract(recipe: Recipe, root: Path, min_characters: int, max_characters: int
                 f"{recipe.title} that includes its Python sources"
             )
     return Extract(
-        texts=[text for text, _ in rows.values()],
+        texts=[text for text, _ in rows],
         labels=labels,
         too_short=len(all_texts) - len(long_enough),
-        duplicates=len(unambiguous) - len(rows),
-        in_several_classes=len(long_enough) - len(unambiguous),
+        duplicates=duplicates,
+        in_several_classes=in_several_classes,
     )
+
+
+def _drop_similar(rows: list[tuple[str, int]]) -> tuple[list[tuple[str, int]], int, int]:
+    """Return the first row of each group of similar texts, unless their classes differ, and count both cases."""
+    import numpy as np  # noqa: PLC0415 - tasks load without numpy unless near duplicates are dropped
+
+    from peekbench.data import group_duplicates, keep_first  # noqa: PLC0415 - they import numpy
+
+    groups = group_duplicates([text for text, _ in rows], "near")
+    is_kept = keep_first(groups, np.array([label for _, label in rows]))
+    kept = [row for row, keep in zip(rows, is_kept.tolist(), strict=True) if keep]
+    num_conflicting = int((~is_kept[groups]).sum())
+    return kept, len(rows) - len(kept) - num_conflicting, num_conflicting
 
 
 def _extract_texts(recipe: Recipe, root: Path, max_characters: int) -> list[tuple[str, int]]:

@@ -41,7 +41,7 @@ def load(*, options: DocstringOptions, folders: Folders, recipe: Recipe) -> Data
     Parameters
     ----------
     options
-        Length of the texts.
+        Length of the texts, and which duplicates are dropped.
     folders
         Folders of the spec and the cache.
     recipe
@@ -132,7 +132,7 @@ def _version(distribution: str) -> str:
 
 def _extract_content(recipe: Recipe, package: Package, options: DocstringOptions) -> dict[str, Any]:
     """Return the rows, their hash and their origin as JSON values."""
-    rows = extract(recipe, package.root, options.min_characters, options.max_characters)
+    rows = extract(recipe, package.root, options)
     return {
         "texts": rows.texts,
         "labels": rows.labels,

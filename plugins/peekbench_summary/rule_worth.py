@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from peekbench import Column, Table, Verdict
-from peekbench.formatting import difference_unit, pluralize, score_unit
+from peekbench.formatting import difference_unit, score_unit
 from peekbench.records import Cell, Forest, Interval, RuleWorth
 from peekbench.results import IN_RULES, RULE_KINDS, Configuration, Configurations, find_families
 from peekbench_summary import Summary
@@ -31,8 +31,8 @@ SWAP_NOTE = (
     "bias. "
 )
 FAMILY_NOTE = (
-    "The verdicts and {level:.0%} intervals of rules are adjusted for {size}; the row of the arm test is the "
-    "verdict on the bias, which has a family of its own."
+    "The verdicts and {level:.0%} intervals of rules are adjusted for {size} differences; the row of the arm test is "
+    "the verdict on the bias, which has a family of its own."
 )
 
 
@@ -124,12 +124,16 @@ def rule_tables(
     )
     note = WORTH_NOTE + SWAP_NOTE * any(arm.startswith("swap-in") for arm in arms)
     size = max(worth.verdict.family.size for worth in worths if worth.rule != "test")
-    note += FAMILY_NOTE.format(level=options.level, size=pluralize(size, "difference"))
+    note += FAMILY_NOTE.format(level=options.level, size=size) * (size > 1)
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
-    title = results.title(f"What each rule is worth, {options.level:.0%} intervals adjusted for {size}")
+    adjusted = f" adjusted for {size} differences" * (size > 1)
+    title = results.title(f"What each rule is worth, {options.level:.0%} intervals{adjusted}")
     tables = [Table(title, columns, tuple(rows), note, overview=overview)]
     if rules := tuple(_combine(results, worths)):
-        about = "Each can be pasted into the rules of a benchmark, as far as the methods and texts resemble its own."
+        about = (
+            "Those that are settled can be pasted into the rules of a benchmark, as far as the methods and texts "
+            "resemble its own."
+        )
         tables.append(Table("Rules for a benchmark", (), (), about, statements=rules))
     region = common_region([verdict.region for verdict in verdicts])
     return tables, _draw(results, worths, options.level, region)

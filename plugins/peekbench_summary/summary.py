@@ -223,7 +223,10 @@ def _task_table(results: Configurations, level: float, score: str) -> Table:
             estimates = [
                 estimate_one_task(configuration.scores[effect][task], level, configuration.step) for effect in effects
             ]
-            intervals = [cell for estimate in estimates for cell in (estimate.mean, *estimate.limits)]
+            intervals: list[Cell] = []
+            for effect, estimate in zip(effects, estimates, strict=True):
+                is_exact = configuration.control == "negative" and not any(configuration.scores[effect][task])
+                intervals += [estimate.mean, *((None, None) if is_exact else estimate.limits)]
             error = _standard_error(estimates[effects.index("bias")])
             rows.append((task, *configuration.cells, len(biases), *scores, *intervals, error))
     columns = (

@@ -161,7 +161,7 @@ def test_a_name_is_telling_if_most_docstrings_with_it_have_its_class() -> None:
 
 
 def test_rows_are_extracted_from_a_package(root: Path) -> None:
-    rows = extract(SMALL, root, min_characters=20, max_characters=30)
+    rows = extract(SMALL, root, DocstringOptions(min_characters=20, max_characters=30))
     assert rows.texts == [
         "Breathe slowly, and then in",
         "Hold it for as long as you",
@@ -178,20 +178,33 @@ def test_duplicates_and_short_texts_are_counted(root: Path) -> None:
         '    def f(self):\n        """Said twice by one of them."""\n    def g(self):\n        """Short."""\n'
     )
     (root / "water" / "b.py").write_text('"""Said by both, in so many words."""\n')
-    rows = extract(SMALL, root, min_characters=20, max_characters=400)
+    rows = extract(SMALL, root, DocstringOptions(min_characters=20))
     assert rows.texts[0] == "Said TWICE by one of them."
     assert "Said by both, in so many words." not in rows.texts
     assert (rows.too_short, rows.duplicates, rows.in_several_classes) == (1, 1, 2)
 
 
+def test_near_duplicates_can_be_dropped(root: Path) -> None:
+    (root / "air.py").write_text(
+        '"""Breathe in slowly and deeply, then hold your breath for as long as you can."""\nclass A:\n'
+        '    """Breathe in slowly and deeply, then hold your breath for as long as she can."""\n'
+    )
+    kept = {
+        likeness: extract(SMALL, root, DocstringOptions(min_characters=20, drop_duplicates=likeness))
+        for likeness in ("exact", "near")
+    }
+    assert len(kept["exact"].texts) == len(kept["near"].texts) + 1
+    assert (kept["exact"].duplicates, kept["near"].duplicates) == (0, 1)
+
+
 def test_damaged_and_missing_sources_are_reported(root: Path) -> None:
     (root / "air.py").write_text("def f(:\n")
     with pytest.raises(DataError, match=r"cannot read .*air\.py: invalid syntax.*; reinstall the package"):
-        extract(SMALL, root, 20, 400)
+        extract(SMALL, root, DocstringOptions(min_characters=20))
     shutil.rmtree(root / "water")
     (root / "air.py").unlink()
     with pytest.raises(DataError, match=r"docstrings\.small: class 'water' has no text in .*small; install"):
-        extract(SMALL, root, 20, 400)
+        extract(SMALL, root, DocstringOptions(min_characters=20))
 
 
 def test_a_missing_package_is_reported_with_the_remedy(folders: Folders) -> None:
@@ -210,7 +223,7 @@ def _load_numpy(cache: Path) -> Dataset:
 @pytest.fixture(scope="module")
 def extracted() -> Extract:
     """Return the rows of NumPy, whose extraction takes a second."""
-    return extract(NUMPY, source.locate(NUMPY).root, OPTIONS.min_characters, OPTIONS.max_characters)
+    return extract(NUMPY, source.locate(NUMPY).root, OPTIONS)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import numpy as np
@@ -63,17 +64,27 @@ def test_rules_of_benchmarks_are_sentences_with_numbers(analysis: Analysis) -> N
     assert list(sentences) == ["test", "cross-5", "leave-one-out", "stream-4", "blocks-4", "single"]
     assert "divided into 5 blocks" in sentences["cross-5"]
     assert "On these texts of 2 tasks (num_test 200), the mean score under this rule differs" in sentences["cross-5"]
-    assert "intervals of 1 method: 1 equivalent)" in sentences["cross-5"]
+    assert "adjusted 95% interval of 1 method: 1 equivalent)" in sentences["cross-5"]
+    assert sentences["test"].startswith("Methods must not adapt"), "what it was worth is not negligible"
     several = summarize(simulate({"test": 0.03, "single": -0.03}, methods=3, subsamples=20))
     sentences = {row["rule"]: row["sentence"] for row in find_rows(several, SENTENCES)}
-    assert "intervals of 3 methods: 3 lower)" in sentences["single"]
+    assert "adjusted 95% intervals of 3 methods: 3 lower)" in sentences["single"]
 
 
-def test_no_sentence_is_offered_before_a_rule_is_settled() -> None:
+def test_an_open_rule_says_what_settles_it() -> None:
     table = simulate({"test": 0.0, "cross-5": 0.004}, methods=2, subsamples=6)
-    (row,) = (row for row in find_rows(summarize(table), SENTENCES) if row["rule"] == "cross-5")
-    assert "of 2 methods" in row["sentence"]
-    assert "more subsamples per task settle this." in row["sentence"]
+    sentences = {row["rule"]: str(row["sentence"]) for row in find_rows(summarize(table), SENTENCES)}
+    assert re.search(r"1 inconclusive, .*\. Not settled: \d+ more .* settle this with \d+% prob", sentences["cross-5"])
+    assert sentences["test"].startswith("Methods must not adapt"), "it is not known to be negligible"
+
+
+def test_adapting_to_the_test_texts_is_permitted_if_its_effect_is_negligible() -> None:
+    found = summarize(simulate({"test": 0.0, "cross-5": 0.0}))
+    sentences = {row["rule"]: str(row["sentence"]) for row in find_rows(found, SENTENCES)}
+    assert sentences["test"].startswith("Methods may adapt to the unlabeled texts of the test set. On these texts")
+    assert "(95% interval of 1 method: 1 equivalent)" in sentences["test"]
+    (worth,) = (table for table in found.tables if table.title.startswith(WORTH))
+    assert "adjusted" not in worth.title + worth.note
 
 
 def test_each_size_has_sentences_of_its_own() -> None:

@@ -228,9 +228,13 @@ def test_a_family_changes_its_intervals_with_its_verdicts() -> None:
     assert {verdict.decision for verdict in judged} == {"equivalent", "biased up", "inconclusive"}
     for verdict in judged:
         assert decide(verdict.estimate.low, verdict.estimate.high, 0.005) == verdict.decision
-        assert verdict.size == (
-            "" if verdict.decision != "biased up" else "beyond" if verdict.estimate.low > 0.005 else "open"
-        )
+        assert verdict.decision != "inconclusive" or min(-verdict.estimate.low, verdict.estimate.high) < 0.005
+        sizes = {
+            "equivalent": "",
+            "biased up": "beyond" if verdict.estimate.low > 0.005 else "open",
+            "inconclusive": "not above" if verdict.estimate.high < 0.005 else "not below",
+        }
+        assert verdict.size == sizes[verdict.decision]
 
 
 def test_a_family_does_not_make_a_biased_member_equivalent() -> None:

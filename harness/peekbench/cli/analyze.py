@@ -26,11 +26,11 @@ from peekbench.cli.app import (
 from peekbench.cli.output import note
 from peekbench.cli.reports import (
     FailOnOption,
-    Gate,
     Printer,
     ReportChoices,
     TableFlags,
-    apply_gate,
+    apply_gates,
+    parse_gates,
     report_run,
     show_report,
 )
@@ -102,10 +102,10 @@ def analyze(
     from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
 
-    gate = Gate.parse(fail_on)
+    gates = parse_gates(fail_on)
     printer.start()
     if spec is None and not analyses and crate_store(path) is not None:  # as `peekbench report` does
-        apply_gate(gate, report_run(run_path(str(path)), reports, printer, ReportChoices(allow_incomplete)))
+        apply_gates(gates, report_run(run_path(str(path)), reports, printer, ReportChoices(allow_incomplete)))
         return
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
@@ -140,7 +140,7 @@ def analyze(
         settings = analysis_spec.report
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
     show_report(report, reports, printer)
-    apply_gate(gate, report)
+    apply_gates(gates, report)
 
 
 @app.command()

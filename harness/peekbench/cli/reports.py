@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional, get_args
 
 import typer
 
-from peekbench.cli.app import fail
-from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console
+from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console, note
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 
@@ -28,12 +27,12 @@ MAX_BESIDE = 4
 BIASED, FAILED_CONTROLS = "biased", "controls failed"
 
 FailOnOption = Annotated[
-    Optional[str],  # noqa: UP045 - typer evaluates the annotation
+    Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
     typer.Option(
         "--fail-on",
         metavar="[RULE:]DECISION[,...]",
         help="End with status 4 if a method's verdict on its bias is one of these, such as biased,inconclusive; or its "
-        "verdict under a rule, as in cross-10:higher,inconclusive.",
+        "verdict under a rule, as in cross-10:higher,inconclusive. Repeatable.",
     ),
 ]
 
@@ -92,7 +91,7 @@ def _parse_mapping(arguments: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Finds the verdicts at which a command fails."""
+    """Finds the verdicts at which a command fails, for one use of `--fail-on`."""
 
     names: tuple[str, ...]
     """Decisions, both directions of a bias, or the failure of any control, without repetitions."""
@@ -100,8 +99,8 @@ class Gate:
     """Arm whose difference from extra is judged instead of the bias, such as 'cross-10'."""
 
     @classmethod
-    def parse(cls, text: str | None) -> Gate | None:
-        """Return the gate of `--fail-on`, or None. Case does not matter, and spaces can be hyphens or underscores.
+    def parse(cls, text: str) -> Gate:
+        """Return the gate of a value of `--fail-on`. Case does not matter; spaces can be hyphens or underscores.
 
         Examples
         --------
@@ -113,27 +112,64 @@ class Gate:
         from peekbench.records.verdicts import Decision  # noqa: PLC0415 - for a fast --help
         from peekbench.results import IN_RULES  # noqa: PLC0415 - for a fast --help
 
-        if text is None:
-            return None
-        rule, _, text = text.rpartition(":")
+        rule, _, listed = text.rpartition(":")
+        if "," in rule:
+            before, _, rule = rule.rpartition(",")
+            options = shlex.join(["--fail-on", before.strip(), "--fail-on", f"{rule.strip()}:{listed.strip()}"])
+            raise PeekbenchError(f"--fail-on {text}: a rule needs an option of its own: {options}")
         rule = "" if rule.strip() == "test" else rule.strip()  # its verdict is that on the bias
         known = (BIASED, *get_args(Decision), *(IN_RULES.values() if rule else ()), FAILED_CONTROLS)
-        names = [" ".join(part.lower().replace("-", " ").replace("_", " ").split()) for part in text.split(",")]
+        names = [" ".join(part.lower().replace("-", " ").replace("_", " ").split()) for part in listed.split(",")]
         for name in names:
             if name not in known:
                 close = get_close_matches(name, known, n=1)
                 problem = f"no decision is called {name!r}" if name else "the name of a decision is missing"
-                nearest = f"did you mean {close[0]}? " if close else ""
-                raise PeekbenchError(f"--fail-on: {problem}; {nearest}Decisions are {', '.join(known)}")
+                nearest = f"did you mean {close[0]}? Decisions" if close else "decisions"
+                raise PeekbenchError(f"--fail-on: {problem}; {nearest} are {', '.join(known)}")
         return cls(tuple(dict.fromkeys(names)), rule)
 
-    def argument(self) -> str:
-        """Return the value of the option that makes this gate."""
+    @property
+    def option(self) -> str:
+        """The option that makes this gate, as in messages."""
+        return f"--fail-on {self.value}"
+
+    @property
+    def value(self) -> str:
+        """The value of the option."""
         names = ",".join(name.replace(" ", "-") for name in self.names)
         return f"{self.rule}:{names}" if self.rule else names
 
-    def describe(self, report: Report) -> str:
-        """Return a line on the verdicts at which a command fails; empty if there is none.
+    def check(self, name: str, *, num_methods: int, num_controls: int, rules: Collection[str]) -> None:
+        """Refuse a gate that could never fail, because no verdict can have one of its decisions.
+
+        Parameters
+        ----------
+        name
+            Name of the run or the table, for errors.
+        num_methods, num_controls
+            Methods and controls that have, or will have, a verdict on their bias.
+        rules
+            Arms other than test that have, or will have, a verdict of their own.
+        """
+        if self.rule and self.rule not in rules:
+            listed = f"its rules are {', '.join(('test', *sorted(rules)))}" if rules else "it has the rule test only"
+            raise PeekbenchError(
+                f"{self.option}: {name} has no verdict on the rule {self.rule}, so it could never fail; {listed}"
+            )
+        if not num_methods and self.names != (FAILED_CONTROLS,):
+            raise PeekbenchError(
+                f"{self.option}: {name} has no verdict on the bias of a method, so it could never fail; use scores "
+                "with the arms extra and test of a method that is not a control, and an analysis that reaches "
+                "verdicts, such as summary"
+            )
+        if not num_controls and FAILED_CONTROLS in self.names:
+            raise PeekbenchError(
+                f"{self.option}: {name} has no verdict on a control; leave out {FAILED_CONTROLS}, or add a method such "
+                "as controls.null to the spec"
+            )
+
+    def find(self, report: Report) -> str:
+        """Return the verdicts at which a command fails, in words; empty if there is none.
 
         A method is judged by its leading verdict, as in the report: that of the first analysis. A report without a
         verdict that could have one of the decisions is an error.
@@ -145,28 +181,11 @@ class Gate:
 
         biases = [verdict for verdict, _ in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
         methods, controls = split_verdicts(biases)
-        if self.rule:
-            rules = {each.rule for each in report.rules}
-            if self.rule not in rules:
-                listed = ", ".join(("test", *sorted(rules)))
-                raise PeekbenchError(
-                    f"--fail-on {self.argument()}: {report.name} has no verdict on the rule {self.rule}, so it could "
-                    f"never fail; its rules are {listed}"
-                )
+        rules = {each.rule for each in report.rules}
+        if self.rule in rules:
             methods = [verdict for each in report.rules if each.rule == self.rule for verdict in each.verdicts]
-        if not methods and self.names != (FAILED_CONTROLS,):
-            raise PeekbenchError(
-                f"--fail-on {self.argument()}: {report.name} has no verdict on the bias of a method, so it could never "
-                "fail; use scores with the arms extra and test of a method that is not a control, and an analysis that "
-                "reaches verdicts, such as summary"
-            )
-        if not controls and FAILED_CONTROLS in self.names:
-            raise PeekbenchError(
-                f"--fail-on {self.argument()}: {report.name} has no verdict on a control; add a method such as "
-                f"controls.null, or leave out {FAILED_CONTROLS}"
-            )
-        found = ", ".join(self._find(methods, controls))
-        return f"--fail-on {self.argument()}: {found}" if found else ""
+        self.check(report.name, num_methods=len(methods), num_controls=len(controls), rules=rules)
+        return ", ".join(self._find(methods, controls))
 
     def _find(self, methods: list[Verdict], controls: list[Verdict]) -> Iterator[str]:
         from peekbench.results import IN_RULES  # noqa: PLC0415 - for a fast --help
@@ -180,10 +199,18 @@ class Gate:
             yield from (f"control {verdict.method} failed" for verdict in controls if verdict.decision == "failed")
 
 
-def apply_gate(gate: Gate | None, report: Report) -> None:
-    """End the command with the status `GATED` if a verdict of a report has a decision of the gate."""
-    if gate is not None and (problem := gate.describe(report)):
-        fail(problem, GATED)
+def parse_gates(values: Sequence[str] | None) -> list[Gate]:
+    """Return a gate for each use of `--fail-on`."""
+    return [Gate.parse(value) for value in values or ()]
+
+
+def apply_gates(gates: Sequence[Gate], report: Report) -> None:
+    """End the command with the status `GATED` if a verdict of a report has a decision of a gate."""
+    found = {gate.option: gate.find(report) for gate in gates}
+    for option, verdicts in found.items():
+        echo(f"peekbench: {option}: {verdicts}", err=True) if verdicts else note(f"{option}: passed")
+    if any(found.values()):
+        raise typer.Exit(GATED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from peekbench.cli.app import (
     take_records,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, note, warn
-from peekbench.cli.reports import FailOnOption, Gate, Printer, ReportChoices, apply_gate, report_run
+from peekbench.cli.reports import FailOnOption, Gate, Printer, ReportChoices, apply_gates, parse_gates, report_run
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 
@@ -53,10 +53,10 @@ class RunOptions:
 
     def command(self, spec: Path) -> str:
         """Return the command that resumes the run of a spec."""
-        gate = Gate.parse(self.fail_on)
         flags = ["--store", str(self.store)] if self.store else []
         flags += ["--allow-changed-code"] if self.allow_changed_code else []
-        flags += ["--fail-on", gate.argument()] if gate else []
+        for gate in parse_gates(self.fail_on):
+            flags += ["--fail-on", gate.value]
         return shlex.join(["peekbench", "run", str(spec), *flags])
 
 
@@ -86,20 +86,29 @@ def quickstart(options: RunOptions, printer: Printer) -> None:
 
 
 def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:
-    gate = Gate.parse(options.fail_on)
+    gates = parse_gates(options.fail_on)
     printer.start()
-    summary, report = _run(spec, options, printer)
+    summary, report = _run(spec, options, printer, gates)
     if problem := _describe_failures(summary, options.command(spec)):  # they weaken the verdicts that the gate judges
         fail(problem, FAILED)
-    apply_gate(gate, report)
+    apply_gates(gates, report)
 
 
-def _run(spec: Path, options: RunOptions, printer: Printer) -> tuple[RunSummary, Report]:
+def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate]) -> tuple[RunSummary, Report]:
     from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.observers import Observers  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.arms import BLOCK_RULES  # noqa: PLC0415 - for a fast --help
 
     experiment = load(spec, options.workers)
+    num_controls = sum(bool(method.entry.control) for method in experiment.methods)
+    for gate in gates:  # one that could never fail is refused before the run
+        gate.check(
+            experiment.name,
+            num_methods=len(experiment.methods) - num_controls,
+            num_controls=num_controls,
+            rules=[arm.name for arm in experiment.arms if arm.is_rule and not BLOCK_RULES[arm.kind].sees_as_many_texts],
+        )
     if options.store is not None:
         check_new_store(options.store)
     path = options.store or store_path(experiment)

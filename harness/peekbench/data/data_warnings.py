@@ -47,7 +47,8 @@ def warn_of_design(
     if duplicated := _worst({name: share for name, share in overlaps.items() if share >= MAX_OVERLAP}):
         yield (
             f"Test texts are also extra texts: {_list_shares(duplicated)}. The method sees them in both arms, which "
-            "hides bias: remove duplicates from the data (tasks of `files` and `hf` can: `drop_duplicates: near`)"
+            "hides bias: remove duplicates from the data (tasks of `files`, `hf` and `docstrings` have the option "
+            "`drop_duplicates: near`)"
         )
     if crowded := _worst({name: uses for name, uses in count_uses(designs, facts).items() if uses > MAX_USES}):
         listed = ", ".join(f"{uses:.0f} times in {name}" for name, uses in crowded[:MAX_LISTED])

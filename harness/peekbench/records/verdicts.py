@@ -83,9 +83,10 @@ Examples
 ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
 """Whether a run finds the known bias of a control."""
 
-BiasSize: TypeAlias = Literal["", "open", "beyond"]
+BiasSize: TypeAlias = Literal["", "open", "beyond", "not above", "not below"]
 """For a verdict of bias: 'beyond' if the whole interval lies outside the region of practical equivalence, 'open' if a
-part of it lies inside; otherwise ''.
+part of it lies inside. For an inconclusive verdict: 'not above' if the whole interval lies below the upper end of the
+region, so that a larger increase is excluded, and 'not below' likewise for a decrease. Otherwise ''.
 
 Examples
 --------
@@ -431,7 +432,14 @@ class Verdict:
 
     @property
     def size(self) -> BiasSize:
-        """For 'biased up' and 'biased down', whether the bias is known to be larger than the region."""
-        if not self.decision.startswith("biased") or self.region is None or not self.estimate.has_interval:
+        """What is known about the size of a bias, relative to the region of practical equivalence."""
+        if self.region is None or not self.estimate.has_interval:
+            return ""
+        is_share = getattr(self.evidence, "is_zero", False)  # the interval is then one of the share of trials
+        if self.decision == "inconclusive" and self.region and not is_share:
+            if self.estimate.high < self.region:
+                return "not above"
+            return "not below" if self.estimate.low > -self.region else ""
+        if not self.decision.startswith("biased"):
             return ""
         return "beyond" if min(abs(self.estimate.low), abs(self.estimate.high)) >= self.region else "open"

@@ -48,8 +48,9 @@ def unbiased(simulate: Simulate, tmp_path: Path) -> Path:
         ("equivalent", 4, "honest is equivalent\n"),
         ("biased down,inconclusive", 0, ""),
         ("biassed", 2, "no decision is called 'biassed'; did you mean biased? Decisions are biased, biased up"),
-        ("biased,", 2, "the name of a decision is missing"),
-        ("controls failed", 2, "has no verdict on a control; add a method such as controls.null"),
+        ("biased,", 2, "the name of a decision is missing; decisions are biased, biased up"),
+        ("inert", 0, "--fail-on inert: passed\n"),
+        ("controls failed", 2, "has no verdict on a control; leave out controls failed, or add a method such as"),
     ],
 )
 def test_the_status_depends_on_the_decisions(decisions: str, status: int, message: str, biased: Path) -> None:
@@ -72,6 +73,11 @@ def test_the_status_depends_on_the_decisions(decisions: str, status: int, messag
             "no verdict on the rule cross-4, so it could never fail; its rules are test, blo",
         ),
         ("higher", 2, "no decision is called 'higher'"),
+        (
+            "biased, blocks-4: lower",
+            2,
+            "a rule needs an option of its own: --fail-on biased --fail-on blocks-4:lower",
+        ),
     ],
 )
 def test_a_rule_of_adaptation_can_be_judged_instead_of_the_bias(
@@ -86,6 +92,14 @@ def test_a_rule_of_adaptation_can_be_judged_instead_of_the_bias(
     done = analyze(tmp_path / "rules.csv", "--fail-on", decisions)
     assert done.returncode == status, done.stderr
     assert message in done.stderr
+
+
+def test_all_gates_count(biased: Path) -> None:
+    for gates in (("biased down", "equivalent"), ("equivalent", "biased down")):
+        done = analyze(biased, *(part for gate in gates for part in ("--fail-on", gate)))
+        assert done.returncode == 4
+        assert "--fail-on equivalent: honest is equivalent\n" in done.stderr
+        assert "--fail-on biased-down: passed\n" in done.stderr
 
 
 def test_a_gate_that_cannot_fail_is_refused(unbiased: Path) -> None:
@@ -104,8 +118,26 @@ def test_a_run_ends_with_the_status_after_its_report(make_raw: Callable[..., dic
         assert (tmp_path / "reports" / "small" / "report.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("decisions", "problem"),
+    [
+        ("cross-5:higher", "small has no verdict on the rule cross-5, so it could never fail; its rules are test, blo"),
+        ("swap-in-2:higher", "no verdict on the rule swap-in-2"),
+        ("controls failed", "small has no verdict on a control"),
+    ],
+)
+def test_a_run_does_not_begin_with_a_gate_that_cannot_fail(
+    decisions: str, problem: str, make_raw: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    raw = make_raw(methods=["toy.constant"], arms=["base", "extra", "test", {"blocks": 2}, {"swap-in": 2}])
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(raw))
+    done = run_command("run", "spec.yaml", "--fail-on", "biased", "--fail-on", decisions)
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_names_are_parsed_once() -> None:
-    assert Gate.parse(None) is None
     assert Gate.parse("biased, BIASED,no_signal") == Gate(("biased", "no signal"))
     with pytest.raises(PeekbenchError, match="the name of a decision is missing"):
         Gate.parse("")

@@ -14,6 +14,7 @@ from peekbench.records.verdicts import Advice, Estimate, LooksTaken, Settling, V
 from peekbench.report.build.descriptions import describe_extension
 from peekbench.report.render.answers import Answer, answer, summarize
 from peekbench.report.render.markdown import render_markdown
+from peekbench.report.render.sentences import state
 
 OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81), Advice(40, 0.87), bias=0.005))
 UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
@@ -71,7 +72,7 @@ def test_what_settles_open_verdicts_is_one_number_and_one_command(extension: Ext
 def test_a_run_states_the_time_of_further_subsamples() -> None:
     timed = replace(RUN, seconds=1.5)
     following = ask(UNDECIDED, extension=timed)["What next?"]
-    assert "with 81% probability and take one worker about 3 min 00 s: set" in following.details
+    assert "states a new number) and take one worker about 3 min 00 s: set" in following.details
     assert "worker" not in ask(UNDECIDED, extension=replace(timed, is_fixed=True))["What next?"].details
 
 
@@ -80,11 +81,47 @@ def test_open_rules_and_several_runs_are_extended_too() -> None:
     verdict = replace(UNDECIDED, effect="cross-5 - extra", evidence=few)
     rules = (RuleWorth("cross-5", "cross", "5", "", {"inconclusive": 1}, (verdict,)),)
     assert ask(UP, rules=rules)["What next?"].text == (
-        "300 more subsamples per task. On these texts, they settle tapt under cross-5 with 80% probability: set "
-        "num_subsamples to 312, then run:"
+        "300 more subsamples per task. On these texts, they settle tapt under cross-5 with 80% probability "
+        "(otherwise, the next report states a new number): set num_subsamples to 312, then run:"
     )
     several = ask(UNDECIDED, extension=Extension("peekbench report a && peekbench report b", "runs"))["What next?"]
     assert (several.short, several.command) == ("Extend the runs", "peekbench report a && peekbench report b")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "worth", "text"),
+    [
+        (SAME, UP, "Adapting to all test texts. The bias is negligible for every method."),
+        (UP, SAME, "cross-5. Its scores differ from those of extra by less than 0.50 points."),
+        (
+            UNDECIDED,
+            replace(UNDECIDED, estimate=Estimate(-0.003, -0.01, 0.004)),
+            "cross-5. It does not raise scores above those of extra by more than 0.50 points, but may lower them.",
+        ),
+        (UP, UNDECIDED, "Independent texts. No other measured rule is known to give the same scores."),
+    ],
+)
+def test_a_benchmark_learns_which_rule_is_safe(verdict: Verdict, worth: Verdict, text: str) -> None:
+    blocks = RuleWorth("blocks-4", "blocks", "4", "", {"equivalent": 1}, (SAME,))
+    rules = (blocks, RuleWorth("cross-5", "cross", "5", "", {}, (worth,)))
+    assert ask(verdict, rules=rules)["Which rule?"].text == text
+    assert "Which rule?" not in ask(verdict)
+    assert "Which rule?" not in ask(replace(SAME, decision="inert", estimate=Estimate()), rules=rules)
+
+
+def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
+    low, high = Estimate(-0.003, -0.01, 0.004), Estimate(0.003, -0.004, 0.01)
+    assert summarize(replace(UNDECIDED, estimate=low)) == (
+        "An increase of accuracy by more than 0.50 points is excluded; 120 more subsamples per task settle it."
+    )
+    assert summarize(replace(UNDECIDED, estimate=high)).startswith("A decrease of accuracy by more than 0.50 points is")
+    assert (
+        ": too uncertain to distinguish from zero, or to call smaller than 0.50 points, but an increase by more "
+        in (state(replace(UNDECIDED, estimate=low)))
+    )
+    assert "excluded" not in summarize(UNDECIDED) + state(UNDECIDED)
+    same = replace(UNDECIDED, estimate=Estimate(0.0, 0.0, 0.03), evidence=TrialEvidence(1, 90, is_zero=True))
+    assert same.size == "", "the interval is one of the share of trials"
 
 
 def test_a_number_that_is_out_of_reach_is_replaced_by_another_design() -> None:

@@ -271,7 +271,7 @@ def _repeated_table(repeated: Mapping[str, Mapping[str, Any]]) -> Table:
     note = (
         "Texts that occur in several rows of the whole data set, the rows that have them, and how many of these texts "
         "do not have the same label in all rows. Rows are counted from 0, in the order in which the data are loaded. "
-        "In tasks of `files` and `hf`, the option `drop_duplicates` removes them."
+        "In tasks of `files`, `hf` and `docstrings`, the option `drop_duplicates` removes them."
     )
     return Table("Equal texts in the whole data", columns, tuple(rows), note)
 

@@ -20,15 +20,19 @@ SHORT: Mapping[tuple[str, str], str] = {
     ("bias", "biased up"): "Test {rows} raise {score}",
     ("bias", "biased down"): "Test {rows} lower {score}",
     ("bias", "equivalent"): "Test {rows} change {score} by less than {region}",
+    ("bias", "not above"): "An increase of {score} by more than {region} is excluded",
+    ("bias", "not below"): "A decrease of {score} by more than {region} is excluded",
     ("contamination", "biased up"): "The score is higher than predicted",
     ("contamination", "biased down"): "The score is lower than predicted",
     ("contamination", "equivalent"): "The score differs from the predicted one by less than {region}",
     ("bias", "inert"): "The predictions do not depend on the unlabeled {rows}",
     ("bias", "no signal"): "The predictions are at chance, so a bias could not be seen",
 }
-"""What a decision states, by effect and decision."""
-SIZES = {"beyond": " by more than {region}", "open": ", possibly by less than {region}", "": ""}
+"""What a verdict states, by effect and decision, or by what an inconclusive one excludes."""
+SIZES = {"beyond": " by more than {region}", "open": ", possibly by less than {region}"}
 """What is known about the size of a bias."""
+CROSS_FITTING = ("cross", "leave-one-out")
+"""Kinds of arms whose scores a benchmark can report instead of those of extra."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ def answer(report: Report) -> list[Answer]:
     if not judged:
         return []
     trust, advice = _judge_run(report, judged, controls), _advise(report, judged, controls)
-    return [_find_bias(judged), *_measure(judged), trust, advice]
+    return [_find_bias(judged), *_measure(judged), *_choose_rule(report, judged), trust, advice]
 
 
 def _find_bias(judged: Sequence[Verdict]) -> Answer:
@@ -85,6 +89,28 @@ def _measure(judged: Sequence[Verdict]) -> list[Answer]:
     least, most = (format_signed(end.estimate.mean, unit) for end in (low, high))
     size = f"{least} ({low.method}) to {most}{points(unit)} ({high.method})"
     return [Answer("How large?", size, f"These are estimates of {len(known):,} methods, not an interval. {negligible}")]
+
+
+def _choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
+    """Return the rule that a benchmark can adopt; nothing unless rules were measured."""
+    question, rows = "Which rule?", judged[0].rows
+    if not report.rules or not any(verdict.estimate.has_interval for verdict in judged):
+        return []
+    if all(verdict.decision == "equivalent" for verdict in judged):
+        return [Answer(question, f"Adapting to all test {rows}", "The bias is negligible for every method.")]
+    by_rule: dict[str, list[Verdict]] = {}
+    for each in report.rules:
+        if each.kind in CROSS_FITTING:
+            by_rule.setdefault(each.rule, []).extend(each.verdicts)
+    region = format_size(judged[0].region or 0.0, judged[0].unit)
+    for rule, verdicts in by_rule.items():
+        if all(verdict.decision == "equivalent" for verdict in verdicts):
+            return [Answer(question, rule, f"Its scores differ from those of extra by less than {region}.")]
+    for rule, verdicts in by_rule.items():
+        if all(verdict.estimate.high < (verdict.region or 0.0) for verdict in verdicts):
+            known = f"It does not raise scores above those of extra by more than {region}, but may lower them."
+            return [Answer(question, rule, known)]
+    return [Answer(question, f"Independent {rows}", "No other measured rule is known to give the same scores.")]
 
 
 def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
@@ -147,7 +173,10 @@ def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
         how += ", name and seed to others, because planned looks fix the size of a run"
         time = ""  # the new run repeats all subsamples
     settled = _list(known) if len(known) <= MAX_NAMED else f"{len(known):,} of {len(needed):,} open verdicts"
-    extended = f"On these {report.verdicts[0].rows}, they settle {settled} with {likely}{time}: {how}"
+    extended = (
+        f"On these {report.verdicts[0].rows}, they settle {settled} with {likely} (otherwise, the next report states a "
+        f"new number){time}: {how}"
+    )
     return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
 
 
@@ -177,9 +206,11 @@ def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     evidence, advice = lead.evidence, settle(lead)
     if lead.control:
         return OUTCOMES[lead.control, str(lead.decision)]
-    text = SHORT.get((lead.effect, lead.decision), lead.decision.capitalize()) + SIZES[lead.size]
+    text = SHORT.get((lead.effect, lead.decision), lead.decision.capitalize()) + SIZES.get(lead.size, "")
+    text = SHORT.get((lead.effect, lead.size), text)
     if advice is not None:
-        text = f"{advice.subsamples:,} more subsamples per task settle it"
+        settled = f"{advice.subsamples:,} more subsamples per task settle it"
+        text = f"{text}; {settled}" if lead.size else settled
     score = name_score(getattr(evidence, "score", "score"), lead.unit)
     text = text.format(rows=lead.rows, score=score, region=format_size(lead.region or 0.0, lead.unit))
     differing = (

@@ -46,7 +46,8 @@ UNEXPECTED: Mapping[tuple[str, str], str] = {
 }
 """Warning of a control whose known bias a run does not find, by kind and outcome."""
 RULES: Mapping[str, str] = {
-    "test": "Methods may adapt to the unlabeled {row}s of the whole test set",
+    "test": "Methods may adapt to the unlabeled {row}s of the test set",
+    "not test": "Methods must not adapt to the unlabeled {row}s of the test set",
     "cross": (
         "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
         "its {row}s"
@@ -62,7 +63,12 @@ RULES: Mapping[str, str] = {
     ),
     "single": "A model that predicts a test {row} has adapted to no other test {row}",
 }
-"""Rules of a benchmark that the arms implement, by kind of arm."""
+"""Rules of a benchmark that the arms implement, by kind of arm; 'not test' is the opposite of that of 'test'."""
+EXCLUDED = {
+    "not above": ", but an increase by more than {} is excluded",
+    "not below": ", but a decrease by more than {} is excluded",
+}
+"""What an inconclusive verdict excludes, by what is known about the size of a bias."""
 SPECIFIC: Mapping[str, str] = {
     "": "",
     "syntax": " The excess does not generalize to the same texts in other words (syntax-specific contamination).",
@@ -227,7 +233,7 @@ def _state_effect(verdict: Verdict, decision: Decision, *, score: str, scope: st
         )
     if decision == "inconclusive":
         uncertain = f"too uncertain to distinguish from zero, or to call smaller than {region}"
-        return f"a bias of {bias} {scope} {interval}: {uncertain}"
+        return f"a bias of {bias} {scope} {interval}: {uncertain}{EXCLUDED.get(verdict.size, '').format(region)}"
     verb = "raised" if decision == "biased up" else "lowered"
     size = format_size(abs(estimate.mean), unit)
     return f"seeing the test {verdict.rows} {verb} {noun} by {size} {scope} {interval}"
@@ -348,11 +354,15 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
             f"not exclude it (p = {format_cell(evidence.p_zero, 'p_value')}); "
         )
     if (advice := settle(verdict)) is not None:
-        probability = f"{advice.probability:.0%} probability"
-        return f"{reason}{advice.subsamples:,} more subsamples per task settle this with {probability}"
+        return f"{reason}{_tell(advice)}"
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
     return f"{reason}it takes more than {evidence.settling.maximum:,} more subsamples per task to settle this"
+
+
+def _tell(advice: Advice) -> str:
+    """Return a clause on the subsamples that settle a verdict."""
+    return f"{advice.subsamples:,} more subsamples per task settle this with {advice.probability:.0%} probability"
 
 
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
@@ -425,26 +435,34 @@ def _explain_problem(evidence: PredictionEvidence) -> str:
 
 
 def _state_rule(worth: RuleWorth) -> str:
-    """State a rule of a benchmark and what it was worth; if that is not settled, only this."""
-    methods, sizes = pluralize(len(worth.verdicts), "method"), f" ({worth.sizes})" * bool(worth.sizes)
-    if needed := [settle(verdict) for verdict in worth.verdicts if verdict.decision == "inconclusive"]:
-        numbers = [advice.subsamples for advice in needed if advice is not None]
-        how = f"{max(numbers):,} more subsamples per task settle this" if numbers else "what settles this is unknown"
-        verb = "is" if len(needed) == 1 else "are"
-        return f"Not settled{sizes}: {len(needed)} of {methods} {verb} inconclusive; {how}."
-    num_tasks = [each.evidence.num_tasks for each in worth.verdicts if isinstance(each.evidence, TrialEvidence)]
+    """State a rule of a benchmark, what it was worth, and what would settle it if that is open.
+
+    The rule of the arm test permits what it permits only if this is known to be negligible.
+    """
+    verdicts, kind = worth.verdicts, worth.kind
+    if kind == "test" and any(verdict.decision != "equivalent" for verdict in verdicts):
+        kind = "not test"
+    num_tasks = [each.evidence.num_tasks for each in verdicts if isinstance(each.evidence, TrialEvidence)]
     few, many = min(num_tasks), max(num_tasks)
     tasks = pluralize(few, "task") if few == many else f"{few} to {many} tasks"
-    listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
-    estimates, unit = [verdict.estimate for verdict in worth.verdicts], worth.verdicts[0].unit
+    estimates, unit, rows = [verdict.estimate for verdict in verdicts], verdicts[0].unit, verdicts[0].rows
     ends = _range((min(each.low for each in estimates), max(each.high for each in estimates)), unit)
-    rows = worth.verdicts[0].rows
-    rule = RULES[worth.kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
-    return (
-        f"{rule}. On these {rows} of {tasks}{sizes}, the mean score under "
-        f"this rule differs from the mean score with independent {rows} by {ends}{points(unit)} (adjusted "
-        f"{worth.verdicts[0].family.level:.0%} intervals of {methods}: {listed})."
+    listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
+    adjusted = "adjusted " * any(verdict.family.size > 1 for verdict in verdicts)
+    intervals = "interval" if len(verdicts) == 1 else "intervals"
+    sizes = f" ({worth.sizes})" * bool(worth.sizes)
+    whose = "of methods that do" if kind == "not test" else "under this rule"
+    rule = RULES[kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
+    text = (
+        f"{rule}. On these {rows} of {tasks}{sizes}, the mean score {whose} "
+        f"differs from the mean score with independent {rows} by {ends}{points(unit)} "
+        f"({adjusted}{verdicts[0].family.level:.0%} {intervals} of {pluralize(len(verdicts), 'method')}: {listed})."
     )
+    if needed := [settle(verdict) for verdict in verdicts if verdict.decision == "inconclusive"]:
+        known = [advice for advice in needed if advice is not None]
+        most = max(known, key=lambda advice: advice.subsamples, default=None)
+        text += f" Not settled: {_tell(most) if most else 'what settles this is unknown'}."
+    return text
 
 
 def _state_inflation(inflation: Inflation) -> str:
