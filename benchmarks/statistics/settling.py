@@ -1,10 +1,10 @@
 """Measure how often the advice of `summary` on additional subsamples is right. Print a table, assert nothing.
 
 Draw data sets of 5, 10 and 20 subsamples from the published accuracies, with replacement and with test and extra
-swapped at random, with no bias and with a bias at the edge of the region. For those whose verdict is inconclusive, draw
-as many more subsamples as advised. The advice is right if the verdict is then equivalent without a bias, and biased up
-with it. The advice on a bias is about the side of the observed mean, so data sets with a negative mean are left out
-there. Also printed: the median number of subsamples advised.
+swapped at random, with no bias, a bias halfway to the edge of the region, and one at the edge. For those whose verdict
+is inconclusive, draw as many more subsamples as advised. Printed are the shares whose verdict is then right (equivalent
+without a bias, biased up at the edge, either of them halfway) and the median number of subsamples advised, for tables,
+whose looks are unknown, and for runs, whose reports account for looks.
 
 The second table compares the forecast of `power` that the verdict is equivalent if there is no bias with the share of
 data sets in which it is, for several numbers of subsamples.
@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import t
 from sequential import estimate, published_differences, resample
-from simulated_trials import ALPHA, REGION, TABLE, Draw, Method, follow_once, share
+from simulated_trials import ALPHA, BIASES, REGION, RUN, TABLE, Draw, Method, follow_once, share
 
 from peekbench import load_results
 from peekbench.records import FloatArray
@@ -52,19 +53,18 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
-    print("| configuration | subsamples | no bias: right | advised | bias at the edge: right | advised |")
-    print("|---|---|---|---|---|---|")
+    print("| configuration | looks | subsamples | " + " | advised | ".join(BIASES) + " | advised |")
+    print("|---" * (3 + 2 * len(BIASES)) + "|")
     configurations = list(published_differences(load_results(arguments.folder / "few_shot")))
     for name, differences in configurations:
-        for size in SIZES:
+        for (kind, looks), size in product((("table", TABLE), ("run", RUN)), SIZES):
             cells = []
-            for kind, bias in (("equivalent", 0.0), ("biased up", REGION.half_width)):
-                biases = np.full(len(differences), bias)
-                make = partial(one_method, swapped(differences), biases)
-                right, followed = follow_once(make, size, kind, TABLE, arguments.repeats, rng)
+            for bias, right in BIASES.values():
+                make = partial(one_method, swapped(differences), np.full(len(differences), bias))
+                settled, followed = follow_once(make, size, right, looks, arguments.repeats, rng)
                 numbers = [advice.subsamples for advice in followed]
-                cells += [f"{share(right)} of {len(right)}", f"{np.median(numbers):,.0f}"] if right else ["-", "-"]
-            print(f"| {name} | {size} | " + " | ".join(cells) + " |", flush=True)
+                cells += [f"{share(settled)} of {len(settled)}", f"{np.median(numbers):,.0f}"] if settled else ["-"] * 2
+            print(f"| {name} | {kind} | {size} | " + " | ".join(cells) + " |", flush=True)
     print("\n| configuration | " + " | ".join(f"{size} subsamples: forecast | found" for size in PLANNED) + " |")
     print("|---" * (1 + 2 * len(PLANNED)) + "|")
     largest = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -59,50 +59,62 @@ def judge(methods: Sequence[Method], looks: Looks, earlier: Sequence[int] = ()) 
     return [(bias, conclude(evidence, levels)) for bias, evidence in zip(biases, family, strict=True)]
 
 
-def advice_on(bias: Bias, conclusion: Conclusion) -> tuple[Advice | None, Advice | None]:
-    """Return what would settle a verdict as 'equivalent' and as 'biased'; None if it is not inconclusive."""
+def advice_on(bias: Bias, conclusion: Conclusion) -> Advice | None:
+    """Return what would settle a verdict; None if it is not inconclusive, or no number is known."""
     settling = settle(bias, conclusion.alpha) if conclusion.decision == "inconclusive" else None
-    return (settling.equivalent, settling.biased) if settling else (None, None)
+    return settling.advice if settling else None
 
 
 def follow_once(
-    make: Callable[[], Sequence[Method]], size: int, kind: str, looks: Looks, repeats: int, rng: np.random.Generator
+    make: Callable[[], Sequence[Method]],
+    size: int,
+    right: Collection[str],
+    looks: Looks,
+    repeats: int,
+    rng: np.random.Generator,
 ) -> tuple[list[bool], list[Advice]]:
     """Extend the first inconclusive method of many families as advised.
 
     Parameters
     ----------
     make
-        Makes the methods of a family, without a bias or with one at the upper edge of the region.
+        Makes the methods of a family.
     size
         First subsamples of each task.
-    kind
-        'equivalent' or 'biased up', the verdict that the advice is about. Advice on a bias is about the side of the
-        observed mean, so methods with a negative mean are left out.
+    right
+        Verdicts that are right for methods with this bias.
     looks, repeats, rng
         Looks at the first data; families; generator.
 
     Returns
     -------
     tuple
-        Whether each advice was right, and the advice.
+        Whether the verdict after each advice was right, and the advice.
     """
-    right: list[bool] = []
+    settled: list[bool] = []
     followed: list[Advice] = []
     for _ in range(repeats):
         methods = make()
         for method in methods:
             method.extend(rng, size)
         for place, (bias, conclusion) in enumerate(judge(methods, looks)):
-            advice = advice_on(bias, conclusion)[kind != "equivalent"]
-            if advice and advice.subsamples <= MAX_FOLLOWED and (kind == "equivalent" or bias.estimate(ALPHA).mean > 0):
+            advice = advice_on(bias, conclusion)
+            if advice and advice.subsamples <= MAX_FOLLOWED:
                 earlier = [methods[place].trials.size]
                 for method in methods:
                     method.extend(rng, advice.subsamples)
-                right.append(judge(methods, looks, earlier)[place][1].decision == kind)
+                settled.append(judge(methods, looks, earlier)[place][1].decision in right)
                 followed.append(advice)
                 break
-    return right, followed
+    return settled, followed
+
+
+BIASES: dict[str, tuple[float, tuple[str, ...]]] = {
+    "no bias": (0.0, ("equivalent",)),
+    "halfway": (REGION.half_width / 2, ("equivalent", "biased up")),
+    "at the edge": (REGION.half_width, ("biased up",)),
+}
+"""Biases at which advice is tried, and the verdicts that are right: a bias that is negligible but not zero has two."""
 
 
 def share(hits: Sequence[bool]) -> str:

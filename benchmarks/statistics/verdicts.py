@@ -75,7 +75,7 @@ def follow_advice(methods: Sequence[Method], first: int, rng: np.random.Generato
             method.extend(rng, number)
         judged = judge(methods, RUN, earlier)
         decisions.append({conclusion.decision for _, conclusion in judged})
-        advised = [advice.subsamples for each in judged for advice in advice_on(*each) if advice is not None]
+        advised = [advice.subsamples for each in judged if (advice := advice_on(*each)) is not None]
         size = methods[0].trials.shape[1]
         if "inconclusive" not in decisions[-1] or size >= MAX_SUBSAMPLES:
             break

@@ -1,4 +1,4 @@
-"""The numbers of additional subsamples that would probably settle an inconclusive verdict, in either way."""
+"""The number of additional subsamples that would probably settle an inconclusive verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from peekbench_summary.decisions import Bias
 from peekbench_summary.estimates import mean_over_tasks, task_means
 
 ASSURANCE = 0.8
-"""Probability with which the additional subsamples must lead to the verdict."""
+"""Probability with which the additional subsamples must lead to a verdict."""
 MAX_ADDITIONAL = 100_000
 """Largest number of additional subsamples per task that is considered."""
 NUM_CANDIDATES = 150  # numbers tried, evenly spaced on a log scale
@@ -24,12 +24,15 @@ NUM_VARIANCES = 16  # quantiles that represent what the data leave open about th
 
 
 def settle(bias: Bias, alpha: float) -> Settling | None:
-    r"""Return the fewest additional subsamples per task that probably lead to either verdict.
+    r"""Return the fewest additional subsamples per task that probably lead to a verdict.
 
-    Given the data so far and an assumed bias, the later mean is a weighted average of today's task means and of new
-    ones around the assumed bias. The data leave the noise open: the variances of all tasks are multiplied by
-    :math:`\nu / \chi^2_\nu`, with the Welch-Satterthwaite degrees of freedom :math:`\nu` of the average, and the
-    probability is averaged over this factor.
+    The verdict must be probable in three cases: for biases as probable as the data so far make them (with a flat
+    prior); if there is no bias; and if the bias is at the edge of the region, on the side observed. In the last two, it
+    must also be the right one. Without a region, only the first counts.
+
+    The later mean is a weighted average of today's task means and of new ones around the bias. The data leave the noise
+    open: the variances of all tasks are multiplied by :math:`\nu / \chi^2_\nu`, with the Welch-Satterthwaite degrees of
+    freedom :math:`\nu` of the average, and the probability is averaged over this factor.
 
     Parameters
     ----------
@@ -45,7 +48,8 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
 
     References
     ----------
-    Conditional power: Lachin (2005), https://doi.org/10.1002/sim.2151
+    Predictive and conditional power: Spiegelhalter et al. (1986), https://doi.org/10.1016/0197-2456(86)90003-6, and
+    Lachin (2005), https://doi.org/10.1002/sim.2151
     """
     region = bias.region.half_width
     if any(len(task) < 2 for task in bias.tasks):
@@ -54,16 +58,23 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     if later is None:
         return None
     mean = mean_over_tasks(bias.tasks)
-    assumed = math.copysign(region, mean) if region else mean
     within = np.clip(region - later.half_widths, 0, None)
-    no_bias = later.means(0.0)
-    equivalent = ndtr((within - no_bias) / later.spreads) - ndtr((-within - no_bias) / later.spreads)
-    with_bias = later.means(assumed) * math.copysign(1.0, mean)
-    biased = ndtr((with_bias - np.maximum(later.half_widths, region - later.half_widths)) / later.spreads)
+    beyond = np.maximum(later.half_widths, region - later.half_widths)
+    predicted = 1 - _inside(beyond, mean, later.predictive_spreads) + _inside(within, mean, later.predictive_spreads)
+    cases: list[FloatArray] = [predicted]
+    if region:
+        edge = later.means(math.copysign(region, mean)) * math.copysign(1.0, mean)
+        cases += [_inside(within, later.means(0.0), later.spreads), ndtr((edge - beyond) / later.spreads)]
+    probabilities = np.min([case.mean(axis=1) for case in cases], axis=0)
     trials = bias.num_trials + later.candidates * len(bias.tasks)
-    is_possible = np.array([bias.can_reject(number, alpha) for number in trials.tolist()])[:, None]
-    no_bias_case, bias_case = (_first(later.candidates, chance * is_possible) for chance in (equivalent, biased))
-    return Settling(no_bias_case, bias_case, assumed, MAX_ADDITIONAL)
+    is_possible = np.array([bias.can_reject(number, alpha) for number in trials.tolist()])
+    return Settling(_first(later.candidates, probabilities * is_possible), MAX_ADDITIONAL)
+
+
+def _inside(limit: FloatArray, mean: FloatArray | float, spread: FloatArray) -> FloatArray:
+    """Return the probability that a normal variable lies between -limit and limit."""
+    probability: FloatArray = ndtr((limit - mean) / spread) - ndtr((-limit - mean) / spread)
+    return probability
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,8 @@ class _Later:
     """Weight of the assumed bias in the later mean."""
     spreads: FloatArray
     """Standard deviation of the later mean, given today's data and the assumed bias."""
+    predictive_spreads: FloatArray
+    """Standard deviation of the later mean around today's, given today's data alone."""
     half_widths: FloatArray
     """Half-width of the later interval."""
 
@@ -106,11 +119,13 @@ class _Later:
         new = (candidates / (candidates + sizes.mean() - 1))[:, None]
         pooled = np.sqrt(1 - new + new * factors)
         spreads = np.sqrt((added * variances / later_sizes**2).sum(axis=1)) / len(tasks)
+        predictive = np.sqrt((added * variances / (later_sizes * sizes)).sum(axis=1)) / len(tasks)
         return cls(
             candidates,
             known=(sizes * task_means(tasks) / later_sizes).mean(axis=1)[:, None],
             weight=(added / later_sizes).mean(axis=1)[:, None],
             spreads=spreads[:, None] * np.sqrt(factors),
+            predictive_spreads=predictive[:, None] * np.sqrt(factors),
             half_widths=(t.isf(levels / 2, later_degrees) * errors)[:, None] * pooled,
         )
 
@@ -122,12 +137,11 @@ def _chi_squared_quantiles(degrees: float) -> FloatArray:
 
 
 def _first(candidates: FloatArray, probabilities: FloatArray) -> Advice | None:
-    """Return the first candidate, rounded up to two digits, whose average probability is large enough."""
-    averages = probabilities.mean(axis=1)
-    enough = np.flatnonzero(averages >= ASSURANCE)
+    """Return the first candidate, rounded up to two digits, whose probability is large enough."""
+    enough = np.flatnonzero(probabilities >= ASSURANCE)
     if not len(enough):
         return None
     number = int(candidates[enough[0]])
     unit = 10 ** max(0, len(str(number)) - 2)
     rounded = math.ceil(number / unit) * unit
-    return Advice(rounded, float(np.interp(rounded, candidates, averages)))
+    return Advice(rounded, float(np.interp(rounded, candidates, probabilities)))

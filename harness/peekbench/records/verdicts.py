@@ -179,20 +179,16 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """What would settle an inconclusive verdict; None where more than `maximum` subsamples are needed.
+    """What would probably settle an inconclusive verdict.
 
     Examples
     --------
-    >>> Settling(equivalent=Advice(40, 0.8), biased=None, bias=0.005).biased is None
-    True
+    >>> Settling(Advice(40, 0.8)).advice.subsamples
+    40
     """
 
-    equivalent: Advice | None
-    """Subsamples after which the verdict is 'equivalent' if there is no bias."""
-    biased: Advice | None
-    """Subsamples after which the verdict is 'biased' in the right direction if the bias is `bias`."""
-    bias: float
-    """Edge of the region on the side observed; the observed mean if the region is empty."""
+    advice: Advice | None
+    """None if more than `maximum` subsamples are needed."""
     maximum: int = 100_000
     """Largest number of additional subsamples per task that was considered."""
 

@@ -16,7 +16,7 @@ from peekbench.report.render.answers import Answer, answer, summarize
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.sentences import state
 
-OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81), Advice(40, 0.87), bias=0.005))
+OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81)))
 UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
 UNDECIDED = Verdict("tapt", "bias", "inconclusive", Estimate(0.002, -0.01, 0.014), 0.005, evidence=OPEN)
 SAME = Verdict("pca", "bias", "equivalent", Estimate(-0.001, -0.002, 0.001), 0.005)
@@ -77,7 +77,7 @@ def test_a_run_states_the_time_of_further_subsamples() -> None:
 
 
 def test_open_rules_and_several_runs_are_extended_too() -> None:
-    few = replace(OPEN, settling=Settling(Advice(300, 0.8), Advice(200, 0.8), bias=0.005))
+    few = replace(OPEN, settling=Settling(Advice(300, 0.8)))
     verdict = replace(UNDECIDED, effect="cross-5 - extra", evidence=few)
     rules = (RuleWorth("cross-5", "cross", "5", "", {"inconclusive": 1}, (verdict,)),)
     assert ask(UP, rules=rules)["What next?"].text == (
@@ -125,7 +125,7 @@ def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
 
 
 def test_a_number_that_is_out_of_reach_is_replaced_by_another_design() -> None:
-    hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None, None, bias=0.005)))
+    hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None)))
     following = ask(UP, hopeless)["What next?"]
     assert following.text == (
         "No number of subsamples is known that settles tapt. Draw larger test sets or more tasks, in a run with "
@@ -183,5 +183,5 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
 def test_a_verdict_is_one_sentence() -> None:
     assert summarize(UP) == "Test texts raise accuracy by more than 0.50 points."
     assert summarize(UNDECIDED) == "120 more subsamples per task settle it."
-    hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None, Advice(9, 0.8), bias=0.01)))
+    hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None)))
     assert summarize(hopeless) == "Inconclusive."

@@ -160,18 +160,9 @@ def state_log_likelihood(estimate: Estimate) -> str:
 
 
 def settle(verdict: Verdict) -> Advice | None:
-    """Return the subsamples that settle a verdict, whether there is a bias or not; None if no number is known.
-
-    The probability is the smaller one of both cases.
-    """
+    """Return the subsamples that probably settle a verdict; None if no number is known."""
     settling = verdict.evidence.settling if isinstance(verdict.evidence, TrialEvidence) else None
-    if settling is None:
-        return None
-    cases = [settling.biased, *([settling.equivalent] if verdict.region else [])]
-    known = [case for case in cases if case is not None]
-    if len(known) < len(cases):
-        return None
-    return Advice(max(case.subsamples for case in known), min(case.probability for case in known))
+    return settling.advice if settling else None
 
 
 def put_into_words(table: Table) -> Table:
