@@ -256,7 +256,7 @@ def _describe_run(path: Path, results: pd.DataFrame) -> Run:
     machine = session["machine"]
     return Run(
         commit=str(session["commit"])[:10],
-        machine=f"{machine['processor']}, {machine['cores']} cores",
+        machine=", ".join([machine["processor"], f"{machine['cores']} cores", *machine.get("gpus", ())]),
         seconds=round(float(results[["fit_seconds", "predict_seconds"]].sum().sum())),
     )
 

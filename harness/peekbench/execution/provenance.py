@@ -25,8 +25,9 @@ import psutil
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from peekbench.errors import PeekbenchError
 from peekbench.execution.code import CORE, find_code, imported_modules
-from peekbench.plugins import registry
+from peekbench.plugins import list_gpus, registry
 from peekbench.plugins.local_code import is_code
 
 MAX_SECONDS = 10.0
@@ -73,11 +74,12 @@ def find_commit(folder: Path) -> str | None:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return processor, cores, memory in bytes, and operating system."""
+    """Return processor, cores, GPUs, memory in bytes, and operating system."""
     return {
         "processor": _processor(),
         "architecture": platform.machine(),
         "cores": os.cpu_count(),
+        "gpus": _gpu_names(),
         "memory": psutil.virtual_memory().total,
         "system": platform.platform(),
     }
@@ -91,6 +93,14 @@ def _processor() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or "unknown"
+
+
+def _gpu_names() -> list[str]:
+    """Return the models of the GPUs that this process may use, as far as they are known."""
+    try:
+        return [gpu.name for gpu in list_gpus() or ()]
+    except PeekbenchError:  # of a driver that does not work; trials that need a GPU report it
+        return []
 
 
 def package_versions() -> dict[str, str]:

@@ -70,8 +70,15 @@ def describe_provenance(
         "peekbench": f"{last['peekbench']}, Python {last['python']}",
         "packages": ", ".join(versions),
         "commit": last["commit"] or "unknown",
-        "machine": f"{machine['processor']}, {machine['cores']} cores, {machine['memory'] / 2**30:.0f} GiB, "
-        f"{machine['system']}",
+        "machine": ", ".join(
+            [
+                machine["processor"],
+                f"{machine['cores']} cores",
+                f"{machine['memory'] / 2**30:.0f} GiB",
+                *machine.get("gpus", ()),  # missing in stores of earlier versions
+                machine["system"],
+            ]
+        ),
         **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
         **_machines_in_words(hosts),
         "command": shlex.join(session_command(last)),
