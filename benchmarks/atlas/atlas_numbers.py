@@ -69,7 +69,7 @@ OMITTED: Mapping[str, str] = {
     "tabular.standardize": "has no texts",
 }
 """Methods of peekbench that no spec of the atlas runs, and why."""
-STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
+STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.simcse", "embedding.tsdae")
 """Methods that lost accuracy on tasks that the atlas does not report; the finding leaves them out."""
 PLACEBOS = 20
 """Random exchanges of `test` and `extra`, which leave no bias."""
