@@ -8,14 +8,10 @@ the true bias is the mean of the pools. Columns:
 - wrong 'biased', swapped: own and other sets are swapped at random in each trial, so there is no bias;
 - wrong 'biased', centered: the mean of each task is subtracted;
 - wrong 'equivalent': centered, with a bias just outside the region;
-- advice: the share of the inconclusive reports whose verdict the advised number of further subsamples settles, without
-  a bias (swapped), and with a bias halfway to the edge of the region and at it; and the mean of the probability that
-  reports state;
 - power: swapped, with the bias that Student's t test would find in 80% of runs if the noise were normal, relative to
   these 80%.
 
-The last rows judge all methods as one family. Errors are then those of any method, and the advice is that on the first
-inconclusive method.
+The last rows judge all methods as one family. Errors are then those of any method.
 
     python benchmarks/statistics/crossover_verdicts.py FOLDER [--subsamples 30] [--repeats 1000]
 """
@@ -24,13 +20,13 @@ from __future__ import annotations
 
 import argparse
 import zlib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from crossover_runs import CLASSIC, METHODS, contained_biases, fit_scores, num_test, use_model
-from simulated_trials import ALPHA, BIASES, REGION, RUN, TABLE, Draw, Method, follow_once, judge, share
+from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, judge, share
 
 from peekbench.records import FloatArray, Looks
 from peekbench_power.detection import Criterion, minimum_detectable
@@ -121,17 +117,6 @@ class Cell:
         judged = (self._judge([pool.method(pool.swapped, bias)], RUN) for _ in range(self.repeats))
         return [conclusion.estimate.low > 0 for ((_, conclusion),) in judged]
 
-    def advice(self, bias: float, right: Collection[str]) -> str:
-        """Return how often advice is right, and how often it claims to be."""
-        repeats = max(100, self.repeats // 5)  # extended runs take long to judge
-        settled, followed = follow_once(
-            lambda: [pool.method(pool.swapped, bias) for pool in self.pools], self.size, right, RUN, repeats, self.rng
-        )
-        if not settled:
-            return "-"
-        stated = np.mean([advice.probability for advice in followed])
-        return f"{share(settled)} of {len(settled)}, stated {stated:.0%}"
-
     def _judge(self, methods: Sequence[Method], looks: Looks) -> list[tuple[Bias, Conclusion]]:
         for method in methods:
             method.extend(self.rng, self.size)
@@ -145,7 +130,6 @@ class Cell:
         return [
             *(share(self.coverage(looks)) for looks in (RUN, TABLE)),
             *map(share, (swapped, centered, outside)),
-            *(self.advice(*case) for case in BIASES.values()),
         ]
 
 
@@ -153,7 +137,7 @@ def print_rows(pools: Mapping[str, Mapping[int, Pool]], repeats: int, seed: int)
     """Print a row for each method, and then for the family of all methods, with each design."""
     print(
         "| method | sets | subsamples | coverage: run | table | wrong 'biased': swapped | centered "
-        "| wrong 'equivalent' | advice: no bias | halfway | at the edge | power |\n" + "|---" * 12 + "|"
+        "| wrong 'equivalent' | power |\n" + "|---" * 9 + "|"
     )
     families = {name: [by_sets] for name, by_sets in pools.items()}
     if len(pools) > 1:

@@ -15,6 +15,7 @@ data sets in which it is, for several numbers of subsamples.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -22,16 +23,24 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t
 from sequential import estimate, published_differences, resample
-from simulated_trials import ALPHA, BIASES, REGION, RUN, TABLE, Draw, Method, follow_once, share
+from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, advice_on, judge, share
 
 from peekbench import load_results
-from peekbench.records import FloatArray
+from peekbench.records import FloatArray, Looks
+from peekbench.records.verdicts import Advice
 from peekbench_power.detection import equivalence_power
 from peekbench_stats import welch_satterthwaite
 
 SIZES = (5, 10, 20)
 PLANNED = (5, 10, 20, 50, 100, 200)  # subsamples for which equivalence is forecast
 NUM_FORECASTS = 2000  # data sets
+MAX_FOLLOWED = 20_000  # additional subsamples that are simulated
+BIASES: dict[str, tuple[float, tuple[str, ...]]] = {
+    "no bias": (0.0, ("equivalent",)),
+    "halfway": (REGION.half_width / 2, ("equivalent", "biased up")),
+    "at the edge": (REGION.half_width, ("biased up",)),
+}
+"""Biases at which advice is tried, and the verdicts that are right: a bias that is negligible but not zero has two."""
 
 
 def swapped(differences: FloatArray) -> Draw:
@@ -43,6 +52,50 @@ def swapped(differences: FloatArray) -> Draw:
 def one_method(draw: Draw, biases: FloatArray) -> list[Method]:
     """Return a family of one method."""
     return [Method(draw, biases, step=None)]
+
+
+def follow_once(
+    make: Callable[[], Sequence[Method]],
+    size: int,
+    right: Collection[str],
+    looks: Looks,
+    repeats: int,
+    rng: np.random.Generator,
+) -> tuple[list[bool], list[Advice]]:
+    """Extend the first inconclusive method of many families as advised.
+
+    Parameters
+    ----------
+    make
+        Makes the methods of a family.
+    size
+        First subsamples of each task.
+    right
+        Verdicts that are right for methods with this bias.
+    looks, repeats, rng
+        Looks at the first data; families; generator.
+
+    Returns
+    -------
+    tuple
+        Whether the verdict after each advice was right, and the advice.
+    """
+    settled: list[bool] = []
+    followed: list[Advice] = []
+    for _ in range(repeats):
+        methods = make()
+        for method in methods:
+            method.extend(rng, size)
+        for place, (bias, conclusion) in enumerate(judge(methods, looks)):
+            advice = advice_on(bias, conclusion)
+            if advice and advice.subsamples <= MAX_FOLLOWED:
+                earlier = [methods[place].trials.size]
+                for method in methods:
+                    method.extend(rng, advice.subsamples)
+                settled.append(judge(methods, looks, earlier)[place][1].decision in right)
+                followed.append(advice)
+                break
+    return settled, followed
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from peekbench_summary.sample_size import settle
 ALPHA, REGION = 0.05, Region(0.005)
 TABLE, RUN = Looks(), Looks(are_known=True)
 """A table of scores, whose looks are unknown, and the first report of a run that may be extended."""
-MAX_FOLLOWED = 20_000  # additional subsamples that are simulated
 Draw = Callable[[np.random.Generator, int, int], FloatArray]
 """Generator, number of tasks and of subsamples to biases of shape (n_tasks, n_subsamples)."""
 
@@ -63,58 +62,6 @@ def advice_on(bias: Bias, conclusion: Conclusion) -> Advice | None:
     """Return what would settle a verdict; None if it is not inconclusive, or no number is known."""
     settling = settle(bias, conclusion.alpha) if conclusion.decision == "inconclusive" else None
     return settling.advice if settling else None
-
-
-def follow_once(
-    make: Callable[[], Sequence[Method]],
-    size: int,
-    right: Collection[str],
-    looks: Looks,
-    repeats: int,
-    rng: np.random.Generator,
-) -> tuple[list[bool], list[Advice]]:
-    """Extend the first inconclusive method of many families as advised.
-
-    Parameters
-    ----------
-    make
-        Makes the methods of a family.
-    size
-        First subsamples of each task.
-    right
-        Verdicts that are right for methods with this bias.
-    looks, repeats, rng
-        Looks at the first data; families; generator.
-
-    Returns
-    -------
-    tuple
-        Whether the verdict after each advice was right, and the advice.
-    """
-    settled: list[bool] = []
-    followed: list[Advice] = []
-    for _ in range(repeats):
-        methods = make()
-        for method in methods:
-            method.extend(rng, size)
-        for place, (bias, conclusion) in enumerate(judge(methods, looks)):
-            advice = advice_on(bias, conclusion)
-            if advice and advice.subsamples <= MAX_FOLLOWED:
-                earlier = [methods[place].trials.size]
-                for method in methods:
-                    method.extend(rng, advice.subsamples)
-                settled.append(judge(methods, looks, earlier)[place][1].decision in right)
-                followed.append(advice)
-                break
-    return settled, followed
-
-
-BIASES: dict[str, tuple[float, tuple[str, ...]]] = {
-    "no bias": (0.0, ("equivalent",)),
-    "halfway": (REGION.half_width / 2, ("equivalent", "biased up")),
-    "at the edge": (REGION.half_width, ("biased up",)),
-}
-"""Biases at which advice is tried, and the verdicts that are right: a bias that is negligible but not zero has two."""
 
 
 def share(hits: Sequence[bool]) -> str:
