@@ -431,11 +431,19 @@ class Verdict:
         """What is known about the size of a bias, relative to the region of practical equivalence."""
         if self.region is None or not self.estimate.has_interval:
             return ""
-        is_share = getattr(self.evidence, "is_zero", False)  # the interval is then one of the share of trials
-        if self.decision == "inconclusive" and self.region and not is_share:
+        if self.decision == "inconclusive" and self.region and self._has_valid_interval():
             if self.estimate.high < self.region:
                 return "not above"
             return "not below" if self.estimate.low > -self.region else ""
         if not self.decision.startswith("biased"):
             return ""
         return "beyond" if min(abs(self.estimate.low), abs(self.estimate.high)) >= self.region else "open"
+
+    def _has_valid_interval(self) -> bool:
+        """Return whether the interval of an inconclusive verdict is one of the bias, and can be relied on."""
+        match self.evidence:
+            case TrialEvidence() as evidence:
+                return not (evidence.is_zero or evidence.has_too_few)
+            case PosteriorEvidence() as evidence:
+                return not (evidence.is_zero or evidence.failed)
+        return True

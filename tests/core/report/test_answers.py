@@ -10,7 +10,15 @@ import pytest
 from peekbench.records import Report, TrialEvidence
 from peekbench.records.report import Extension, RuleWorth
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.records.verdicts import Advice, Estimate, LooksTaken, Settling, Verdict
+from peekbench.records.verdicts import (
+    Advice,
+    Estimate,
+    FailedCheck,
+    LooksTaken,
+    PosteriorEvidence,
+    Settling,
+    Verdict,
+)
 from peekbench.report.build.descriptions import describe_extension
 from peekbench.report.render.answers import Answer, answer, summarize
 from peekbench.report.render.markdown import render_markdown
@@ -120,8 +128,13 @@ def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
         in (state(replace(UNDECIDED, estimate=low)))
     )
     assert "excluded" not in summarize(UNDECIDED) + state(UNDECIDED)
-    same = replace(UNDECIDED, estimate=Estimate(0.0, 0.0, 0.03), evidence=TrialEvidence(1, 90, is_zero=True))
-    assert same.size == "", "the interval is one of the share of trials"
+    failed = FailedCheck("R-hat", 1.2, limit="below 1.01", remedy="increase the option draws")
+    for evidence in (
+        TrialEvidence(1, 90, is_zero=True),  # the interval is one of the share of trials
+        TrialEvidence(1, 3, has_too_few=True),
+        PosteriorEvidence(1, 90, failed=(failed,)),
+    ):
+        assert replace(UNDECIDED, estimate=low, evidence=evidence).size == ""
 
 
 def test_a_number_that_is_out_of_reach_is_replaced_by_another_design() -> None:
