@@ -196,5 +196,8 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
 def test_a_verdict_is_one_sentence() -> None:
     assert summarize(UP) == "Test texts raise accuracy by more than 0.50 points."
     assert summarize(UNDECIDED) == "120 more subsamples per task settle it."
+    found = TrialEvidence(5, 60, other_tasks="yes")
+    assert summarize(replace(UP, evidence=found)).endswith("; bias in other tasks: yes.")
+    assert summarize(replace(SAME, evidence=found)).endswith("; nonzero bias in other tasks: yes.")
     hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None)))
     assert summarize(hopeless) == "Inconclusive."

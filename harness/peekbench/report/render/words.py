@@ -140,8 +140,8 @@ def other_tasks(verdict: Verdict) -> str:
     evidence = verdict.evidence
     if not isinstance(evidence, TrialEvidence) or not evidence.other_tasks:
         return ""
-    bias = "bias" if verdict.decision != "equivalent" else "bias other than zero"  # which is negligible here
-    return f"{bias} in other tasks: {evidence.other_tasks}"
+    is_negligible = verdict.decision == "equivalent" and evidence.other_tasks.startswith("yes")
+    return f"{'nonzero ' * is_negligible}bias in other tasks: {evidence.other_tasks}"
 
 
 def basis_of(verdict: Verdict) -> str:
