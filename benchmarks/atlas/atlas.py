@@ -15,8 +15,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from atlas_numbers import ON_THE_HUB, SPECS, Atlas, collect, spec_names
+from atlas_numbers import ON_THE_HUB, SPECS, collect, missing_specs, spec_names
 from atlas_page import write_page
+from atlas_records import Atlas
 
 INTERRUPTED = 128  # and above: a signal ended the run
 
@@ -54,7 +55,7 @@ def main() -> int:
     for name, run in atlas.runs.items():
         if earlier is not None and earlier.runs.get(name) == run:
             print(f"{name}.yaml: no newer run, the numbers of commit {run.commit} are kept")
-    for name in atlas.missing:
+    for name in missing_specs(atlas):
         print(f"{name}.yaml: no finished run, left out of {arguments.output}")
     return 1 if failed else 0
 

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, variance
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict
+from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State, Task
 
 from peekbench import load_results, load_spec
 from peekbench.records import FloatArray
@@ -69,135 +69,22 @@ OMITTED: Mapping[str, str] = {
     "tabular.standardize": "has no texts",
 }
 """Methods of peekbench that no spec of the atlas runs, and why."""
-STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.simcse", "embedding.tsdae")
+STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
 """Methods that lost accuracy on tasks that the atlas does not report; the finding leaves them out."""
 PLACEBOS = 20
 """Random exchanges of `test` and `extra`, which leave no bias."""
 DIGITS = 7
 SEPARATOR = " on "
-State: TypeAlias = Literal["judged", "inert", "at chance", "control"]
-
-
-class Record(BaseModel):
-    """A record that does not change."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Effect(Record):
-    """A mean difference between two arms, with the interval and the decision of `summary`."""
-
-    mean: float
-    low: float | None = None
-    high: float | None = None
-    decision: str = ""
-
-    @property
-    def sign(self) -> int:
-        """1 or -1 if the interval excludes zero, else 0."""
-        return (self.low is not None and self.low > 0) - (self.high is not None and self.high < 0)
-
-
-class Method(Record):
-    """One method on all tasks of a section."""
-
-    name: str
-    spec: str
-    options: str
-    """Options that differ from the defaults of the method, as JSON; empty if there are none."""
-    state: State
-    subsamples: int
-    """Subsamples per task."""
-    majority: float | None
-    """Share of the most frequent class; None for language modeling."""
-    base: float
-    extra: float
-    boost: Effect
-    bias: Effect
-    spread: float
-    """Standard deviation of the bias between tasks, without the share of the subsamples."""
-    detectable: float | None
-    """Smallest average bias that the run detects with a power of 80% at a level of 5%."""
-    boosts: dict[str, Effect]
-    """Boost on each task."""
-    biases: dict[str, Effect]
-    """Bias on each task."""
-
-
-class Task(Record):
-    """Data of one task."""
-
-    rows: int
-    classes: int | None
-    """Number of classes; None for language modeling."""
-    near_duplicates: float | None
-    """Share of test texts with a near duplicate among the extra texts."""
-    fingerprint: str
-    """Hash of the texts and labels, shortened."""
-
-
-class Section(Record):
-    """Methods on the same tasks with the same sizes."""
-
-    num_train: int
-    num_test: int
-    methods: list[Method]
-    selection: Effect | None
-    """Score of the method that is best on the scored texts, minus that of the method that is best on as many others."""
-
-    def of_state(self, *states: State) -> list[Method]:
-        """Return the methods in one of these states."""
-        return [method for method in self.methods if method.state in states]
-
-
-class Protocol(Record):
-    """Effects of the arms of one method, each minus `extra`; `swap-in - test` is the test of membership."""
-
-    method: str
-    extra: float
-    effects: dict[str, Effect]
-
-
-class Decay(Record):
-    """Bias of one method by number of unlabeled texts."""
-
-    method: str
-    biases: dict[int, Effect]
-
-
-class Run(Record):
-    """A finished run of a spec."""
-
-    commit: str
-    machine: str
-    seconds: float
-    """Duration of the fits and predictions, one after the other, in seconds."""
-
-
-class Atlas(Record):
-    """All numbers of the atlas."""
-
-    runs: dict[str, Run]
-    """Finished runs by spec."""
-    tasks: dict[str, Task]
-    """Data by the name of the task."""
-    sections: dict[str, Section]
-    protocols: dict[str, list[Protocol]]
-    decay: list[Decay]
-    words: Effect | None = None
-    """Mean bias of LSA with the words of the train texts, minus that with all words."""
-    placebo: float | None = None
-    """Pairs of method and task of the replication that are biased, on average, if no bias is left."""
-
-    @property
-    def missing(self) -> list[str]:
-        """Specs without a finished run."""
-        return [name for name in spec_names() if name not in self.runs]
 
 
 def spec_names() -> list[str]:
     """Return the specs of the atlas in the order of the page."""
     return [*(name for group in SECTIONS.values() for name in group), *PROTOCOLS, *DECAY]
+
+
+def missing_specs(atlas: Atlas) -> list[str]:
+    """Return the specs without a finished run."""
+    return [name for name in spec_names() if name not in atlas.runs]
 
 
 def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:

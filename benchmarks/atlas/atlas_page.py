@@ -10,7 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from atlas_numbers import OMITTED, PLACEBOS, STRESS_TESTS, Atlas, Decay, Effect, Method, Protocol, Run, Section, Task
+from atlas_numbers import OMITTED, PLACEBOS, STRESS_TESTS, missing_specs
+from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, Task
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
 from scipy.stats import t as student
@@ -60,7 +61,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
         largest=max(chosen, key=lambda method: abs(method.bias.mean)),
         stress=[method for method in judged if method not in chosen],
         opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
-        omitted=OMITTED, placebos=PLACEBOS, titles=TITLES,
+        missing=missing_specs(atlas), omitted=OMITTED, placebos=PLACEBOS, titles=TITLES,
         hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
         machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),

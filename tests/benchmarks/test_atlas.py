@@ -30,7 +30,7 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     for name in ("matplotlib", "scipy"):
         pytest.importorskip(name, reason=f"{name}, which the script needs, is not installed")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "atlas"))
-    names = ("atlas_numbers", "atlas_page")
+    names = ("atlas_numbers", "atlas_page", "atlas_records")
     return SimpleNamespace(**{name.removeprefix("atlas_"): importlib.import_module(name) for name in names})
 
 
@@ -85,16 +85,16 @@ def test_the_page_is_written_from_its_numbers(
     """Text and numbers cannot be edited apart from docs/atlas.json, and every figure exists."""
     monkeypatch.setattr("pages.draw", lambda figure, form: b"")
     numbers = PAGE.with_suffix(".json").read_text("utf-8")
-    scripts.page.write_page(scripts.numbers.Atlas.model_validate_json(numbers), tmp_path / "atlas.md")
+    scripts.page.write_page(scripts.records.Atlas.model_validate_json(numbers), tmp_path / "atlas.md")
     assert (tmp_path / "atlas.md").read_text("utf-8") == PAGE.read_text("utf-8"), "run benchmarks/atlas --no-run"
     pictures = {path.name for path in (tmp_path / "atlas").iterdir()}
     assert pictures == {path.name for path in PAGE.with_suffix("").glob("*")}
 
 
 def test_tables_without_a_new_run_keep_their_numbers(scripts: SimpleNamespace, tmp_path: Path) -> None:
-    earlier = scripts.numbers.Atlas.model_validate_json(PAGE.with_suffix(".json").read_text("utf-8"))
+    earlier = scripts.records.Atlas.model_validate_json(PAGE.with_suffix(".json").read_text("utf-8"))
     assert scripts.numbers.collect(tmp_path, earlier) == earlier
-    assert scripts.numbers.collect(tmp_path).missing == scripts.numbers.spec_names()
+    assert scripts.numbers.missing_specs(scripts.numbers.collect(tmp_path)) == scripts.numbers.spec_names()
 
 
 def test_the_readme_states_the_finding_of_the_page() -> None:
@@ -144,7 +144,7 @@ def test_effects_are_those_of_the_stored_scores(scripts: SimpleNamespace, result
 def test_half_the_detectable_bias_costs_four_times_the_subsamples(scripts: SimpleNamespace, results: Any) -> None:
     section = scripts.numbers.collect_section({"classic": results}, {})
     fair = next(method for method in section.methods if method.name == "fair")
-    runs = {"classic": scripts.numbers.Run(commit="", machine="", seconds=1800)}
+    runs = {"classic": scripts.records.Run(commit="", machine="", seconds=1800)}
     for detectable, cost in [(0.01, "`fair` 160 (2.0 hours)."), (0.005, "")]:
         changed = section.model_copy(update={"methods": [fair.model_copy(update={"detectable": detectable})]})
         assert scripts.page.describe_costs(changed, runs).rpartition(": ")[2] == cost
