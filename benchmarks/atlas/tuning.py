@@ -17,6 +17,7 @@ import typer
 import yaml
 
 import peekbench
+from peekbench_docstrings import DocstringOptions
 from peekbench_docstrings.extract import extract
 from peekbench_docstrings.recipes import Recipe
 from peekbench_docstrings.source import locate
@@ -99,7 +100,7 @@ def make_tasks() -> dict[str, pd.DataFrame]:
 def _extract(package: str, subjects: dict[str, str]) -> pd.DataFrame:
     classes = {subject: tuple(modules.split()) for subject, modules in subjects.items()}
     recipe = Recipe(package, package, package, package, license="", instruction="", classes=classes)
-    rows = extract(recipe, locate(recipe).root, 40, 400)
+    rows = extract(recipe, locate(recipe).root, DocstringOptions())
     return pd.DataFrame({"text": rows.texts, "label": [tuple(classes)[label] for label in rows.labels]})
 
 
