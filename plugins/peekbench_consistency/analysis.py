@@ -10,6 +10,7 @@ from peekbench_consistency.base_arms import compare_methods, compare_sizes
 from peekbench_consistency.findings import Finding, make_wide, summarize
 from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws
 from peekbench_consistency.scores import (
+    find_constant_arms,
     find_equal_arms,
     find_majority_guessing,
     find_unequal_sizes,
@@ -24,6 +25,7 @@ CHECKS = (
     "duplicated and copied rows",
     "rows of different draws",
     "equal arms",
+    "arms that never change",
     "accuracies that are not multiples of 1/num_test",
     "unequal numbers of subsamples",
     "scores not above the majority class",
@@ -83,6 +85,7 @@ def _run_checks(results: pd.DataFrame, options: Consistency) -> list[Finding]:
         *find_copied_blocks(table),
         *find_mismatched_draws(table),
         *find_equal_arms(table, level),
+        *find_constant_arms(table),
         *find_unexpected_counts(table),
         *find_unequal_sizes(table),
         *find_majority_guessing(table, options.majority),

@@ -155,6 +155,35 @@ def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
     return findings
 
 
+def find_constant_arms(table: WideTable) -> list[Finding]:
+    """Find tasks in which one of extra and test has the same score in every trial, and the other does not.
+
+    Its fit was then repeated without a new draw, such as a fit to the only test set, so rows are not independent.
+
+    Parameters
+    ----------
+    table
+        The results.
+    """
+    findings = []
+    if not {"extra", "test"} <= set(table.arms):
+        return []
+    for key, group in table.rows[table.rows["num_test"] != 1].groupby(list(BLOCK), sort=False):
+        numbers = group[["extra", "test"]].nunique()
+        if len(group) < MIN_TRIALS or numbers.min() > 1 or numbers.max() == 1:
+            continue
+        findings.append(
+            Finding(
+                "warning",
+                f"the score of {numbers.idxmin()} never changes",
+                table.locate(**as_mapping(key, BLOCK)),
+                f"equal in all {len(group)} trials, which are not independent, so intervals can be too narrow",
+                "draw train and test rows again for each subsample, and fit all arms to them",
+            )
+        )
+    return findings
+
+
 def _task_finding(location: str, pair: tuple[str, str], trials: int) -> Finding:
     return Finding(
         "error",

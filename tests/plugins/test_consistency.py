@@ -274,6 +274,15 @@ def test_rounded_accuracies_are_found_in_the_counts() -> None:
     assert only_finding(table)["finding"] == "accuracies are not multiples of 1/num_test"
 
 
+def test_an_arm_that_is_not_drawn_again_is_a_warning() -> None:
+    table = clean(15, sizes=(300,), models=("bert",))
+    once = table["task"] == table["task"].iloc[0]
+    table.loc[once, "test"] = table["test"].iloc[0]
+    finding = only_finding(table)
+    assert (finding["severity"], finding["finding"]) == ("warning", "the score of test never changes")
+    assert "not independent" in finding["evidence"]
+
+
 def test_unequal_numbers_of_subsamples() -> None:
     table = clean(17, sizes=(50,))
     finding = only_finding(table[~(select(table, model="gpt2", task="task2") & (table["subsample"] > 11))])

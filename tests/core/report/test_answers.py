@@ -106,6 +106,12 @@ def test_open_rules_and_several_runs_are_extended_too() -> None:
             replace(UNDECIDED, estimate=Estimate(-0.003, -0.01, 0.004)),
             "cross-5. It does not raise scores above those of extra by more than 0.50 points, but may lower them.",
         ),
+        (
+            UP,
+            replace(SAME, decision="biased down", estimate=Estimate(-0.02, -0.03, -0.01)),
+            "cross-5. It does not raise scores above those of extra by more than 0.50 points, but lowers some: use "
+            "more blocks, or independent texts.",
+        ),
         (UP, UNDECIDED, "Independent texts. No other measured rule is known to give the same scores."),
     ],
 )

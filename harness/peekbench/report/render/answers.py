@@ -108,8 +108,10 @@ def _choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
             return [Answer(question, rule, f"Its scores differ from those of extra by less than {region}.")]
     for rule, verdicts in by_rule.items():
         if all(verdict.estimate.high < (verdict.region or 0.0) for verdict in verdicts):
-            known = f"It does not raise scores above those of extra by more than {region}, but may lower them."
-            return [Answer(question, rule, known)]
+            known = f"It does not raise scores above those of extra by more than {region}"
+            if any(verdict.decision == "biased down" for verdict in verdicts):
+                return [Answer(question, rule, f"{known}, but lowers some: use more blocks, or independent {rows}.")]
+            return [Answer(question, rule, f"{known}, but may lower them.")]
     return [Answer(question, f"Independent {rows}", "No other measured rule is known to give the same scores.")]
 
 
