@@ -18,7 +18,7 @@ from peekbench_consistency.scores import (
     find_unexpected_counts,
 )
 
-FAMILIES = 4  # statistical tests: controls, base by size, base by method, equal arms
+FAMILIES = 5  # statistical tests: controls, base by size, base by method, equal arms, constant arms
 CHECKS = (
     "controls without their known bias",
     "base arms that depend on num_test or on the method",
@@ -85,7 +85,7 @@ def _run_checks(results: pd.DataFrame, options: Consistency) -> list[Finding]:
         *find_copied_blocks(table),
         *find_mismatched_draws(table),
         *find_equal_arms(table, level),
-        *find_constant_arms(table),
+        *find_constant_arms(table, level),
         *find_unexpected_counts(table),
         *find_unequal_sizes(table),
         *find_majority_guessing(table, options.majority),

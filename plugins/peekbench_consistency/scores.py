@@ -155,33 +155,39 @@ def find_equal_arms(table: WideTable, level: float) -> list[Finding]:
     return findings
 
 
-def find_constant_arms(table: WideTable) -> list[Finding]:
+def find_constant_arms(table: WideTable, level: float) -> list[Finding]:
     """Find tasks in which one of extra and test has the same score in every trial, and the other does not.
 
-    Its fit was then repeated without a new draw, such as a fit to the only test set, so rows are not independent.
+    Its fit was probably repeated without a new draw, such as a fit to the only test set. The p-value is r ** (K - 1)
+    for K trials, where r is the share of the most frequent score of the other arm. Holm's adjustment over tasks.
+    Controls are left out, and so are scores of 0 and 1, which perfect or useless predictions have in every draw.
 
     Parameters
     ----------
     table
         The results.
+    level
+        Level of the adjusted tests.
     """
-    findings = []
+    suspects: list[tuple[Finding, float]] = []
     if not {"extra", "test"} <= set(table.arms):
         return []
-    for key, group in table.rows[table.rows["num_test"] != 1].groupby(list(BLOCK), sort=False):
-        numbers = group[["extra", "test"]].nunique()
-        if len(group) < MIN_TRIALS or numbers.min() > 1 or numbers.max() == 1:
-            continue
-        findings.append(
-            Finding(
+    judged = table.rows[(table.rows["num_test"] != 1) & (table.rows["control"] == "")]
+    for key, group in judged.groupby(list(BLOCK), sort=False):
+        for arm, other in (("extra", "test"), ("test", "extra")):
+            if len(group) < MIN_TRIALS or group[arm].nunique() > 1 or group[arm].iloc[0] in (0, 1):
+                continue
+            finding = Finding(
                 "warning",
-                f"the score of {numbers.idxmin()} never changes",
+                f"the score of {arm} never changes",
                 table.locate(**as_mapping(key, BLOCK)),
-                f"equal in all {len(group)} trials, which are not independent, so intervals can be too narrow",
+                f"equal in all {len(group)} trials, so these are probably not independent, and intervals too narrow",
                 "draw train and test rows again for each subsample, and fit all arms to them",
             )
-        )
-    return findings
+            rate = group[other].value_counts(normalize=True).iloc[0]
+            suspects.append((finding, float(rate ** (len(group) - 1))))
+    adjusted = holm([p for _, p in suspects]).tolist()
+    return [finding for (finding, _), p in zip(suspects, adjusted, strict=True) if p <= level]
 
 
 def _task_finding(location: str, pair: tuple[str, str], trials: int) -> Finding:

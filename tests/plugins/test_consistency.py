@@ -281,6 +281,10 @@ def test_an_arm_that_is_not_drawn_again_is_a_warning() -> None:
     finding = only_finding(table)
     assert (finding["severity"], finding["finding"]) == ("warning", "the score of test never changes")
     assert "not independent" in finding["evidence"]
+    perfect = table.assign(test=table["test"].where(~once, 1.0))
+    control = table.assign(control="positive")
+    for other in (perfect, control):
+        assert not [each for each in findings(tidy(other, "made")) if "never changes" in each["finding"]]
 
 
 def test_unequal_numbers_of_subsamples() -> None:

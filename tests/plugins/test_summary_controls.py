@@ -129,3 +129,12 @@ def test_doses_of_controls_have_their_own_figure() -> None:
     assert headings == ["mine", "leak"]
     (row,) = find_rows(analysis, "Controls")
     assert row["mix-0.25 - extra"] == pytest.approx(0.2 / 3)
+
+
+def test_a_negative_control_without_any_difference_has_no_interval_by_task(simulate: Simulate) -> None:
+    null = simulate(0.0, noise=0.0, method="null").assign(control="negative")
+    analysis = summarize(pd.concat([simulate(0.0, noise=0.0, method="mine"), null], ignore_index=True))
+    rows = [row for row in find_rows(analysis, BY_TASK) if row["task"] == "task0"]
+    limits = {row["method"]: (row["bias, low"], row["bias, high"]) for row in rows}
+    assert limits["null"] == (None, None)
+    assert limits["mine"][0] < 0 < limits["mine"][1]

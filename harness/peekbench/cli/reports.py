@@ -208,7 +208,10 @@ def apply_gates(gates: Sequence[Gate], report: Report) -> None:
     """End the command with the status `GATED` if a verdict of a report has a decision of a gate."""
     found = {gate.option: gate.find(report) for gate in gates}
     for option, verdicts in found.items():
-        echo(f"peekbench: {option}: {verdicts}", err=True) if verdicts else note(f"{option}: passed")
+        if verdicts:
+            echo(f"peekbench: {option}: {verdicts}", err=True)
+        else:
+            note(f"{option}: passed")
     if any(found.values()):
         raise typer.Exit(GATED)
 

@@ -73,7 +73,7 @@ def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
 @app.command()
 @take_records
 def quickstart(options: RunOptions, printer: Printer) -> None:
-    """Write quickstart.yaml, a spec to start from, and run it: about a minute, no download.
+    """Write quickstart.yaml, a spec to start from, and run it: one or two minutes, no download.
 
     Example: peekbench quickstart
     """

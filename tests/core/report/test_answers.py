@@ -112,14 +112,22 @@ def test_open_rules_and_several_runs_are_extended_too() -> None:
             "cross-5. It does not raise scores above those of extra by more than 0.50 points, but lowers some: use "
             "more blocks, or independent texts.",
         ),
+        (
+            UP,
+            replace(UNDECIDED, estimate=Estimate(-0.003, -0.01, 0.004), evidence=TrialEvidence(1, 3, has_too_few=True)),
+            "Independent texts. No other measured rule is known to give the same scores.",
+        ),
         (UP, UNDECIDED, "Independent texts. No other measured rule is known to give the same scores."),
     ],
 )
 def test_a_benchmark_learns_which_rule_is_safe(verdict: Verdict, worth: Verdict, text: str) -> None:
     blocks = RuleWorth("blocks-4", "blocks", "4", "", {"equivalent": 1}, (SAME,))
-    rules = (blocks, RuleWorth("cross-5", "cross", "5", "", {}, (worth,)))
+    rules = (blocks, RuleWorth("cross-5", "cross", "5", "", {}, (replace(worth, method=verdict.method),)))
     assert ask(verdict, rules=rules)["Which rule?"].text == text
     assert "Which rule?" not in ask(verdict)
+    elsewhere = replace(rules[1], verdicts=(replace(worth, method="another"),))
+    if verdict.decision != "equivalent":
+        assert ask(verdict, rules=(elsewhere,))["Which rule?"].short == "Independent texts", "not all are measured"
     assert "Which rule?" not in ask(replace(SAME, decision="inert", estimate=Estimate()), rules=rules)
 
 

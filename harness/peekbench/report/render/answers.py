@@ -33,6 +33,8 @@ SIZES = {"beyond": " by more than {region}", "open": ", possibly by less than {r
 """What is known about the size of a bias."""
 CROSS_FITTING = ("cross", "leave-one-out")
 """Kinds of arms whose scores a benchmark can report instead of those of extra."""
+NOT_HIGHER = ("equivalent", "biased down")
+"""Decisions by which the scores under a rule do not exceed those of extra."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,10 @@ def _measure(judged: Sequence[Verdict]) -> list[Answer]:
 
 
 def _choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
-    """Return the rule that a benchmark can adopt; nothing unless rules were measured."""
+    """Return the rule that a benchmark can adopt; nothing unless rules were measured.
+
+    A rule that was not measured for every method is not recommended.
+    """
     question, rows = "Which rule?", judged[0].rows
     if not report.rules or not any(verdict.estimate.has_interval for verdict in judged):
         return []
@@ -102,12 +107,14 @@ def _choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
     for each in report.rules:
         if each.kind in CROSS_FITTING:
             by_rule.setdefault(each.rule, []).extend(each.verdicts)
+    methods = {verdict.method for verdict in judged if verdict.estimate.has_interval}
+    by_rule = {rule: each for rule, each in by_rule.items() if methods <= {verdict.method for verdict in each}}
     region = format_size(judged[0].region or 0.0, judged[0].unit)
     for rule, verdicts in by_rule.items():
         if all(verdict.decision == "equivalent" for verdict in verdicts):
             return [Answer(question, rule, f"Its scores differ from those of extra by less than {region}.")]
     for rule, verdicts in by_rule.items():
-        if all(verdict.estimate.high < (verdict.region or 0.0) for verdict in verdicts):
+        if all(verdict.decision in NOT_HIGHER or verdict.size == "not above" for verdict in verdicts):
             known = f"It does not raise scores above those of extra by more than {region}"
             if any(verdict.decision == "biased down" for verdict in verdicts):
                 return [Answer(question, rule, f"{known}, but lowers some: use more blocks, or independent {rows}.")]
