@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from commands import run_command
+from commands import run_command, shell
 
 import peekbench
 from peekbench import cli
@@ -316,8 +315,7 @@ def test_show_and_version() -> None:
 
 
 def test_closed_pipe_is_not_an_error(spec: str) -> None:
-    command = f"{sys.executable} -m peekbench show | head -n 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    done = shell("peekbench show | head -n 1; exit ${PIPESTATUS[0]}")
     assert "Traceback" not in done.stderr
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from commands import run_command
+from commands import run_command, shell
 
 import peekbench.cli
 from peekbench.errors import PeekbenchError
@@ -25,13 +22,6 @@ from peekbench.report.render.files import check_same_report, write_report
 
 REPORTS = ["text", "markdown", "json"]
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\u200b\x9b31m\ufeff\u2066"
-
-
-def shell(command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = command.replace("peekbench", f"{sys.executable} -m peekbench")
-    return subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, env={**os.environ, **variables}, check=False
-    )
 
 
 @pytest.fixture
@@ -153,7 +143,7 @@ def test_protected_streams_accept_all_text() -> None:
         r"print('\ud800 \u2500', 'x' * 10**6, flush=True); print('\x1b', file=sys.stderr)"
     )
     for output in ("| true; exit ${PIPESTATUS[0]}", ">&-", "> /dev/full"):
-        done = shell(f"{sys.executable} script.py {output}", PYTHONIOENCODING="ascii")
+        done = shell(f"python script.py {output}", PYTHONIOENCODING="ascii")
         assert (done.returncode, done.stderr) == (0, "\\x1b\n")
 
 
