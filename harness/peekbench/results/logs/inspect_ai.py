@@ -125,7 +125,8 @@ def read_inspect(path: Path) -> Log:
     file = find_file(path, "*.json")
     if zipfile.is_zipfile(file):
         raise ResultsError(
-            f"{file} is not in JSON; convert it: `inspect log convert {file} --to json --output-dir json`"
+            f"{file} is not in JSON; convert it: "
+            f"`inspect log convert {shlex.quote(str(file))} --to json --output-dir converted`"
         )
     log = parse(EvalLog, read_bounded(file), f"{file} is not a log of Inspect")
     if log.invalidated:
