@@ -248,8 +248,8 @@ def import_logs(
     with_unit = table.loc[~table["score"].between(0, 1), ["task", "metric"]].drop_duplicates()  # losses, too
     if len(with_unit) and (with_unit["metric"].nunique() > 1 or set(with_unit["task"]) != set(table["task"])):
         raise ResultsError(
-            f"losses or scores above 1 have no common average with those of another unit; import {with_unit.iat[0, 0]} "
-            "alone, with --task"
+            "losses or scores above 1 have no common average with those of another unit; import "
+            f"{min(with_unit['task'])} alone, with --task"
         )
     used = {str(name).removeprefix("1 - ") for name in table["metric"].unique()}
     if unused := [metric for metric in metrics if not any(_is_metric(name, [metric]) for name in used)]:
