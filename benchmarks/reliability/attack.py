@@ -46,6 +46,7 @@ SECTIONS = {
     "stores": Section("attack_stores", "damaged stores and write-ahead logs", 240),
     "specs": Section("attack_inputs", "mutated specs", 10_000, limits_memory=True),
     "tables": Section("attack_inputs", "mutated tables of scores", 1_500, limits_memory=True),
+    "logs": Section("attack_inputs", "mutated logs of other tools", 1_000, limits_memory=True),
     "files": Section("attack_inputs", "mutated data files", 140, limits_memory=True),
     "bounds": Section("attack_inputs", "small inputs that stand for much more, and special files", 43, True),
     "hub": Section("attack_inputs", "answers of a hostile data server", 82),

@@ -10,6 +10,7 @@ import copy
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -35,6 +36,7 @@ from peekbench.data.loading import forget
 from peekbench.report import report_of_table, write_report
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze
+from peekbench.results.logs import import_logs
 from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 from peekbench.spec.experiment import load_spec, make_spec, parse_spec
 
@@ -312,6 +314,39 @@ def tables(budget: Budget) -> Tally:
                         path.write_bytes(mutate_bytes(path.read_bytes(), rng))
             tally.attempt(label, partial(judge_file, path))
     return tally
+
+
+LOGS = Path(__file__).parents[2] / "tests" / "fixtures" / "logs"
+
+
+def logs(budget: Budget) -> Tally:
+    """Import mutated logs of lm-evaluation-harness and Inspect."""
+    tally = Tally("logs")
+    rng = random.Random(budget.seed)
+    for position in budget:
+        tool, source = rng.choice([("lm-eval", LOGS / "lm_eval"), ("inspect", LOGS / "inspect")])
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(source, folder, dirs_exist_ok=True)
+            log = rng.choice([path for path in sorted(Path(folder).rglob("*.json*")) if path.parent.name != "lm_eval"])
+            log.write_bytes(mutate_log(log.read_bytes(), rng))
+            arms = [(arm, next(path for path in sorted(Path(folder).glob(f"{arm}*")))) for arm in ("extra", "test")]
+            metrics = ["acc", "exact_match,first"] if tool == "lm-eval" else [rng.choice(["choice", "parts,length"])]
+            label = f"{log.name}, number {position} of seed {budget.seed}"
+            tally.attempt(label, partial(import_logs, tool, arms, metrics=metrics))
+    return tally
+
+
+def mutate_log(content: bytes, rng: random.Random) -> bytes:
+    """Return lines of JSON with mutated values, or mutated bytes."""
+    if rng.random() < 0.3:
+        return mutate_bytes(content, rng)
+    try:
+        return json.dumps(mutate_values(json.loads(content), rng)).encode()
+    except ValueError:  # several lines
+        lines = content.splitlines(keepends=True)
+        number = rng.randrange(len(lines))
+        lines[number] = json.dumps(mutate_values(json.loads(lines[number]), rng)).encode() + b"\n"
+        return b"".join(lines)
 
 
 Action = Callable[[], Any]

@@ -26,6 +26,7 @@ def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
     [
         ("attack_inputs", "specs", 300, 10),
         ("attack_inputs", "tables", 60, 10),
+        ("attack_inputs", "logs", 40, 10),
         ("attack_inputs", "files", 40, 2),
     ],
     indirect=["script"],

@@ -305,7 +305,8 @@ def import_(
         if not Path(path).exists():
             raise PeekbenchError(f"--arm {argument}: no such file or folder")
         logs.append((arm, Path(path)))
-    table = import_logs(tool, logs, metrics=metric or (), tasks=task or (), method=method)
+    imported = import_logs(tool, logs, metrics=metric or (), tasks=task or (), method=method)
+    table = imported.table
     try:
         with atomic_write(output) as temporary:
             table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
@@ -313,6 +314,15 @@ def import_(
         raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
     tasks, texts = pluralize(table["task"].nunique(), "task"), len(table[["task", "text"]].drop_duplicates())
     note(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
+    for each in imported.notes:
+        note(each)
     if "subsample" in table:
         note(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
+    scores = table.get("score")
+    if region is None and scores is not None and not scores.between(0, 1).all():
+        raise PeekbenchError(
+            f"the scores are between {scores.min():g} and {scores.max():g}, so there is no default for the largest "
+            f"bias that is negligible; choose one in this unit with --region WIDTH, such as "
+            f"--region {scores.abs().mean() / 100:.1g}, which is 1% of the mean"
+        )
     inspect.unwrap(analyze)(output, TableFlags(region=region), printer, reports=reports)

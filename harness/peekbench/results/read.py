@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 import stat
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -30,6 +31,8 @@ from peekbench.results.columns import (
     SIZES,
     TEXT_DEFAULTS,
     WHOLE_NUMBERS,
+    is_arm,
+    sort_arms,
 )
 from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
@@ -45,6 +48,12 @@ MAX_MESSAGE = 500  # characters of another library's message
 SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}
 """Separators of the fields by suffix, the usual one first."""
 FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
+LOGS = {
+    "lm-eval": re.compile(rb'\s*\[?\s*\{\s*"(results"\s*:\s*\{|doc_id")'),
+    "inspect": re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"|PK\x03\x04'),
+}
+"""Beginnings of the logs that `peekbench import` reads, by tool."""
+LOG_SUFFIXES = (".json", ".jsonl", ".eval")
 JSON_FORM = (
     'write one object in each line, or a single list of objects, such as {"task": "news", "extra": 0.71, "test": 0.73}'
 )
@@ -168,6 +177,7 @@ def read_file(path: Path) -> pd.DataFrame:
     suffix = path.suffix.lower()
     check_regular(path)
     try:
+        _refuse_log(path)
         if suffix == ".parquet":
             with path.open("rb") as file:
                 return _read_parquet(file, str(path))
@@ -187,6 +197,28 @@ def check_regular(path: Path) -> None:
     """Refuse pipes and devices. Reading one could wait forever."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first")
+
+
+def _refuse_log(path: Path) -> None:
+    """Refuse a log of another tool, with the command that reads the logs of all arms."""
+    if path.suffix.lower() not in LOG_SUFFIXES:
+        return
+    with path.open("rb") as file:
+        head = file.read(1000)
+    tool = next((name for name, beginning in LOGS.items() if beginning.match(head)), None)
+    if tool is None:
+        return
+    logs = {"extra": "LOG", "test": "LOG"}
+    for folder in path.absolute().parents:
+        siblings = {each.name: str(each) for each in folder.iterdir() if each.is_dir() and is_arm(each.name)}
+        if logs.keys() <= siblings.keys():
+            logs = siblings
+            break
+    arms = [part for arm in sort_arms(logs) for part in ("--arm", f"{arm}={logs[arm]}")]
+    raise ResultsError(
+        f"{path} is a log of {tool}, not a table of scores; import those of all arms:\n"
+        f"  {shlex.join(['peekbench', 'import', tool, *arms, '-o', 'scores.csv'])}"
+    )
 
 
 def _read_csv(file: TextIO, origin: str, separators: str) -> pd.DataFrame:
@@ -288,6 +320,8 @@ def read_tree(root: Path) -> pd.DataFrame:
             raise ResultsError(f"{file}: the folders give the column {given[0]!r}; remove it from the file")
         tables.append(table.assign(**known))
     if not tables:
+        for file in (each for each in sorted(root.rglob("*")) if each.is_file()):
+            _refuse_log(file)
         raise ResultsError(
             f"{root}: contains no {STUDY_FILE}; choose a folder that contains mM/nN/MODEL/TASK/{STUDY_FILE}"
         )

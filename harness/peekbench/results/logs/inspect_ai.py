@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 import zipfile
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,23 @@ from pydantic import Field
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench.results.logs.tables import Answer, Log, Part, TaskLog, find_file, parse, read_bounded
+from peekbench.results.logs.tables import (
+    MAX_METRICS,
+    Answer,
+    Log,
+    Part,
+    TaskLog,
+    find_file,
+    is_number,
+    parse,
+    read_bounded,
+    text_id,
+)
 
-GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Values of grades: correct, partially correct, incorrect, no answer. They are those of Inspect's metric `accuracy`."""
+MEANS = (None, "mean")
+"""Reducers of the answers to a text that are means."""
 
 
 class Metric(Part):
@@ -38,7 +53,7 @@ class Results(Part):
     """Statistics of all scorers."""
 
     completed_samples: int | None = None
-    scores: list[ScorerResults] | None = None
+    scores: list[ScorerResults] | None = Field(default=None, max_length=MAX_METRICS)
 
 
 class Evaluation(Part):
@@ -56,11 +71,28 @@ class Score(Part):
     value: Any = None
 
 
+class ReducedScore(Score):
+    """Value of a scorer for all answers to a text."""
+
+    sample_id: int | str | None = None
+
+
+class Reductions(Part):
+    """Values of a scorer for each text, reduced from the values of its answers."""
+
+    scorer: str
+    reducer: str | None = None
+    samples: list[ReducedScore]
+
+
 class Sample(Part):
-    """A text with its scores."""
+    """An answer to a text with its scores."""
 
     id: int | str
-    scores: dict[str, Score] | None = None
+    scores: dict[str, Score] | None = Field(default=None, max_length=MAX_METRICS)
+    score: Score | None = None
+    """The only score, in logs of version 1."""
+    error: Any = None
     input: Any = None
     choices: Any = None
     target: Any = None
@@ -74,6 +106,7 @@ class EvalLog(Part):
     evaluation: Evaluation = Field(alias="eval")
     results: Results | None = None
     samples: list[Sample] | None = None
+    reductions: list[Reductions] | None = Field(default=None, max_length=MAX_METRICS)
 
 
 def read_inspect(path: Path) -> Log:
@@ -92,56 +125,134 @@ def read_inspect(path: Path) -> Log:
     file = find_file(path, "*.json")
     if zipfile.is_zipfile(file):
         raise ResultsError(
-            f"{file} is not in JSON; convert it: `inspect log convert {file} --to json --output-dir json`"
+            f"{file} is not in JSON; convert it: "
+            f"`inspect log convert {shlex.quote(str(file))} --to json --output-dir converted`"
         )
     log = parse(EvalLog, read_bounded(file), f"{file} is not a log of Inspect")
-    if log.status != "success" or log.invalidated or not log.samples:
-        status = "it was invalidated" if log.invalidated else f"its status is {shorten(repr(log.status), 100)}"
-        problem = status if log.samples or log.status != "success" else "it has no samples (--no-log-samples)"
-        raise ResultsError(f"{file}: answers can be missing, because {problem}; finish or repeat the evaluation")
-    results = log.results or Results()
-    if results.completed_samples not in (None, len(log.samples)):
+    if log.invalidated:
+        raise ResultsError(f"{file}: it was invalidated; repeat the evaluation with `inspect eval`")
+    if log.status != "success":
         raise ResultsError(
-            f"{file} has {len(log.samples)} samples, and its results state {results.completed_samples}; copy it again"
+            f"{file}: answers can be missing, because its status is {shorten(repr(log.status), 100)}; finish the "
+            f"evaluation: `inspect eval-retry {shlex.quote(str(file))}`"
         )
-    answers = [_read_answer(sample) for sample in log.samples]
+    if not log.samples:
+        raise ResultsError(
+            f"{file} has no samples; repeat the evaluation with `inspect eval` and without --no-log-samples"
+        )
+    if any(sample.score is not None for sample in log.samples):
+        raise ResultsError(
+            f"{file} has the form of version 1; convert it: "
+            f"`inspect log convert {shlex.quote(str(file))} --to json --output-dir converted`"
+        )
+    results = log.results or Results()
+    if all(sample.error is not None for sample in log.samples):
+        raise ResultsError(f"{file}: all samples failed with an error; correct it, and repeat the evaluation")
+    if not any(sample.scores for sample in log.samples):
+        raise ResultsError(
+            f"{file} has no scores (--no-score); score it: `inspect score {shlex.quote(str(file))} --overwrite`"
+        )
+    completed = sum(sample.error is None for sample in log.samples)
+    if results.completed_samples not in (None, 0, completed, len(log.samples)):  # 0: not stated by a converted log
+        raise ResultsError(
+            f"{file} has {completed} samples without an error, and its results state {results.completed_samples}; copy "
+            "it again"
+        )
+    reduced = _read_reductions(log, results, file)
+    scorers = {scorer for by_name in reduced.values() for scorer, _ in by_name}
+    answers = []
+    for sample in log.samples:
+        values = {
+            name: value
+            for scorer, score in (sample.scores or {}).items()
+            if scorer not in scorers
+            for name, value in _values(scorer, score).items()
+        }
+        text = text_id(sample.id, file)
+        for (scorer, reducer), score in reduced.pop(text, {}).items():  # once: by the first answer
+            values |= {f"{name},{reducer}": value for name, value in _values(scorer, score).items()}
+        answers.append(Answer(text, values, _hash(sample)))
     settings = log.evaluation.model_dump(exclude={"task"})
-    stated, losses = _averages(results)
-    task = TaskLog(file, answers, stated, settings, losses=losses)
-    return Log(file, {log.evaluation.task.rpartition("/")[2]: task})
+    task = log.evaluation.task
+    return Log(file, {task.rpartition("/")[2] or task: _task_log(file, answers, results, settings, scorers)})
 
 
-def _read_answer(sample: Sample) -> Answer:
-    """Return the values of the scorers of a sample; those of a scorer with several values as 'SCORER,NAME'."""
-    values: dict[str, Any] = {}
-    for scorer, score in (sample.scores or {}).items():
-        parts = score.value if isinstance(score.value, dict) else {"": score.value}
-        for name, value in parts.items():
-            grade = GRADES.get(value, value) if isinstance(value, str) else value
-            values[f"{scorer},{name}" if name else scorer] = grade
+def _read_reductions(log: EvalLog, results: Results, file: Path) -> dict[str, dict[tuple[str, str], ReducedScore]]:
+    """Return the reduced scores by text, scorer and reducer, of scorers with other reducers than the mean."""
+    scorers = {each.scorer for each in results.scores or () if each.reducer not in MEANS}
+    wanted = {
+        (each.scorer, each.reducer)
+        for each in results.scores or ()
+        if each.scorer in scorers and each.reducer is not None
+    }
+    reduced: dict[str, dict[tuple[str, str], ReducedScore]] = {}
+    for each in log.reductions or ():
+        if each.reducer is None or (each.scorer, each.reducer) not in wanted:
+            continue
+        wanted.remove((each.scorer, each.reducer))
+        for score in each.samples:
+            reduced.setdefault(text_id(score.sample_id or 0, file), {})[each.scorer, each.reducer] = score
+    if wanted:
+        scorer, reducer = min(wanted, key=str)
+        raise ResultsError(
+            f"{file}: the answers to each text are reduced by {shorten(str(reducer), 100)}, and the log has no reduced "
+            f"scores of {shorten(str(scorer), 100)}; compute them: `inspect score {shlex.quote(str(file))} --action "
+            "overwrite --overwrite`"
+        )
+    return reduced
+
+
+def _values(scorer: str, score: Score) -> dict[str, Any]:
+    """Return the value of a scorer, or its values by 'SCORER,NAME'."""
+    parts = score.value if isinstance(score.value, dict) else {"": score.value}
+    return {f"{scorer},{name}" if name else scorer: _grade(value) for name, value in parts.items()}
+
+
+def _grade(value: Any) -> Any:
+    """Return the number that Inspect takes a text for."""
+    if not isinstance(value, str):
+        return value
+    if (grade := GRADES.get(value, GRADES.get(value.lower()))) is not None:
+        return grade
+    try:
+        return float(value) if math.isfinite(float(value)) else value
+    except ValueError:
+        return value
+
+
+def _hash(sample: Sample) -> str:
     question = sample.input
     if isinstance(question, list):  # messages, whose ids differ between logs
         question = [[each.get("role"), each.get("content")] if isinstance(each, dict) else each for each in question]
     text = json.dumps([question, sample.choices, sample.target], sort_keys=True)
-    return Answer(str(sample.id), values, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _averages(results: Results) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the averages over texts that a log states, by metric, and the metrics that are losses.
+def _task_log(
+    file: Path, answers: Sequence[Answer], results: Results, settings: Mapping[str, Any], reduced: Collection[str]
+) -> TaskLog:
+    """Return a task with what its log states about each metric.
 
     The scores of `perplexity` and `target_perplexity` are losses in nats per token, whose mean is the log of one of
     their metrics.
     """
-    averages, losses = {}, set()
+    stated: dict[str, Any] = {}
+    aggregates: dict[str, list[str]] = {}
+    losses = set()
     for score in results.scores or ():
-        if score.reducer not in (None, "mean") or score.scorer is None:  # of the repeats of a text
+        if score.scorer is None:
             continue
-        name = score.scorer if score.name == score.scorer else f"{score.scorer},{score.name}"
+        parts = [score.scorer, None if score.name == score.scorer else score.name]
+        parts += [score.reducer] if score.scorer in reduced else []
+        name = ",".join(filter(None, parts))
         values = {kind: entry.value for kind, entry in score.metrics.items()}
-        averages[name] = next((value for kind, value in values.items() if kind in ("accuracy", "mean")), None)
+        aggregates.setdefault(name, []).extend(values)
+        mean = next((value for kind, value in values.items() if kind in ("accuracy", "mean")), None)
         perplexity = values.get("perplexity_per_seq")
         if "perplexity_per_seq" in values or "perplexity_per_token" in values:
             losses.add(name)
-        if isinstance(perplexity, int | float) and perplexity > 0:
-            averages[name] = math.log(perplexity)
-    return averages, frozenset(losses)
+        if is_number(perplexity) and perplexity > 0:
+            mean = math.log(perplexity)
+        if mean is not None:
+            stated[name] = mean
+    return TaskLog(file, answers, stated, aggregates, settings, losses=frozenset(losses))

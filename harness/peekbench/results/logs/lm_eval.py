@@ -1,13 +1,17 @@
 """Logs of lm-evaluation-harness that were written with `--log_samples`.
 
 A run writes `results_TIME.json` with the averages, and `samples_TASK_TIME.jsonl` with a line for each text and filter.
-If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`.
+If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`. Versions before 0.4.3 write
+`results.json` and `MODEL-ARGUMENTS_TASK.jsonl`, which is an array; lines name their filter and metrics since later
+versions.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +21,24 @@ from pydantic import ConfigDict, Field
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench.results.logs.tables import MAX_BYTES, Answer, Log, Part, TaskLog, find_file, parse, read_bounded
+from peekbench.results.logs.tables import (
+    MAX_BYTES,
+    MAX_METRICS,
+    Answer,
+    Log,
+    Part,
+    TaskLog,
+    find_file,
+    is_number,
+    parse,
+    read_bounded,
+    text_id,
+)
 from peekbench.results.read import check_regular
 
-TIME = re.compile(r"_(\d{4}-\d\d-\d\dT[\d.-]+)$")
+TIME = r"_\d{4}-\d\d-\d\dT[\d.-]+"
 """End of the name of a file with results, by which its samples are found."""
-
+MAX_EMPTY = 1000  # lines, of which millions would take minutes
 
 BITS = "bits_per_byte"
 LIKELIHOODS = {"perplexity", "word_perplexity", "byte_perplexity", BITS}
@@ -38,6 +54,8 @@ class Results(Part):
     """Direction of each metric."""
     num_fewshot: dict[str, Any] | None = Field(default=None, alias="n-shot")
     versions: dict[str, Any] | None = None
+    config: dict[str, Any] | None = None
+    """Arguments of the command."""
 
 
 class Line(Part):
@@ -46,8 +64,8 @@ class Line(Part):
     model_config = ConfigDict(extra="allow")
 
     doc_id: int | str
-    filter: str = "none"
-    metrics: list[str] | None = None
+    filter: str | None = None
+    metrics: list[str] | None = Field(default=None, max_length=MAX_METRICS)
     doc_hash: str | None = None
 
 
@@ -64,34 +82,46 @@ def read_lm_eval(path: Path) -> Log:
     ResultsError
         If files are missing or malformed.
     """
-    file = find_file(path, "results_*.json")
-    time = TIME.search(file.stem)
-    if time is None:
-        raise ResultsError(f"{file} has no results; give the file results_TIME.json that lm-evaluation-harness wrote")
+    file = find_file(path, "results*.json")
     content = parse(Results, read_bounded(file), file)
     groups = {name for name, members in (content.group_subtasks or {}).items() if members}
     tasks = {}
     for task in content.results:
-        samples = file.with_name(f"samples_{task}_{time[1]}.jsonl")
-        if "/" not in task and samples.is_file():
+        samples = _find_samples(file, task, content)
+        if samples is not None:
             tasks[task] = _read_task(samples, task, content)
         elif task not in groups:  # groups of tasks have averages only
+            remedy = "rename it without '/', which file names cannot contain" if "/" in task else "use --log_samples"
             raise ResultsError(
-                f"{file}: there is no {shorten(samples.name, 200)} beside it; run lm_eval with --log_samples"
+                f"{file}: there are no samples of task {shorten(repr(task), 200)} beside it; {remedy}, and run lm_eval "
+                "again"
             )
     return Log(file, tasks)
 
 
+def _find_samples(file: Path, task: str, content: Results) -> Path | None:
+    """Return the file with the samples of a task, which has the time of the results in its name if they have one."""
+    time = re.search(f"{TIME}$", file.stem)
+    name = rf"samples_{re.escape(task)}({re.escape(time[0]) if time else TIME})?\.jsonl?"
+    arguments = re.sub("[/=]", "__", str((content.config or {}).get("model_args")))
+    found = [each for each in file.parent.iterdir() if re.fullmatch(name, each.name)]
+    found = found or [each for each in file.parent.iterdir() if each.name == f"{arguments}_{task}.jsonl"]
+    if len(found) > 1:
+        names = ", ".join(sorted(each.name for each in found[:2]))
+        raise ResultsError(f"{file}: several files beside it can be its samples, such as {names}; remove the others")
+    return found[0] if found else None
+
+
 def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     directions = (content.higher_is_better or {}).get(task) or {}
-    answers = list(_read_answers(file))
+    stated = dict(content.results[task])
+    answers = list(_read_answers(file, stated))
     names = dict.fromkeys(name for each in answers for name in each.values)
     losses = frozenset(name for name in names if name.partition(",")[0] in LIKELIHOODS)
-    stated = dict(content.results[task])
     for name in losses:
         answers = _as_losses(answers, name)
         value = stated.get(name)
-        if not name.startswith(BITS) and isinstance(value, int | float) and value > 0:
+        if not name.startswith(BITS) and is_number(value) and value > 0:
             stated[name] = math.log(value)
     settings = {
         "n-shot": content.num_fewshot,
@@ -101,10 +131,11 @@ def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     return TaskLog(
         file,
         answers,
-        stated,
-        {name: (by_task or {}).get(task) for name, by_task in settings.items()},
-        frozenset(name for name in names if directions.get(name.partition(",")[0]) is False),
-        losses,
+        {name: value for name, value in stated.items() if value == value},  # NaN says nothing
+        settings={name: (by_task or {}).get(task) for name, by_task in settings.items()},
+        lower_is_better=frozenset(name for name in names if directions.get(name.partition(",")[0]) is False),
+        losses=losses,
+        has_directions=content.higher_is_better is not None or losses >= names.keys(),
     )
 
 
@@ -116,7 +147,7 @@ def _as_losses(answers: list[Answer], name: str) -> list[Answer]:
     """
     values: list[Any] = [each.values.get(name) for each in answers]
     pairs = [value if isinstance(value, list) else [value, 1] for value in values]
-    if not all(len(pair) == 2 and all(isinstance(part, int | float) for part in pair) for pair in pairs):
+    if not all(len(pair) == 2 and all(map(is_number, pair)) for pair in pairs):
         return answers
     total = math.fsum(weight for _, weight in pairs)
     scale = len(pairs) / (total or math.nan) / (math.log(2) if name.startswith(BITS) else 1)
@@ -126,11 +157,62 @@ def _as_losses(answers: list[Answer], name: str) -> list[Answer]:
     ]
 
 
-def _read_answers(file: Path) -> Iterator[Answer]:
+def _read_answers(file: Path, stated: dict[str, Any]) -> Iterator[Answer]:
+    """Read the samples of a task.
+
+    Without a list of metrics, they are the fields whose average is stated. Without a filter, the n-th line about a text
+    is about the n-th filter of the averages.
+    """
+    known = [name.rpartition(",") for name in stated if "," in name]
+    names = dict.fromkeys(name for name, *_ in known)
+    filters = list(dict.fromkeys(each for *_, each in known)) or ["none"]
+    occurrences: Counter[str] = Counter()
+    for place, line in _read_lines(file):
+        text = text_id(line.doc_id, place)
+        fields = line.model_extra or {}
+        used = line.filter
+        if used is None:
+            if occurrences[text] == len(filters):
+                raise ResultsError(
+                    f"{place}: text {text} has more lines than the {len(filters)} filters that the results state; copy "
+                    "the log again"
+                )
+            used = filters[occurrences[text]]
+            occurrences[text] += 1
+        listed = line.metrics if line.metrics is not None else [name for name in names if name in fields]
+        yield Answer(text, {f"{name},{used}": fields.get(name) for name in listed}, line.doc_hash or "")
+
+
+def _read_lines(file: Path) -> Iterator[tuple[str, Line]]:
+    """Read lines, or the objects of an array, each with its place."""
     check_regular(file)
     with file.open("rb") as opened:
+        if opened.read(MAX_EMPTY).lstrip().startswith(b"["):
+            yield from _read_array(file)
+            return
+        opened.seek(0)
+        num_empty = 0
         for number, text in enumerate(iter(lambda: opened.readline(MAX_BYTES + 2), b""), 1):
+            place = f"{file}, line {number}"
             if text.strip():
-                line = parse(Line, text, f"{file}, line {number}")
-                values = {f"{name},{line.filter}": (line.model_extra or {}).get(name) for name in line.metrics or ()}
-                yield Answer(str(line.doc_id), values, line.doc_hash or "")
+                yield place, parse(Line, text, place)
+                continue
+            num_empty += 1
+            if num_empty > MAX_EMPTY:
+                raise ResultsError(f"{place}: the file has more than {MAX_EMPTY:,} empty lines; copy the log again")
+
+
+def _read_array(file: Path) -> Iterator[tuple[str, Line]]:
+    """Read the objects of an array one by one: all at once, they would take many times as much memory."""
+    content = read_bounded(file).decode(errors="surrogateescape")
+    decode = json.JSONDecoder().raw_decode
+    number, separator, end = 0, "[", 0
+    while (begin := re.compile(rf"\s*{re.escape(separator)}\s*").match(content, end)) is not None:
+        number, separator, place = number + 1, ",", f"{file}, row {number + 1}"
+        try:
+            _, end = decode(content, begin.end())
+        except (ValueError, RecursionError) as error:
+            raise ResultsError(f"{place}: {error}; copy the log again") from error
+        yield place, parse(Line, content[begin.end() : end], place)
+    if re.compile(r"\s*\]\s*").fullmatch(content, end) is None:
+        raise ResultsError(f"{file}, after row {number}: the array does not end; copy the log again")

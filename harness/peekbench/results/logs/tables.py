@@ -8,25 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from peekbench.errors import ResultsError
-from peekbench.formatting import shorten
+from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.references import Reference
 from peekbench.plugins.similar_names import find_nearest
-from peekbench.results.cells import natural_key
+from peekbench.results.cells import MAX_NAME, natural_key
 from peekbench.results.columns import is_arm
 from peekbench.results.read import check_regular
 
 TOLERANCE = 1e-6  # of averages, which tools compute in another order
 MAX_BYTES = 2**28  # of one JSON object, which takes up to 25 times as much memory
 MAX_SHOWN = 300  # characters of a text of a log in a message
+MAX_LISTED = 10  # texts or metrics in a message
+MAX_METRICS = 1000  # of a text; more would take minutes
+MAX_SCORE = 1e100  # so that no sum of squares overflows
 
 
 class Part(BaseModel):
@@ -47,7 +52,8 @@ def parse(model: type[PartT], content: str | bytes, place: object) -> PartT:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         problem = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        raise ResultsError(f"{place}: {shorten(problem, MAX_SHOWN)}; copy the log again") from error
+        remedy = "evaluate with fewer metrics" if first["type"] == "too_long" else "correct it, or copy the log again"
+        raise ResultsError(f"{place}: {shorten(problem, MAX_SHOWN)}; {remedy}") from error
 
 
 def find_file(path: Path, pattern: str) -> Path:
@@ -55,8 +61,13 @@ def find_file(path: Path, pattern: str) -> Path:
     found = sorted(path.rglob(pattern)) if path.is_dir() else [path]
     if not found and any(path.rglob("*.eval")):
         raise ResultsError(
-            f"{path} has logs of Inspect that are not in JSON; convert each: "
-            "`inspect log convert LOG --to json --output-dir json`"
+            f"{path} has logs of Inspect that are not in JSON; convert them: "
+            f"`{shlex.join(['inspect', 'log', 'convert', str(path), '--to', 'json', '--output-dir', str(path)])}`"
+        )
+    if not found:
+        raise ResultsError(
+            f"{path} contains no {pattern}; give the folder in which lm_eval writes with --output_path and "
+            "--log_samples, or inspect with --log-dir and --log-format json"
         )
     if len(found) != 1:
         raise ResultsError(
@@ -72,13 +83,27 @@ def read_bounded(file: Path) -> bytes:
         return opened.read(MAX_BYTES + 1)
 
 
+def text_id(value: int | str, place: object) -> str:
+    """Return the number or name of a text; `place` is its file and line, for messages."""
+    try:
+        name = str(value)
+    except ValueError:  # Python converts at most 4,300 digits
+        name = " " * (MAX_NAME + 1)
+    if len(name) > MAX_NAME:
+        raise ResultsError(
+            f"{place}: the id of a text has more than {MAX_NAME:,} characters; give the texts shorter ids, such as "
+            "their numbers, and evaluate again"
+        )
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The values of one answer to a text."""
 
     text: str
     values: Mapping[str, Any]
-    """Values by metric, such as 'acc,none'."""
+    """Values by metric, such as 'acc,none'; None or NaN if the answer has no score."""
     content: str = ""
     """Hash of the text, if the log has one. It must be the same in all arms."""
 
@@ -91,12 +116,32 @@ class TaskLog:
     answers: Sequence[Answer]
     stated: Mapping[str, Any]
     """Average of each metric as the log states it."""
+    aggregates: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Names of all statistics of each metric that the log states, if it states several."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """How the task was run, such as the number of examples in prompts, which must not differ between arms."""
     lower_is_better: frozenset[str] = frozenset()
     """Metrics of which the log says that a lower value is better."""
     losses: frozenset[str] = frozenset()
     """Metrics whose values are losses, which have no upper bound, such as bits per byte."""
+    has_directions: bool = True
+    """Whether the log would say that a lower value of a metric is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedScores:
+    """A table of scores from logs.
+
+    Examples
+    --------
+    >>> logs = [(arm, Path("logs") / arm) for arm in ("extra", "test")]
+    >>> import_logs("lm-eval", logs).table["arm"].unique().tolist()
+    ['extra', 'test']
+    """
+
+    table: pd.DataFrame
+    notes: Sequence[str] = ()
+    """What was left out, and which comparisons with the logs were impossible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +172,8 @@ def import_logs(
     metrics: Sequence[str] = (),
     tasks: Sequence[str] = (),
     method: str = "method",
-) -> pd.DataFrame:
-    """Return a table of scores from the logs of the arms.
+) -> ImportedScores:
+    """Make a table of scores from the logs of the arms.
 
     Parameters
     ----------
@@ -147,11 +192,12 @@ def import_logs(
 
     Returns
     -------
-    pandas.DataFrame
-        Columns task, method, arm, text, score and metric. If there are several logs for each arm, `subsample` numbers
-        them. If all scores are counts of correct answers, num_correct; if texts have several answers, num_test is their
-        number. If the log says that a lower value of a metric is better, scores are 1 - value, and `metric` says so;
-        perplexities become losses in nats, and bits per byte those in bits, in the column `loss` instead of `score`.
+    ImportedScores
+        Its table has the columns task, method, arm, text, score and metric. If there are several logs for each arm,
+        `subsample` numbers them. If all scores are counts of correct answers, num_correct; if texts have several
+        answers, num_test is their number. If the log says that a lower value of a metric is better, scores are
+        1 - value, and `metric` says so; values above 1, perplexities in nats and bits per byte are losses, in the
+        column `loss` instead of `score`. Texts without a score in one of the logs are left out of all.
 
     Raises
     ------
@@ -161,7 +207,7 @@ def import_logs(
     Examples
     --------
     >>> logs = [(arm, Path("logs") / arm) for arm in ("base", "extra", "test")]
-    >>> scores = import_logs("lm-eval", logs, method="my-model")
+    >>> scores = import_logs("lm-eval", logs, method="my-model").table
     >>> scores.groupby("arm")["score"].mean().round(2).to_dict()
     {'base': 0.33, 'extra': 0.5, 'test': 0.67}
     """
@@ -171,25 +217,40 @@ def import_logs(
     if unknown := [arm for arm in arms if not is_arm(arm)]:
         raise ResultsError(f"{unknown[0]!r} is not an arm; write --arm base=LOG, --arm extra=LOG and --arm test=LOG")
     if missing := {"extra", "test"} - set(arms):
-        raise ResultsError(f"there is no log of the arm {min(missing)}; a bias is the difference of test and extra")
+        absent = min(missing)
+        raise ResultsError(
+            f"there is no log of the arm {absent}; add --arm {absent}=LOG: a bias is the difference of test and extra"
+        )
     read = [(arm, _read(tool, path)) for arm, path in logs]
     _refuse_copies(read)
     names = list(dict.fromkeys(task for _, log in read for task in log.tasks))
+    for name in names:
+        if len(name) > MAX_NAME or len(name.splitlines()) != 1:
+            raise ResultsError(
+                f"task {shorten(repr(name), MAX_SHOWN)}: its name is not a single line of at most {MAX_NAME:,} "
+                "characters; rename it, and evaluate again"
+            )
     for task in tasks:
         if task not in names:
             near = find_nearest(task, names)
             remedy = f"did you mean {near}?" if near else f"the tasks are {', '.join(names)}"
             raise ResultsError(f"--task {task}: no log has this task; {remedy}")
     rows: list[tuple[Any, ...]] = []
+    notes: list[str] = []
     for task in dict.fromkeys(tasks or names):
         of_task = {a: [log.tasks[task] for arm, log in read if arm == a and task in log.tasks] for a in arms}
-        rows += _rows(task, of_task, metrics)
+        of_task_rows, of_task_notes = _rows(task, of_task, metrics)
+        rows += of_task_rows
+        notes += of_task_notes
     table = pd.DataFrame(
         rows, columns=["task", "subsample", "arm", "text", "score", "loss", "num_correct", "num_test", "metric"]
     )
-    if table["loss"].nunique() and table["score"].nunique():
-        with_losses = ", ".join(table.loc[table["loss"].notna(), "task"].unique())
-        raise ResultsError(f"scores and losses have no common average; import {with_losses} alone, with --task")
+    with_unit = table.loc[~table["score"].between(0, 1), ["task", "metric"]].drop_duplicates()  # losses, too
+    if len(with_unit) and (with_unit["metric"].nunique() > 1 or set(with_unit["task"]) != set(table["task"])):
+        raise ResultsError(
+            "losses or scores above 1 have no common average with those of another unit; import "
+            f"{min(with_unit['task'])} alone, with --task"
+        )
     used = {str(name).removeprefix("1 - ") for name in table["metric"].unique()}
     if unused := [metric for metric in metrics if not any(_is_metric(name, [metric]) for name in used)]:
         raise ResultsError(f"--metric {unused[0]} is a metric of no task; the metrics are {', '.join(sorted(used))}")
@@ -203,7 +264,7 @@ def import_logs(
     }
     table = table.drop(columns=[name for name, is_superfluous in superfluous.items() if is_superfluous])
     table.insert(1, "method", method)
-    return table
+    return ImportedScores(table, notes)
 
 
 def _read(tool: str, path: Path) -> Log:
@@ -226,49 +287,106 @@ def _refuse_copies(logs: Sequence[tuple[str, Log]]) -> None:
         known[digest] = arm, log.file
 
 
-def _rows(task: str, by_arm: Mapping[str, Sequence[TaskLog]], metrics: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def _rows(
+    task: str, by_arm: Mapping[str, Sequence[TaskLog]], metrics: Sequence[str]
+) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Return the rows of a task, and notes about them."""
     if len({len(logs) for logs in by_arm.values()}) > 1:
         listed = ", ".join(f"{arm} {len(logs)}" for arm, logs in by_arm.items())
         raise ResultsError(
             f"task {task}: the arms have different numbers of logs ({listed}), and the logs of the arms are paired in "
             "their order; give each arm as many logs, such as one for each training seed"
         )
-    first = next(iter(by_arm.values()))[0]
+    logs = [log for of_arm in by_arm.values() for log in of_arm]
+    first = logs[0]
     metric = _choose_metric(metrics, first)
-    scores = {arm: [_read_scores(log, metric) for log in logs] for arm, logs in by_arm.items()}
-    for arm, logs in by_arm.items():
-        for log, found in zip(logs, scores[arm], strict=True):
-            _check_equal(task, first, log)
-            if len({len(each) for each in (*found.values(), *scores[next(iter(by_arm))][0].values())}) > 1:
-                raise ResultsError(
-                    f"task {task}: the texts have different numbers of answers ({log.origin}); evaluate all models "
-                    "with the same number of epochs"
-                )
-    is_lower_better = metric in first.lower_is_better
-    for number in range(len(next(iter(by_arm.values())))):
-        for text in sorted({answer.text for answer in first.answers}, key=natural_key):  # logs have any order
-            for arm in by_arm:
-                values = scores[arm][number][text]
-                if metric in first.losses:
-                    yield task, number, arm, text, None, sum(values) / len(values), None, len(values), metric
-                    continue
-                values = [1 - value if is_lower_better else value for value in values]
-                correct = int(sum(values)) if set(values) <= {0.0, 1.0} else None
-                name = f"1 - {metric}" if is_lower_better else metric
-                yield task, number, arm, text, sum(values) / len(values), None, correct, len(values), name
+    scores = {arm: [_read_scores(log, metric) for log in of_arm] for arm, of_arm in by_arm.items()}
+    for log in logs:
+        _check_equal(task, first, log)
+    texts = sorted({answer.text for answer in first.answers}, key=natural_key)  # logs have any order
+    unscored = {
+        arm: [text for text in texts if not all(of_log[text] for of_log in of_arm)] for arm, of_arm in scores.items()
+    }
+    left_out = {text for of_arm in unscored.values() for text in of_arm}
+    kept = [text for text in texts if text not in left_out]
+    counts = ", ".join(f"{arm} {len(of_arm)}" for arm, of_arm in unscored.items())
+    if not kept:
+        raise ResultsError(
+            f"task {task}: no text has a score of {metric} in all logs ({counts} of {len(texts)} without); score or "
+            "evaluate all models again"
+        )
+    notes = _notes(task, metric, logs)
+    if left_out:
+        notes.append(
+            f"task {task}: {len(left_out)} of {pluralize(len(texts), 'text')} are left out in all arms, because they "
+            f"have no score of {metric} in a log ({counts}): {_listed([text for text in texts if text in left_out])}"
+        )
+    kept_scores = [
+        (text, number, arm, scores[arm][number][text])
+        for number in range(len(next(iter(by_arm.values()))))
+        for text in kept
+        for arm in by_arm
+    ]
+    return _make_rows(task, metric, first, kept_scores), notes
+
+
+def _make_rows(
+    task: str, metric: str, log: TaskLog, scores: Sequence[tuple[str, int, str, list[float]]]
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a task from the scores of each text, log and arm."""
+    is_share = all(0 <= value <= 1 for *_, values in scores for value in values)
+    is_lower_better = metric in log.lower_is_better
+    is_loss = metric in log.losses or (is_lower_better and not is_share)
+    has_counts = len({len(values) for *_, values in scores}) == 1
+    rows: list[tuple[Any, ...]] = []
+    for text, number, arm, values in scores:
+        if is_loss:
+            rows.append((task, number, arm, text, None, sum(values) / len(values), None, len(values), metric))
+            continue
+        values = [1 - value for value in values] if is_lower_better else values
+        correct = int(sum(values)) if has_counts and set(values) <= {0.0, 1.0} else None
+        name = f"1 - {metric}" if is_lower_better else metric
+        rows.append((task, number, arm, text, sum(values) / len(values), None, correct, len(values), name))
+    return rows
+
+
+def _notes(task: str, metric: str, logs: Sequence[TaskLog]) -> list[str]:
+    """Return what is unknown about a metric."""
+    notes = []
+    unchecked = [log for log in logs if log.stated.get(metric) is None]
+    if unchecked:
+        others = _listed(unchecked[0].aggregates.get(metric, ()))
+        instead = f", only {others}" if others else ""
+        notes.append(
+            f"task {task}: {unchecked[0].origin} states no mean of {metric}{instead}, so the mean of the imported "
+            "scores was not compared with it"
+        )
+    if not logs[0].has_directions:
+        notes.append(f"task {task}: the logs do not say whether a higher {metric} is better, which is assumed")
+    return notes
+
+
+def _listed(names: Sequence[str]) -> str:
+    listed = ", ".join(shorten(visible(name).replace("\n", "\\n"), MAX_SHOWN) for name in names[:MAX_LISTED])
+    return f"{listed} and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else listed
 
 
 def _choose_metric(wanted: Sequence[str], log: TaskLog) -> str:
     """Return the one metric of a task that was asked for, or its only one."""
-    available = list(dict.fromkeys(name for answer in log.answers for name in answer.values))
+    available = _metrics(log)
     chosen = [name for name in available if not wanted or _is_metric(name, wanted)]
     if len(chosen) == 1:
         return chosen[0]
-    problem = "several metrics" if chosen else f"no metric {' or '.join(wanted)}"
+    if not available:
+        raise ResultsError(f"{log.origin} has no scores of single texts; score or evaluate it again")
+    problem = "several metrics" if chosen else f"no metric {_listed(wanted)}"
     raise ResultsError(
-        f"{log.origin} has {problem}; choose one for each kind of task with --metric: "
-        f"{', '.join(available) or 'the log has none'}"
+        f"{log.origin} has {problem}; choose one for each kind of task with --metric: {_listed(available)}"
     )
+
+
+def _metrics(log: TaskLog) -> list[str]:
+    return list(dict.fromkeys(name for answer in log.answers for name in answer.values))
 
 
 def _is_metric(name: str, wanted: Sequence[str]) -> bool:
@@ -279,26 +397,48 @@ def _read_scores(log: TaskLog, metric: str) -> dict[str, list[float]]:
     """Return the scores of the answers to each text, whose mean must be what the log states."""
     scores: dict[str, list[float]] = {answer.text: [] for answer in log.answers}
     for answer in log.answers:
-        if metric in answer.values:
-            value = answer.values[metric]
-            is_allowed = math.isfinite if metric in log.losses else lambda number: 0 <= number <= 1
-            if not isinstance(value, int | float) or not is_allowed(value):
-                raise ResultsError(
-                    f"{log.origin}: the score of text {answer.text} is {shorten(repr(value), MAX_SHOWN)}, not between "
-                    "0 and 1; choose another one with --metric, such as a share of correct answers or bits per byte"
-                )
-            scores[answer.text].append(float(value))
-    if missing := [text for text, values in scores.items() if not values]:
-        raise ResultsError(f"{log.origin}: text {missing[0]} has no score of {metric}; evaluate it again")
-    values = [value for repeats in scores.values() for value in repeats]
-    mean, stated = math.fsum(values) / len(values), log.stated.get(metric)
-    is_close = isinstance(stated, int | float) and math.isclose(mean, stated, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    if stated is not None and not is_close:
+        value = answer.values.get(metric)
+        if value is None or value != value:  # NaN: the tool could not score this answer
+            continue
+        if not is_number(value):
+            raise ResultsError(
+                f"{log.origin}: the score of text {_listed([answer.text])} is "
+                f"{shorten(repr(value), MAX_SHOWN)}, not a number up to {MAX_SCORE:g}; {_another_metric(log, metric)}"
+            )
+        scores[answer.text].append(float(value))
+    scored = [values for values in scores.values() if values]
+    stated = log.stated.get(metric)
+    if stated is None or not scored:
+        return scores
+    means = {_mean([_mean(values) for values in scored]), _mean([value for values in scored for value in values])}
+    if not any(
+        is_number(stated) and math.isclose(mean, stated, rel_tol=TOLERANCE, abs_tol=TOLERANCE) for mean in means
+    ):
         raise ResultsError(
-            f"{log.origin}: the mean of {metric} is {mean:.6g}, and the results state {shorten(repr(stated), 20)}; the "
-            "files do not belong together, or lines are missing, or this metric is not a mean over texts"
+            f"{log.origin}: the mean of {metric} is {min(means):.6g}, and the results state "
+            f"{shorten(repr(stated), 20)}; copy the files of one evaluation again, unless {metric} is not a mean over "
+            f"texts: {_another_metric(log, metric)}"
         )
     return scores
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Return whether a value of a log is a number with which one can calculate."""
+    return isinstance(value, int | float) and abs(value) <= MAX_SCORE
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _another_metric(log: TaskLog, metric: str) -> str:
+    others = [name for name in _metrics(log) if name != metric]
+    if others:
+        return f"choose another metric with --metric: {_listed(others)}"
+    return (
+        f"{metric} is the only metric of the log, so add one that gives each text a number to the task (metric_list of "
+        "lm-evaluation-harness, scorer of Inspect), and evaluate again"
+    )
 
 
 def _check_equal(task: str, first: TaskLog, log: TaskLog) -> None:
@@ -310,11 +450,16 @@ def _check_equal(task: str, first: TaskLog, log: TaskLog) -> None:
                 f"task {task}: {name} is {one} in {first.origin} and {two} in {log.origin}; run all arms with the same "
                 "settings"
             )
-    texts = [{(answer.text, answer.content) for answer in each.answers} for each in (first, log)]
-    if different := texts[0] ^ texts[1]:
+    texts = [Counter((answer.text, answer.content) for answer in each.answers) for each in (first, log)]
+    if different := texts[0].keys() ^ texts[1].keys():
         raise ResultsError(
-            f"task {task}: {first.origin} and {log.origin} have different texts, such as {min(different)[0]}; evaluate "
-            "all models on the same texts"
+            f"task {task}: {first.origin} and {log.origin} have different texts, such as "
+            f"{_listed([min(different)[0]])}; evaluate all models on the same texts"
+        )
+    if len({*texts[0].values(), *texts[1].values()}) > 1:
+        raise ResultsError(
+            f"task {task}: the texts have different numbers of answers ({log.origin}); evaluate all models with the "
+            "same number of epochs"
         )
     if len({text for text, _ in texts[1]}) < len(texts[1]):
-        raise ResultsError(f"{log.origin}: two texts have the same number; import the log of a single task")
+        raise ResultsError(f"{log.origin}: two texts have the same id; give each its own, and evaluate again")
