@@ -25,6 +25,9 @@ IGNORED = {
 """Members of classes that have no effect on results."""
 
 
+REMEDY = "make it inside of the function, pass its settings as options, or leave out `name`, which makes a new run"
+
+
 def hash_text(text: str) -> str:
     """Return a short hash of text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
@@ -58,8 +61,11 @@ def hash_thing(thing: Any) -> str:
     False
     """
     digest = hashlib.sha256()
-    for part in _describe(clone_estimator(thing) if is_estimator(thing) else thing, {}):
-        digest.update(f"{len(part)} {part}".encode("utf-8", "surrogatepass"))
+    try:
+        for part in _describe(clone_estimator(thing) if is_estimator(thing) else thing, {}):
+            digest.update(f"{len(part)} {part}".encode("utf-8", "surrogatepass"))
+    except RecursionError as error:
+        raise PluginError(f"the method uses an object that is nested too deeply to be compared; {REMEDY}") from error
     return digest.hexdigest()
 
 
@@ -118,8 +124,7 @@ def _state_of(value: Any) -> Any:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise PluginError(
             f"the method uses an object of the type {kind}, whose content peekbench cannot compare "
-            f"({type(error).__name__}); make it inside of the function, pass its settings as options, or leave out "
-            "`name`, which makes a new run"
+            f"({type(error).__name__}); {REMEDY}"
         ) from error
     if isinstance(state, str):
         return state

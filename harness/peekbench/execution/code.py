@@ -208,7 +208,8 @@ def find_changed_code(
     }
     if not is_allowed:
         pending = _methods_to_run(spec, trials, stored)
-        plugins = {plugin for method, plugin in _plugins_of_methods(spec).items() if method in pending}
+        used = _plugins_of_methods(spec).items()
+        plugins = {plugin for method, plugin in used if method in pending or plugin.startswith(SESSION)}
         _refuse_new_code(stored.path, {plugin: changed[plugin] for plugin in changed if plugin in plugins}, code)
     return tuple(changed)
 

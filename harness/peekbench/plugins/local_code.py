@@ -197,9 +197,12 @@ def load_module(code: str) -> ModuleType:
     except PluginError:
         raise
     except (Exception, SystemExit) as error:
+        remedy = "correct the code, or install what it imports"
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and code.path and code.path.with_name(f"{missing}{FILE}").is_file():
+            remedy = f"the file beside it needs an import statement, `import {missing}`"
         raise PluginError(
-            f"{code.path or name} cannot be imported: {type(error).__name__}: {str(error)[:MAX_ERROR]}; correct the "
-            "code, or install what it imports"
+            f"{code.path or name} cannot be imported: {type(error).__name__}: {str(error)[:MAX_ERROR]}; {remedy}"
         ) from error
 
 

@@ -89,7 +89,7 @@ def test_a_function_of_a_notebook_makes_a_new_run_unless_the_run_has_a_name() ->
     assert measure(in_session(FIT), name="mine").finished == 2
     assert measure(in_session(FIT), name="mine").resumed == 2
     with pytest.raises(StoreError, match="(?s)fit changed.*choose another name") as caught:
-        measure(in_session(FIT.replace("+ weight", "* weight + 1")), name="mine", num_subsamples=3)
+        measure(in_session(FIT.replace("+ weight", "* weight + 1")), name="mine")
     assert "allow" not in str(caught.value)
 
 
@@ -144,6 +144,9 @@ def test_what_cannot_be_compared_is_an_error() -> None:
     guard = "import threading\nLOCK = threading.Lock()\ndef fit(train):\n    return LOCK\n"
     with pytest.raises(PluginError, match=r"type _thread\.lock, whose content .* cannot compare.*leave out `name`"):
         hash_thing(in_session(guard))
+    deep = "NESTED = []\nfor _ in range(5000):\n    NESTED = [NESTED]\ndef fit(train):\n    return NESTED\n"
+    with pytest.raises(PluginError, match="nested too deeply"):
+        hash_thing(in_session(deep))
     empty = "def make():\n    def fit(train):\n        return shift\n    return fit\n    shift = 1\nfit = make()\n"
     with pytest.raises(PluginError, match="fit uses the variable 'shift' .* has no value yet"):
         hash_thing(in_session(empty))

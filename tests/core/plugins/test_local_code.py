@@ -149,6 +149,12 @@ def test_a_file_can_name_functions_of_modules_beside_it_by_reference(folder: Pat
     assert set(code["files"]) == {"hooks.py", "helper_of_methods.py"}
 
 
+def test_a_module_beside_a_file_that_is_not_imported_by_a_statement_is_named(folder: Path) -> None:
+    (folder / "dynamic.py").write_text("import importlib\nimportlib.import_module('helper_of_methods')")
+    with pytest.raises(pb.PeekbenchError, match="needs an import statement, `import helper_of_methods`"):
+        load_module(Code("dynamic.py", folder))
+
+
 def test_only_a_name_of_code_that_a_caller_gave_is_imported(folder: Path) -> None:
     name = locate_code("methods.py:fit_prior", folder)
     assert registry.find(pickle.loads(pickle.dumps(name)), MethodEntry).name == "fit_prior"
