@@ -50,6 +50,7 @@ SECTIONS = {
     "files": Section("attack_inputs", "mutated data files", 140, limits_memory=True),
     "bounds": Section("attack_inputs", "small inputs that stand for much more, and special files", 43, True),
     "hub": Section("attack_inputs", "answers of a hostile data server", 82),
+    "code": Section("attack_code", "specs and cells with code of the same names, in turns and in threads", 100),
     "plugins": Section("attack_plugins", "methods that behave badly", 109),
 }
 

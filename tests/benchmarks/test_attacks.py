@@ -36,3 +36,11 @@ def test_hostile_inputs_are_read_or_refused(script: ModuleType, attack: str, num
     assert tally.defects == []
     assert tally.tried == number
     assert min_accepted <= tally.survived < number
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [1, 3], ids=["in threads", "in turns"])
+@pytest.mark.parametrize("script", ["attack_code"], indirect=True)
+def test_code_of_the_same_name_in_several_folders_never_mixes(script: ModuleType, seed: int, tmp_path: Path) -> None:
+    assert script.play(tmp_path, seed) == []

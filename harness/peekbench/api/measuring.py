@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from peekbench.api.run import Run
@@ -16,7 +17,7 @@ from peekbench.data.loading import check_dataset, fingerprint, load_dataset
 from peekbench.errors import DataError, SpecError
 from peekbench.execution.code import code_hashes
 from peekbench.plugins.functions import is_estimator, make_entry
-from peekbench.plugins.local_code import SESSION, bind, give, names_code
+from peekbench.plugins.local_code import Code, hold, locate_code
 from peekbench.plugins.references import Reference
 from peekbench.records.data import Dataset
 from peekbench.results.verdict import default_region
@@ -54,8 +55,10 @@ def measure(
     """Measure the bias of a method on data that you hold: scikit-learn estimators, functions, data frames, arrays.
 
     A function of a module runs in worker processes. Functions of a notebook or a script, estimators, and data in memory
-    are used in this process, one trial after the other. The same call resumes its run, and more subsamples extend it.
-    If the code, the options, the data or the rest of the design change, a new run is made.
+    are used in this process, one trial after the other. With a `name`, the same call resumes its run, more subsamples
+    extend it, and another method, option or data set is refused. Without a name, functions of a session and estimators
+    make a new run at each call. A method or data set that a name identifies, such as 'my_file.py:fit', is resumed as
+    long as its code, its options, the data and the rest of the design are the same.
 
     Parameters
     ----------
@@ -139,15 +142,16 @@ def measure(
     >>> bool((run.arms["bias"] == 0).all())  # it does not use the unlabeled texts
     True
     """
-    use, is_here = _find_use(method)
+    use = _find_use(method, is_named="name" in spec)
+    is_here = isinstance(use, Code) and use.module is not None
     tasks = list(_make_tasks(spec.pop("tasks", data), method, text, label))
-    held = [load_dataset(task["use"]) for task in tasks if isinstance(task, dict) and task["use"].startswith(SESSION)]
+    uses = [task["use"] for task in tasks if isinstance(task, dict) and isinstance(task["use"], Code)]
+    held = [load_dataset(each) for each in uses]
     if is_estimator(method):
         unlabeled_steps(method, unlabeled_step, type(method).__name__)
     chosen = dict(options or {})
     if unlabeled_step is not None:
         chosen["unlabeled_step"] = unlabeled_step
-    bind([use], Path.cwd())  # an earlier spec of this session may have a file of the same name
     methods = [{"use": use, "options": chosen}]
     design = spec.pop("design", {})
     if isinstance(design, Mapping):
@@ -156,12 +160,13 @@ def measure(
     if is_here or held:
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
-        code = code_hashes([use]) if names_code(use) and not is_here else {}  # a name of this session has a hash
         if isinstance(design, Mapping) and not design.get("stop"):
             design = {**design, "num_subsamples": None}  # more subsamples extend the run, which knows its reports
-        named = {**parts, "design": design, "executor": None, "code": code}
+        known = code_hashes([use] if isinstance(use, Code) else []), [each.digest for each in uses]
+        named = {**parts, "design": design, "executor": None, "known": known}
         identity = json.dumps(named, sort_keys=True, default=str)
-        parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{hash_text(identity)}"
+        ending = token_hex(4) if is_here else hash_text(identity)  # of what no hash identifies, each run is new
+        parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{ending}"
     if score != "score" or region is not None:  # after the name: another score needs no other trials
         parts["analyses"] = _analyses(parts, method, score, region)
     return run(parts, progress=progress)
@@ -209,7 +214,7 @@ def _make_tasks(data: Any, method: Any, text: str | None, label: str | None) -> 
         else:
             dataset = read_held(each, name or "data", method, text, label)
             check_dataset(dataset, name or "data")
-            yield {"use": give(_loader(dataset), "load", hash_text(fingerprint(dataset))), "name": name or "data"}
+            yield {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name or "data"}
 
 
 def _is_component(data: Any) -> bool:
@@ -243,14 +248,14 @@ def _analyses(parts: Mapping[str, Any], method: Any, score: str, region: float |
     return [{"use": "summary", "options": options}, {"use": "permutation", "options": {"score": score}}]
 
 
-def _find_use(fit: Any) -> tuple[str, bool]:
-    """Return the name of a method for specs, and whether only this process has the method."""
+def _find_use(fit: Any, *, is_named: bool) -> str:
+    """Return the name of a method for specs; for a run with a name, with a hash if only this process has the method."""
     if isinstance(fit, str):
-        return fit, False
+        return locate_code(fit, Path.cwd())
     name = getattr(fit, "__name__", type(fit).__name__.lower())
     name = name if name.isidentifier() else DEFAULT_NAME
     make_entry(fit, name)  # raises an error if it is no method
     module = getattr(fit, "__module__", "__main__")
     if inspect.isfunction(fit) and module != "__main__" and getattr(sys.modules.get(module), name, None) is fit:
-        return f"{module}:{name}", False
-    return give(fit, name, hash_thing(fit)), True
+        return locate_code(f"{module}:{name}", Path.cwd())
+    return hold(fit, name, hash_thing(fit) if is_named else "")

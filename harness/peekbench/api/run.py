@@ -324,7 +324,10 @@ class Run:
         """
         allow_incomplete = allow_incomplete or self.failed > 0
         try:
-            return ReportView(report_of_run(self.store, allow_incomplete=allow_incomplete, analyses=analyses or ()))
+            report = report_of_run(
+                self.store, allow_incomplete=allow_incomplete, analyses=analyses or (), given=self.spec.code
+            )
+            return ReportView(report)
         except ResultsError as error:
             raise ResultsError(in_python(str(error))) from error
 

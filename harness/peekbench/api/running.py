@@ -123,7 +123,8 @@ def run(
             )
         if experiment.observers:
             allow_incomplete = summary.failed > 0 or experiment.report.allow_incomplete
-            report_of_run(path, allow_incomplete=allow_incomplete, on_analysis=observers.analysis_finished)
+            finish = observers.analysis_finished
+            report_of_run(path, allow_incomplete=allow_incomplete, given=experiment.code, on_analysis=finish)
     finished = Run(experiment, summary)
     if summary.failed:
         _warn_of_failures(finished)
@@ -222,9 +223,13 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
     Traceback (most recent call last):
     peekbench.errors.PeekbenchError: no-such-run: no run of this name, as runs/no-such-run.sqlite does not exist; ...
     """
+    if not isinstance(run, ExperimentSpec) and Path(run).suffix in SPEC_SUFFIXES and Path(run).is_file():
+        run = load_spec(run)
     path = _find_store(run)
+    given = run.code if isinstance(run, ExperimentSpec) else ()
     with Store.open(path) as store:
-        spec = make_spec(store.spec(), folder=store.folder(), origin=f"the spec in {path}", stored=True)
+        raw, origin = store.spec(), f"the spec in {path}"
+        spec = make_spec(raw, folder=store.folder(), origin=origin, stored=True, given=given)
         num_done, num_failed, looks = len(store.done()), len(store.failures()), store.planned_looks()
     planned = sum(1 for _ in make_trials(spec))
     return Run(spec, RunSummary(path, planned, num_done, 0, num_failed, look=looks[-1] if looks else None))
@@ -247,8 +252,6 @@ def _find_store(run: str | Path | ExperimentSpec) -> Path:
     path = Path(run)
     if not path.is_file() and _store_by_name(str(run)).is_file():
         path = _store_by_name(str(run))
-    if path.suffix in SPEC_SUFFIXES and path.is_file():
-        return _find_store(load_spec(path))
     if path.is_file() and is_store(path):
         return path
     if path.is_file():

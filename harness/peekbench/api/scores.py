@@ -14,7 +14,6 @@ from peekbench.api.report_view import ReportView
 from peekbench.api.run import Run, explain_table
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
-from peekbench.plugins.local_code import bind
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Report
 from peekbench.report.build.run_report import report_of_table
@@ -98,7 +97,6 @@ def analyze(
             return load_run(scores).report(analyses, allow_incomplete=allow_incomplete)
     elif not isinstance(scores, pd.DataFrame):
         scores = _to_pandas(scores)
-    bind(analyses or (), Path.cwd())  # an earlier spec of this session may have a file of the same name
     options = TableOptions(**table, arms=needed_arms(choose_analyses(analyses)))
     try:
         return ReportView(_analyze(scores, analyses, options, name, allow_incomplete=allow_incomplete))

@@ -1,28 +1,31 @@
-"""Identifies functions and estimators of a session by their code and by the values that they use."""
+"""Compares functions and estimators of a session with those that made the trials of a run that the user names."""
 
 from __future__ import annotations
 
+import copyreg
 import dis
 import functools
 import hashlib
-import pickle
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from peekbench.errors import PluginError
 from peekbench.plugins.functions import clone_estimator, is_estimator
-from peekbench.plugins.local_code import is_installed
+from peekbench.plugins.source_files import is_installed
 
-DIGITS = 8  # hexadecimal digits of a hash
-PLAIN = (str, bytes, int, float, complex, bool, type(None), type(...))
+DIGITS = 8  # hexadecimal digits of a short hash
+PLAIN = (str, int, float, complex, bool, type(None), type(...), type(NotImplemented))
 IGNORED = {
     "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__", "__module__",
     "__static_attributes__", "__weakref__", "_abc_impl",
 }  # fmt: skip
 """Members of classes that have no effect on results."""
+
+
+REMEDY = "make it inside of the function, pass its settings as options, or leave out `name`, which makes a new run"
 
 
 def hash_text(text: str) -> str:
@@ -33,14 +36,19 @@ def hash_text(text: str) -> str:
 def hash_thing(thing: Any) -> str:
     """Return a hash of a function or an estimator that differs if its code differs, or what the code uses.
 
-    The functions, classes and values of the session that it uses count, and so do modules that are not installed, such
-    as those beside a notebook. Of installed libraries, only names count. Estimators count without what they have
-    learned, because they are cloned before they are fitted.
+    The functions, classes, modules and values of the session that it uses count with all their state, as `pickle` sees
+    it. Of installed libraries, only names count. Estimators count without what they have learned, because they are
+    cloned before they are fitted.
 
     Parameters
     ----------
     thing
         The function or the estimator.
+
+    Raises
+    ------
+    PluginError
+        If it uses a value whose state cannot be read, such as a lock.
 
     Examples
     --------
@@ -52,69 +60,75 @@ def hash_thing(thing: Any) -> str:
     >>> hash_thing(fit) == before
     False
     """
-    return hash_text("\n".join(_describe(clone_estimator(thing) if is_estimator(thing) else thing, {})))
+    digest = hashlib.sha256()
+    try:
+        for part in _describe(clone_estimator(thing) if is_estimator(thing) else thing, {}):
+            digest.update(f"{len(part)} {part}".encode("utf-8", "surrogatepass"))
+    except RecursionError as error:
+        raise PluginError(f"the method uses an object that is nested too deeply to be compared; {REMEDY}") from error
+    return digest.hexdigest()
 
 
-def _describe(value: Any, seen: dict[int, Any]) -> Iterator[str]:
+def _describe(value: Any, seen: dict[int, tuple[int, Any]]) -> Iterator[str]:
     """Yield texts that differ if a value differs."""
-    if isinstance(value, PLAIN):
-        yield repr(value)
-        return
     yield f"{type(value).__module__}.{type(value).__qualname__}"
-    if id(value) in seen:
-        return
-    seen[id(value)] = value  # which keeps its id from being used again
-    if isinstance(value, ModuleType):
-        yield value.__name__
-        if not _is_installed(value.__name__, getattr(value, "__file__", None)):
-            yield hashlib.sha256(Path(value.__file__ or "").read_bytes()).hexdigest()
-    elif isinstance(value, CodeType):
-        yield value.co_code.hex()
-        yield from value.co_names
-        yield from _describe_all(value.co_consts, seen)
-    elif isinstance(value, FunctionType | type) and _is_library(value):
-        yield f"{value.__module__}.{value.__qualname__}"
+    if type(value) in PLAIN:
+        yield repr(value)
+    elif type(value) in (bytes, bytearray):
+        yield hashlib.sha256(value).hexdigest()
+    elif id(value) in seen:
+        yield str(seen[id(value)][0])
+    else:
+        seen[id(value)] = (len(seen), value)  # which keeps its id from being used again
+        yield from _describe_state(value, seen)
+
+
+def _describe_state(value: Any, seen: dict[int, tuple[int, Any]]) -> Iterator[str]:
+    if isinstance(value, ModuleType | FunctionType | type) and _is_library(value):
+        yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
+    elif isinstance(value, ModuleType):
+        yield from _describe({name: each for name, each in vars(value).items() if not name.startswith("__")}, seen)
+    elif isinstance(value, type):
+        members = {name: each for name, each in vars(value).items() if name not in IGNORED}
+        yield from _describe((value.__qualname__, value.__bases__, members), seen)
     elif isinstance(value, FunctionType):
         cells = [_cell_content(value, cell) for cell in value.__closure__ or ()]
-        used = [value.__globals__[name] for name in sorted(_globals(value.__code__)) if name in value.__globals__]
-        parts = (value.__code__, value.__defaults__, value.__kwdefaults__, *cells, *used)
-        yield from _describe_all(parts, seen)
-    elif isinstance(value, type):
-        members = [part for item in sorted(vars(value).items()) if item[0] not in IGNORED for part in item]
-        yield from _describe_all((value.__qualname__, *value.__bases__, *members), seen)
-    else:
-        yield from _describe_object(value, seen)
-
-
-def _describe_object(value: Any, seen: dict[int, Any]) -> Iterator[str]:
-    """Yield texts that differ if an object that is neither code nor plain differs."""
-    if isinstance(value, Mapping):
-        yield from _describe_all((part for item in value.items() for part in item), seen)
-    elif isinstance(value, set | frozenset):
-        yield from sorted(" ".join(_describe(part, dict(seen))) for part in value)
-    elif isinstance(value, list | tuple):
-        yield from _describe_all(value, seen)
+        used = {name: value.__globals__[name] for name in sorted(_globals(value.__code__) & value.__globals__.keys())}
+        parts = (value.__code__, value.__defaults__, value.__kwdefaults__, vars(value), cells, used)
+        yield from _describe(parts, seen)
+    elif isinstance(value, CodeType):
+        yield from _describe((value.co_code, value.co_names, value.co_consts), seen)
     elif isinstance(value, property):
-        yield from _describe_all((value.fget, value.fset, value.fdel), seen)
-    elif isinstance(value, functools.partial):
-        yield from _describe_all((value.func, value.args, value.keywords), seen)
-    elif isinstance(value, MethodType):
-        yield from _describe_all((value.__func__, value.__self__), seen)
+        yield from _describe((value.fget, value.fset, value.fdel), seen)
     elif isinstance(value, functools.cached_property):
         yield from _describe(value.func, seen)
     elif callable(inner := getattr(value, "__wrapped__", None)):
         yield from _describe(inner, seen)  # of a static method, a class method or a cached function
-    elif not _is_library(type(value)) or hasattr(value, "get_params"):
-        yield from _describe_all((type(value), getattr(value, "__dict__", {})), seen)
+    elif type(value) in (set, frozenset):
+        yield from sorted(" ".join(_describe(each, dict(seen))) for each in value)
+    elif type(value) in (list, tuple):
+        for each in value:
+            yield from _describe(each, seen)
+    elif type(value) is dict:
+        yield from _describe([part for item in value.items() for part in item], seen)
     else:
+        yield from _describe(_state_of(value), seen)
+
+
+def _state_of(value: Any) -> Any:
+    """Return what `pickle` keeps of an object: its class, slots and attributes, and the items of a list or mapping."""
+    try:
+        reduce = copyreg.dispatch_table.get(type(value))
+        state: Any = reduce(value) if reduce else value.__reduce_ex__(4)
+    except Exception as error:  # pickling runs code of any library
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
-        try:
-            yield hashlib.sha256(pickle.dumps(value)).hexdigest()
-        except Exception as error:  # pickling runs code of any library
-            raise PluginError(
-                f"the method uses an object of the type {kind}, whose content peekbench cannot compare "
-                f"({type(error).__name__}); make it inside of the function, or pass its settings as options"
-            ) from error
+        raise PluginError(
+            f"the method uses an object of the type {kind}, whose content peekbench cannot compare "
+            f"({type(error).__name__}); {REMEDY}"
+        ) from error
+    if isinstance(state, str):
+        return state
+    return [list(part) if isinstance(part, Iterator) else part for part in state]
 
 
 def _cell_content(function: FunctionType, cell: CellType) -> Any:
@@ -135,29 +149,23 @@ def _cell_content(function: FunctionType, cell: CellType) -> Any:
         ) from error
 
 
-def _describe_all(values: Iterable[Any], seen: dict[int, Any]) -> Iterator[str]:
-    for value in values:
-        yield from _describe(value, seen)
-
-
 def _globals(code: CodeType) -> set[str]:
     """Return the names that code reads from its module, also in the functions that it defines."""
     names = {str(each.argval) for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return names.union(*(_globals(part) for part in code.co_consts if isinstance(part, CodeType)))
 
 
-def _is_library(value: FunctionType | type) -> bool:
+def _is_library(value: Any) -> bool:
+    """Return whether a module, function or class is of an installed library, not of the session or beside it."""
+    file: str | None
     if isinstance(value, FunctionType):
-        file = value.__code__.co_filename
-        is_typed_in = file.startswith("<") and not file.startswith("<frozen ")  # of the standard library
-        return not is_typed_in and _is_installed(value.__module__, file)
-    return _is_installed(value.__module__, getattr(sys.modules.get(value.__module__), "__file__", None))
-
-
-def _is_installed(module: str | None, path: str | None) -> bool:
-    """Return whether a module is of an installed library, rather than of the session or beside it."""
-    if module is None or module == "__main__":
-        return False
-    if module.partition(".")[0] in ("builtins", "peekbench") or path is None:
-        return True
-    return is_installed(Path(path))
+        module, file = value.__module__, value.__code__.co_filename
+        if file.startswith("<") and not file.startswith("<frozen "):  # typed in, not of the standard library
+            return False
+    else:
+        module = value.__name__ if isinstance(value, ModuleType) else value.__module__
+        file = getattr(sys.modules.get(module), "__file__", None)
+    top = str(module).partition(".")[0]
+    if top == "__main__" or file is None:
+        return top in sys.stdlib_module_names
+    return top == "peekbench" or is_installed(Path(file))

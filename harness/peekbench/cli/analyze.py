@@ -201,8 +201,11 @@ def report(
 
     Example: peekbench report quickstart
     """
+    from peekbench.cli.inputs import find_code  # noqa: PLC0415 - for a fast --help
+
     printer.start()
-    choices = ReportChoices(allow_incomplete, analyses or (), formats or (), author, license_, pictures, texts)
+    code = find_code(run_)
+    choices = ReportChoices(allow_incomplete, analyses or (), formats or (), author, license_, pictures, texts, code)
     report_run(run_path(run_), reports, printer, choices)
 
 

@@ -21,7 +21,7 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
 from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
-from peekbench.plugins.local_code import is_code, join_name, split_name
+from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
@@ -119,6 +119,7 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
 
     Without options for the task, its data are loaded if no option is required and they are available.
     """
+    use = locate_code(use, Path.cwd())
     if not registry.is_known(split_name(use)[0]) and (near := get_close_matches(use, HEADINGS, n=1, cutoff=0.8)):
         raise PluginError(f"cannot show {use!r}; did you mean {near[0]}?")
     registry.check_known(use)

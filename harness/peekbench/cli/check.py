@@ -38,11 +38,9 @@ def check(
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
-    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
     from peekbench.testing.pytest_checks import find_kinds, iterate_checks  # noqa: PLC0415 - for a fast --help
 
-    bind([use], Path.cwd())
     kinds = find_kinds(use)
     values, source = parse_options(options), _find_source(task, task_options)
     num_failed = num_left = 0

@@ -14,11 +14,10 @@ from shlex import quote
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from peekbench.cli.output import warn
-from peekbench.errors import PeekbenchError, PluginError, SpecError
-from peekbench.plugins.local_code import GIVE_SPEC, is_refused
+from peekbench.errors import PeekbenchError, SpecError
+from peekbench.plugins.local_code import Code
 from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS
-from peekbench.spec.components import find_uses
 from peekbench.spec.design import NAME
 from peekbench.spec.experiment import canonical, load_spec, make_spec
 from peekbench.spec.yaml_loader import read_yaml
@@ -87,6 +86,15 @@ def find_store(argument: str) -> Path:
     raise _refuse(path, kind, "a run; give the name, the spec or the store of a run")
 
 
+def find_code(argument: str) -> tuple[Code, ...]:
+    """Return the code that the caller gave for a run: that of the spec, if the run is given by its spec."""
+    path, kind = _find(argument)
+    try:
+        return load_spec(path).code if kind.role == "spec" else ()
+    except SpecError:  # the spec need not be valid any more
+        return ()
+
+
 def find_scores(argument: str) -> Path:
     """Return the store of a run, as `find_store` does, or the path of a file or folder of scores."""
     path, kind = _find(argument)
@@ -141,9 +149,7 @@ def load_experiment(argument: Path) -> ExperimentSpec:
         return load_spec(find_spec(argument))
     with Store.open(path) as store:
         raw, folder = store.spec(), store.folder()
-    if refused := next(filter(is_refused, find_uses(raw)), None):
-        raise PluginError(f"the spec in {path} names {refused}, which is not imported; {GIVE_SPEC}")
-    return make_spec(raw, folder=folder, origin=f"the spec in {path}")
+    return make_spec(raw, folder=folder, origin=f"the spec in {path}", given=())
 
 
 def _find(argument: str, wanted: str = "run") -> tuple[Path, FileKind]:

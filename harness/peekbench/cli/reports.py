@@ -17,6 +17,7 @@ from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 
 if TYPE_CHECKING:
+    from peekbench.plugins.local_code import Code
     from peekbench.records import Report
     from peekbench.records.data import TableOptions
     from peekbench.records.report import Analysis
@@ -306,6 +307,8 @@ class ReportChoices:
     license: str = ""
     pictures: Path | None = None
     texts: bool = False
+    code: Collection[Code] = ()
+    """Code that the caller gave, which alone is imported."""
 
 
 def report_run(
@@ -316,20 +319,20 @@ def report_run(
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> Report:
     """Write the files of a run's report, print it, and return it."""
-    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.local_code import locate_code  # noqa: PLC0415 - for a fast --help
     from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import changed_texts, report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
-    bind(choices.formats, Path.cwd())
-    for name in choices.formats:
-        check_format(name)
+    chosen = tuple(check_format(locate_code(name, Path.cwd())) for name in choices.formats)
     allow_incomplete, analyses = choices.allow_incomplete, choices.analyses
-    report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
-    formats = tuple(choices.formats) or report.formats
+    report = report_of_run(
+        path, allow_incomplete=allow_incomplete, analyses=analyses, given=choices.code, on_analysis=on_analysis
+    )
+    formats = chosen or report.formats
     if choices.texts and "html" not in formats:
         raise PeekbenchError("--texts: only the HTML report shows texts; add --format html")
-    texts = changed_texts(path) if choices.texts else ()
+    texts = changed_texts(path, choices.code) if choices.texts else ()
     report = replace(report, formats=formats, author=choices.author, license=choices.license, texts=texts)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
     options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete

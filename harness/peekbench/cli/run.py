@@ -117,7 +117,7 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
             summary = _execute(experiment, path, options, printer, observers)
             _describe_summary(summary)
             allow_incomplete = options.allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0
-            choices = ReportChoices(allow_incomplete)
+            choices = ReportChoices(allow_incomplete, code=experiment.code)
             report = report_run(path, options.reports, printer, choices, observers.analysis_finished)
             observers.report_written(options.reports / report.name)
     except KeyboardInterrupt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from peekbench.formatting import duration, pluralize, shorten
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from peekbench.plugins.local_code import Code
     from peekbench.results.planned_looks import Estimates, RunState
 
 MAX_SHARE = 0.02
@@ -36,7 +38,9 @@ def watch(
 
     Example: peekbench watch quickstart
     """
-    view, console = _View(run_path(run)), make_console()
+    from peekbench.cli.inputs import find_code  # noqa: PLC0415 - for a fast --help
+
+    view, console = _View(run_path(run), find_code(run)), make_console()
     view.update()
     if once or not console.is_terminal:
         _render(view, console)
@@ -47,8 +51,8 @@ def watch(
 class _View:
     """The state of a run and its estimates, read no more often than `MAX_SHARE` allows."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, code: Collection[Code]) -> None:
+        self._path, self._code = path, code
         self._estimated = -1  # number of trials at the last estimate
         self._cost = self._due = 0.0
         self.state: RunState
@@ -63,7 +67,7 @@ class _View:
         is_last = not self.state.is_running
         if self.state.done != self._estimated and (is_last or time.monotonic() >= self._due):
             begin = time.process_time()
-            self.estimates, self._estimated = estimate(self._path), self.state.done
+            self.estimates, self._estimated = estimate(self._path, self._code), self.state.done
             self._due = time.monotonic() + (time.process_time() - begin) / MAX_SHARE
         self._cost = time.process_time() - start
 

@@ -19,7 +19,7 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.exceptions import one_line_errors
-from peekbench.plugins.local_code import bind
+from peekbench.plugins.local_code import locate_code
 from peekbench.records.data import Dataset, Folders, SourceRef, Split, Task, TaskKind
 from peekbench.spec.components import TaskSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec
@@ -77,7 +77,6 @@ def load_dataset(
     """
     if isinstance(source, str):
         source = SourceRef(source, options or {}, folder or Path.cwd(), kind)
-        bind([source.use], source.folder)  # an earlier spec of this process may have a file of the same name
     key = _key(source)
     if key in _remembered:
         return _remembered[key]
@@ -102,7 +101,8 @@ _remembered: dict[Key, Dataset] = {}
 
 
 def _key(source: SourceRef) -> Key:
-    return source.use, json.dumps(dict(source.options), sort_keys=True, default=str), source.folder, source.kind
+    use = locate_code(source.use, source.folder)
+    return use, json.dumps(dict(source.options), sort_keys=True, default=str), source.folder, source.kind
 
 
 def _load(use: str, options: str, folder: Path, kind: TaskKind | None) -> Dataset:

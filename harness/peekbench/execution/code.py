@@ -7,33 +7,28 @@ plugin is the file and the modules beside it that it imports in the same way. On
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import sys
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from itertools import filterfalse
 from pathlib import Path
 from typing import Any, TypedDict
 
-from peekbench.errors import PluginError, StoreError
+from peekbench.errors import StoreError
 from peekbench.execution.planning import make_trials
 from peekbench.execution.preparation import StoredRun
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.local_code import find_file, is_code, is_installed, split_name
+from peekbench.plugins.local_code import PACKAGE, SESSION, Code, find_files_of_code, split_name
 from peekbench.plugins.references import find_reference, iterate_callables
+from peekbench.plugins.source_files import find_files, imported_modules, locate, read_code
 from peekbench.records.trials import Trial
 from peekbench.spec.experiment import ExperimentSpec
 
 CORE = "peekbench"
 """Package of the core, whose code is no plugin's."""
-SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 DIGITS = 12  # of the hash of a file
 MAX_LISTED = 5  # files in a message
 
@@ -55,7 +50,14 @@ def code_hashes(uses: Iterable[str]) -> dict[str, PluginCode]:
     PluginError
         If a file cannot be read.
     """
-    return {plugin: _summarize(find_code(plugin)) for plugin in dict.fromkeys(split_name(use)[0] for use in uses)}
+    return {plugin: _hash_code(plugin) for plugin in dict.fromkeys(split_name(use)[0] for use in uses)}
+
+
+def _hash_code(plugin: str) -> PluginCode:
+    if isinstance(plugin, Code) and plugin.module is not None:
+        held = [name for name in vars(plugin.module) if not name.startswith("__")]
+        return {"sha256": plugin.digest, "files": dict.fromkeys(held, plugin.digest[:DIGITS])}
+    return _summarize(find_code(plugin))
 
 
 def core_hash() -> str:
@@ -66,129 +68,46 @@ def core_hash() -> str:
     >>> len(core_hash())
     64
     """
-    return _summarize(_find_files(CORE, Path(__file__).parents[1]))["sha256"]
+    return _summarize(find_files(CORE, Path(__file__).parents[1]))["sha256"]
 
 
 def find_code(plugin: str) -> dict[str, Path]:
     """Return the files of a plugin by their path below the folder from which they are imported, sorted."""
     entries = registry.load(plugin).entries(MethodEntry)
-    folder = None
-    if path := find_file(plugin):
-        folder, names = path.parent, [path.stem]
+    if isinstance(plugin, Code):
+        files, names = find_files_of_code(plugin), []
     else:
-        point = registry.installed().get(plugin)
-        names = [point[0].module if point else plugin.rstrip(":")]
-        functions = [function for entry in entries.values() for _, function in iterate_callables(entry)]
-        references = [reference for function in functions if (reference := find_reference(function))]
-        names += [reference.target.partition(":")[0] for reference in references]
-    if is_code(plugin) and folder is None and (found := _locate(names[0])):
-        parent = _root(*found)
-        folder = None if is_installed(parent) else parent
-    files: dict[str, Path] = {}
+        files, names = {}, [registry.installed()[plugin][0].module]
+    functions = [function for entry in entries.values() for _, function in iterate_callables(entry)]
+    references = [reference for function in functions if (reference := find_reference(function))]
+    modules = [reference.target.partition(":")[0] for reference in references]
+    names += [module for module in modules if not module.startswith(PACKAGE)]  # those beside are among the files
+    names += _imported_libraries(files)
     done = {CORE}
     while names:
-        name = names.pop()
-        found = (folder and _locate(name, [str(folder)])) or _locate(name)
+        found = locate(names.pop())
         if found is None or found[0] in done:
             continue
         done.add(found[0])
-        new = _find_files(*found)
+        new = find_files(*found)
         files |= new
-        imported = {name for path in new.values() for name in imported_modules(path)}
-        names += [name for name in imported if name.startswith(f"{CORE}_") or (folder and _locate(name, [str(folder)]))]
+        names += _imported_libraries(new)
     return dict(sorted(files.items()))
 
 
-def _locate(name: str, folders: Sequence[str] | None = None) -> tuple[str, Path] | None:
-    """Return the package or module that holds what a dotted name means, with its folder, file or archive.
-
-    Packages without a file of their own are namespaces, which several distributions may share, so the package or module
-    below them counts. Nothing is imported.
-
-    Parameters
-    ----------
-    name
-        Such as 'package.module.function'.
-    folders
-        Folders from which it is imported; by default, those of this process.
-    """
-    parts = name.split(".")
-    path = folders
-    for end in range(1, len(parts) + 1):
-        module = ".".join(parts[:end])
-        loaded = sys.modules.get(module) if folders is None else None
-        finders = sys.meta_path if folders is None else [PathFinder]
-        specs = (finder.find_spec(module, path) for finder in finders if loaded is None)
-        spec = next(filter(None, specs), None)
-        if file := getattr(loaded, "__file__", None) or (spec and spec.has_location and spec.origin):
-            place = Path(file).parent if Path(file).name.partition(".")[0] == "__init__" else Path(file)
-            archives = [] if place.exists() else [parent for parent in place.parents if parent.is_file()]
-            return module, (archives or [place])[0]
-        path = list(getattr(loaded, "__path__", None) or getattr(spec, "submodule_search_locations", None) or ())
-        if not path:
-            return None
-    return None
-
-
-def _root(module: str, place: Path) -> Path:
-    """Return the folder from which a module is imported."""
-    return place.parents[module.count(".")]
-
-
-def _find_files(module: str, place: Path) -> dict[str, Path]:
-    """Return the files of a module or of a whole package by their path below the folder from which it is imported."""
-    if place.is_file():  # a module, or an archive of which each file counts
-        name = place.relative_to(_root(module, place)).as_posix() if place.name.endswith(SUFFIXES) else place.name
-        return {name: place}
-    paths = [path for path in place.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file()]
-    names = {path.relative_to(_root(module, place)): path for path in paths}
-    return {  # other names, such as those of the backups of editors, cannot be imported
-        name.as_posix(): path
-        for name, path in names.items()
-        if all(part.partition(".")[0].isidentifier() for part in name.parts)
-    }
-
-
-def imported_modules(path: Path) -> frozenset[str]:
-    """Return the dotted names that a file imports anywhere; none if it is not valid Python."""
-    return _read(path, *_state(path))[1]
+def _imported_libraries(files: Mapping[str, Path]) -> list[str]:
+    """Return the names of what files import of the packages `peekbench_*`."""
+    names = (name for path in files.values() for name in imported_modules(read_code(path)))
+    return [name for name in names if name.startswith(f"{CORE}_")]
 
 
 def _summarize(files: Mapping[str, Path]) -> PluginCode:
-    hashes = {name: _read(path, *_state(path))[0] for name, path in files.items()}
-    text = "".join(f"{name}\0{digest}\0" for name, digest in sorted(hashes.items()))
+    hashes = {name: hashlib.sha256(read_code(path)).hexdigest() for name, path in sorted(files.items())}
+    text = "".join(f"{name}\0{digest}\0" for name, digest in hashes.items())
     return {
         "sha256": hashlib.sha256(text.encode()).hexdigest() if files else "",
-        "files": {name: digest[:DIGITS] for name, digest in sorted(hashes.items())},
+        "files": {name: digest[:DIGITS] for name, digest in hashes.items()},
     }
-
-
-def _state(path: Path) -> tuple[int, int]:
-    """Return the time of the last change and the size of a file, by which its content is cached."""
-    try:
-        with path.open("rb"):
-            return path.stat().st_mtime_ns, path.stat().st_size
-    except OSError as error:
-        raise PluginError(
-            f"cannot read {path}: {error.strerror}; correct its permissions, because results depend on this code"
-        ) from error
-
-
-@lru_cache(maxsize=8192)
-def _read(path: Path, _modified: int, _size: int) -> tuple[str, frozenset[str]]:
-    """Return the SHA-256 of a file, and the dotted names of what it imports."""
-    content = path.read_bytes()
-    names: set[str] = set()
-    if path.suffix == ".py":
-        with warnings.catch_warnings(action="ignore"):  # the interpreter warns when it imports the module
-            try:
-                nodes = list(ast.walk(ast.parse(content)))
-            except (SyntaxError, ValueError):
-                nodes = []
-        names |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-        absolute = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
-        names |= {f"{node.module}.{alias.name}" for node in absolute for alias in node.names}
-    return hashlib.sha256(content).hexdigest(), frozenset(names)
 
 
 def describe_code_change(before: PluginCode, after: PluginCode) -> str:
@@ -289,7 +208,8 @@ def find_changed_code(
     }
     if not is_allowed:
         pending = _methods_to_run(spec, trials, stored)
-        plugins = {plugin for method, plugin in _plugins_of_methods(spec).items() if method in pending}
+        used = _plugins_of_methods(spec).items()
+        plugins = {plugin for method, plugin in used if method in pending or plugin.startswith(SESSION)}
         _refuse_new_code(stored.path, {plugin: changed[plugin] for plugin in changed if plugin in plugins}, code)
     return tuple(changed)
 
@@ -311,12 +231,18 @@ def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], c
         if all(version.code["sha256"] != code[plugin]["sha256"] for version in versions)
     ]
     if changes:
+        remedy = (
+            "More trials would mix results of old and new code. To measure the new code alone, choose another name for "
+            "the run or move the store; otherwise restore the old code"
+        )
+        if not any(plugin.startswith(SESSION) for plugin in changed):
+            remedy += (
+                ", or resume the run with --allow-changed-code (in Python, allow_changed_code=True); the report then "
+                "warns that versions are mixed"
+            )
+        listed = "\n  ".join(changes)
         raise StoreError(
-            f"store {path}: code of its methods has changed since their trials were stored:\n  "
-            + "\n  ".join(changes)
-            + "\nMore trials would mix results of old and new code. To measure the new code alone, run the spec under "
-            "another name or move the store; otherwise restore the old code, or resume the run with "
-            "--allow-changed-code (in Python, allow_changed_code=True); the report then warns that versions are mixed"
+            f"store {path}: code of its methods has changed since their trials were stored:\n  {listed}\n{remedy}"
         )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from threading import RLock
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -16,24 +17,41 @@ from threadpoolctl import ThreadpoolController
 POOL_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
 
+ONE_FIT = RLock()
+"""Held during a fit, because the generators and the state of a process are those of one fit at a time."""
+_lock, _users, _limits = RLock(), set[object](), ExitStack()
+
+
 @contextmanager
 def one_thread_pools() -> Iterator[None]:
-    """Limit BLAS and OpenMP to one thread: loaded libraries directly, libraries loaded later by the environment."""
-    before = {name: os.environ.get(name) for name in POOL_VARIABLES}
-    pools = _pools(len(sys.modules))
-    if set(before.values()) == {"1"} and all(pool.num_threads == 1 for pool in pools.lib_controllers):
-        yield  # already limited, by an outer context or by the parent process; skip the cost of limiting again
-        return
-    os.environ.update(dict.fromkeys(POOL_VARIABLES, "1"))
+    """Limit BLAS and OpenMP to one thread: loaded libraries directly, libraries loaded later by the environment.
+
+    The limits end when no thread of this process needs them any more.
+    """
+    user = object()
+    with _lock:
+        _users.add(user)
+        before = {name: os.environ.get(name) for name in POOL_VARIABLES}
+        pools = _pools(len(sys.modules))
+        if set(before.values()) != {"1"} or any(pool.num_threads != 1 for pool in pools.lib_controllers):
+            os.environ.update(dict.fromkeys(POOL_VARIABLES, "1"))
+            _limits.callback(_restore, before)
+            _limits.enter_context(pools.limit(limits=1))
     try:
-        with pools.limit(limits=1):
-            yield
+        yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        with _lock:
+            _users.remove(user)
+            if not _users:
+                _limits.close()
+
+
+def _restore(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @lru_cache(maxsize=1)
@@ -49,8 +67,9 @@ def preserve_global_generators() -> Iterator[None]:
     try:
         yield
     finally:
-        random.setstate(state)
-        np.random.set_state(numpy_state)
+        with ONE_FIT:  # of another thread
+            random.setstate(state)
+            np.random.set_state(numpy_state)
 
 
 class ProcessState:

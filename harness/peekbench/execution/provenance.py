@@ -26,9 +26,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from peekbench.errors import PeekbenchError
-from peekbench.execution.code import CORE, find_code, imported_modules
+from peekbench.execution.code import CORE, find_code
 from peekbench.plugins import list_gpus, registry
 from peekbench.plugins.local_code import is_code
+from peekbench.plugins.source_files import imported_modules, read_code
 
 MAX_SECONDS = 10.0
 
@@ -195,7 +196,7 @@ def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
 
 
 def _imports(plugin: str) -> set[str]:
-    return {name.partition(".")[0] for path in find_code(plugin).values() for name in imported_modules(path)}
+    return {name.partition(".")[0] for path in find_code(plugin).values() for name in imported_modules(read_code(path))}
 
 
 def _imported_distributions(code: str) -> set[str]:

@@ -23,7 +23,7 @@ from peekbench.execution.provenance import describe_session, describe_version_ch
 from peekbench.execution.work import SpecWork
 from peekbench.records.runs import PlannedLook
 from peekbench.spec.design import Design
-from peekbench.spec.experiment import ExperimentSpec, bind_code
+from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import RUNS
 from peekbench.store.writer import Store
 
@@ -86,7 +86,6 @@ def run(
         The store and the numbers of trials.
     """
     progress = progress or Progress()
-    bind_code(spec)
     forget()
     tasks = describe_tasks(spec)
     path = Path(store) if store is not None else store_path(spec)

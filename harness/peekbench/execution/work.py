@@ -27,7 +27,7 @@ from peekbench.data.sampling import Sampler
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
 from peekbench.execution.arms import Part, Unlabeled, plan_arm
-from peekbench.execution.determinism import ProcessState, one_thread_pools
+from peekbench.execution.determinism import ONE_FIT, ProcessState, one_thread_pools
 from peekbench.execution.hosts import (
     Expected,
     check_code,
@@ -333,7 +333,7 @@ class SpecWork:
             results: dict[str, ArmResult] = {}
             outcome: Outcome
             try:
-                run = partial(self._run_fit, method, context, loaded, subsample)
+                run = partial(self._run_one_fit, method, context, loaded, subsample)
                 missing = [arm for arm in arms if arm.name not in bases]
                 for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover):
                     (bases if result.arm == "base" else results)[result.arm] = result
@@ -375,6 +375,10 @@ class SpecWork:
                 self._checked.add(plugin)
             self._fits[key] = partial(method.entry.method, options=self._spec.options(method, task))
         return self._fits[key]
+
+    def _run_one_fit(self, *arguments: Any) -> Fit:
+        with ONE_FIT:
+            return self._run_fit(*arguments)
 
     def _run_fit(
         self,

@@ -11,8 +11,9 @@ from shlex import quote
 
 from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import shorten
-from peekbench.plugins.local_code import find_file, is_installed, names_code, split_code
+from peekbench.plugins.local_code import Code
 from peekbench.plugins.protocols import Options
+from peekbench.plugins.source_files import is_installed
 
 CORE = Path(__file__).resolve().parents[1]
 MAX_MESSAGE = 500  # characters of the exception's message
@@ -85,9 +86,8 @@ def check_command(use: str, options: Options | None = None) -> str:
     >>> check_command("classic.lsa")
     'peekbench check classic.lsa'
     """
-    code, name = split_code(use) if names_code(use) else ("", use)
-    if path := find_file(code):  # which the spec names from its own folder on, and a command from the working folder on
-        use = f"{_relative(path)}:{name}"
+    if isinstance(use, Code) and use.path:  # relative to the folder of a spec, but commands start at the working folder
+        use = f"{_relative(use.path)}:{use.rpartition(':')[2]}"
     values = options.model_dump(mode="json", exclude_defaults=True) if options else {}
     given = f" --options {quote(json.dumps(values))}" if values else ""
     return f"peekbench check {quote(use)}{given}"

@@ -15,6 +15,7 @@ from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from peekbench.errors import ContractError, PluginError, PluginWarning
 from peekbench.plugins import api_version, hookspecs, registry
@@ -70,17 +71,16 @@ def load(name: str) -> Plugin:
         If no plugin or two plugins have the name, or if the plugin is made for another version of the plugin API,
         cannot be imported, implements an unknown hook or returns wrong entries.
     """
-    if is_code(name):
-        module = load_module(name)
-        known = _of_code.get(name)
-        if known is None or known[0] is not module:
-            known = _of_code[name] = (module, make_plugin(name, module, module.__name__, name))
-        return known[1]
-    return load_installed(name)
+    if not is_code(name):
+        return load_installed(name)
+    module = load_module(name)
+    if module not in _of_modules:
+        _of_modules[module] = make_plugin(name, module, module.__name__, name)
+    return _of_modules[module]
 
 
-_of_code: dict[str, tuple[ModuleType, Plugin]] = {}
-"""Plugins made of files and modules; another module has the name if a file has changed."""
+_of_modules: WeakKeyDictionary[ModuleType, Plugin] = WeakKeyDictionary()
+"""Plugins of modules without a distribution. Other code is another module."""
 
 
 @cache

@@ -28,7 +28,7 @@ from peekbench.plugins.entries import (
 )
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
-from peekbench.plugins.local_code import is_code, is_given
+from peekbench.plugins.local_code import SESSION, complete_target, is_code
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 from peekbench.records.data import TaskKind
@@ -78,14 +78,15 @@ def make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugi
 
 def _entries_of_functions(module: ModuleType) -> Iterator[tuple[str, Entry]]:
     """Iterate over the entries of a module's own functions and estimators; other things are left out."""
-    for name, thing in vars(module).items():
-        is_own = getattr(thing, "__module__", "") == module.__name__ or is_given(module) or is_estimator(thing)
+    has_only_own = module.__name__ == SESSION
+    for name, thing in dict(vars(module)).items():
+        is_own = has_only_own or getattr(thing, "__module__", "") == module.__name__ or is_estimator(thing)
         if not name.startswith("_") and not name.startswith("peekbench_") and is_own:
             with suppress(PluginError, ValueError, TypeError):  # `find` reports the error if the name is wanted
                 yield name, make_entry(thing, name)
 
 
-def _collect(manager: pluggy.PluginManager, module: object, kind: PluginKind, plugin: str) -> dict[str, Entry]:
+def _collect(manager: pluggy.PluginManager, module: ModuleType, kind: PluginKind, plugin: str) -> dict[str, Entry]:
     """Call one hook of a plugin and return the checked entries by name."""
     caller: pluggy.HookCaller = getattr(manager.hook, kind.hook)
     implementations = caller.get_hookimpls()
@@ -101,11 +102,11 @@ def _collect(manager: pluggy.PluginManager, module: object, kind: PluginKind, pl
         answers = [None]
     entries: dict[str, Entry] = {}
     for answer in answers:
-        _add_entries(answer, kind, plugin, entries)
+        _add_entries(answer, kind, plugin, entries, module)
     return entries
 
 
-def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[str, Entry]) -> None:
+def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[str, Entry], module: ModuleType) -> None:
     """Check what one hook returned and add it to `entries`."""
     expected = " or ".join(entry_type.__name__ for entry_type in kind.entry_types)
     if not isinstance(answer, list):
@@ -121,6 +122,9 @@ def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[st
         if name in entries:
             raise PluginError(f"{plugin}: {kind.hook} returns two entries named {name!r}; rename one")
         entries[name] = entry
+        for _, function in iterate_callables(entry):
+            if reference := find_reference(function):
+                reference.target = complete_target(reference.target, module)
     try:
         check_entries(entries)
     except PluginError as error:

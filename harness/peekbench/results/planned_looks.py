@@ -7,7 +7,7 @@ of a confidence sequence, which hold however often one looks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from peekbench.execution.observers import Progress
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary
 from peekbench.execution.runner import run as run_trials
-from peekbench.plugins.local_code import is_refused
+from peekbench.plugins.local_code import Code, is_refused
 from peekbench.records.report import Analysis
 from peekbench.records.runs import Looks, PlannedLook, Settled
 from peekbench.records.trials import Trial, TrialFailure
@@ -238,7 +238,7 @@ def read_state(path: Path) -> RunState:
     )
 
 
-def estimate(path: Path) -> Estimates:
+def estimate(path: Path, given: Collection[Code] = ()) -> Estimates:
     """Return estimates from the trials so far.
 
     They are from the first subsamples that every method has on every task, because an average over other trials would
@@ -251,6 +251,8 @@ def estimate(path: Path) -> Estimates:
     ----------
     path
         Store of the run. It is read in one short transaction and is not verified.
+    given
+        Code that the caller gave, such as `ExperimentSpec.code`; analyses in other code are passed over.
 
     Raises
     ------
@@ -262,7 +264,7 @@ def estimate(path: Path) -> Estimates:
         failed = {failure.trial for failure in store.failures()}
         done = store.done()
         results = read_store(store)
-    spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True)
+    spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True, given=given)
     deciding = next((each for each in spec.analyses if not is_refused(each.use) and each.entry.sees_looks), None)
     size = _common_subsamples(spec, done | failed)
     estimates = Estimates(None, size, spec.largest)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from peekbench.errors import ResultsError, SpecError
-from peekbench.plugins.local_code import bind
 from peekbench.records.data import TableOptions
 from peekbench.records.trials import Trial
-from peekbench.spec.components import AnalysisSpec, ReportSpec, find_uses
-from peekbench.spec.design import Counts, Name, SpecModel
+from peekbench.spec.components import AnalysisSpec, ReportSpec
+from peekbench.spec.design import Counts, Name, Origin, SpecModel
 from peekbench.spec.error_messages import Written, describe, shorten
 from peekbench.spec.yaml_loader import read_yaml
 
@@ -132,12 +131,11 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot read the spec {path}: {error}; give the path of a YAML file in UTF-8") from error
     raw = read_yaml(text, str(path))
-    if isinstance(raw, dict):
-        bind(find_uses(raw, ["analyses"]), path.absolute().parent)
+    origin = Origin(path.absolute().parent)
     try:
-        return AnalysisOnlySpec.model_validate(raw)
+        return AnalysisOnlySpec.model_validate(raw, context=origin)
     except ValidationError as error:
         raise SpecError(
-            f"{path} is invalid:\n{describe(error, Written(AnalysisOnlySpec, raw))}\n"
+            f"{path} is invalid:\n{describe(error, Written(AnalysisOnlySpec, raw, locate=origin.locate))}\n"
             f"A spec of analyses has the keys name and analyses, and optionally {', '.join(OPTIONAL_KEYS)}"
         ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
@@ -16,6 +16,7 @@ from pydantic import (
     SerializeAsAny,
     ValidationError,
     ValidationInfo,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
@@ -33,12 +34,12 @@ from peekbench.plugins.entries import (
     RendererEntry,
 )
 from peekbench.plugins.hookspecs import PluginKind, kind_of
-from peekbench.plugins.local_code import GIVE_SPEC, bind, is_refused, join_name, names_code, split_code, split_name
+from peekbench.plugins.local_code import GIVE_SPEC, Code, is_refused, join_name, names_code, split_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.runs import DEFAULT_FORMATS
-from peekbench.spec.design import STORED, Count, Counts, FrozenDict, Name, SpecModel, freeze
+from peekbench.spec.design import Count, Counts, FrozenDict, Name, Origin, SpecModel, freeze
 from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
 from peekbench.spec.yaml_loader import read_yaml
 
@@ -145,9 +146,10 @@ class Component(SpecModel):
                 raise ValueError(f"an entry names its plugin with `use`: write {{use: {use}, options: {{{inner}}}}}")
         return {"use": value} if isinstance(value, str) else value
 
-    @field_validator("use")
+    @field_validator("use", mode="wrap")
     @classmethod
-    def _check_entry_exists(cls, use: str, info: ValidationInfo) -> str:
+    def _locate_entry(cls, value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+        use = Origin.of(info).locate(value if isinstance(value, Code) else check(value))
         if not cls._is_without_plugin(use, info):
             try:
                 cls.entry.find(use)
@@ -176,7 +178,7 @@ class Component(SpecModel):
 
     @classmethod
     def _is_without_plugin(cls, use: str, info: ValidationInfo) -> bool:
-        return info.context == STORED and (not cls.is_used_by_reports or is_refused(use))
+        return Origin.of(info).is_stored and (not cls.is_used_by_reports or is_refused(use))
 
     def raw_options(self) -> dict[str, Any]:
         """Return the options as plain JSON values, with defaults filled in."""
@@ -318,19 +320,26 @@ class ObserverSpec(Component):
     entry: ClassVar[EntryField[ObserverEntry]] = EntryField(ObserverEntry)
 
 
-def _check_format(use: str, info: ValidationInfo) -> str:
-    if info.context != STORED:
+def _locate(use: str, info: ValidationInfo, check: Callable[[str], object]) -> str:
+    """Return the name of what writes reports, which a report of a store may lack."""
+    origin = Origin.of(info)
+    use = origin.locate(use)
+    if not origin.is_stored:
         try:
-            check_format(use)
+            check(use)
         except PluginError as error:
             raise ValueError(str(error)) from error
     return use
 
 
+def _locate_format(use: str, info: ValidationInfo) -> str:
+    return _locate(use, info, check_format)
+
+
 class ReportSpec(SpecModel):
     """Files of a report."""
 
-    formats: tuple[Annotated[str, AfterValidator(_check_format)], ...] = DEFAULT_FORMATS
+    formats: tuple[Annotated[str, AfterValidator(_locate_format)], ...] = DEFAULT_FORMATS
     """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
     figures. Cards and figures have folders of their own. Plugins add formats, which are named `plugin.thing`."""
     allow_incomplete: bool = False
@@ -340,29 +349,8 @@ class ReportSpec(SpecModel):
 
     @field_validator("renderer")
     @classmethod
-    def _check_renderer_exists(cls, renderer: str, info: ValidationInfo) -> str:
-        if renderer and info.context != STORED:
-            try:
-                registry.find(renderer, RendererEntry)
-            except PluginError as error:
-                raise ValueError(str(error)) from error
-        return renderer
-
-
-COMPONENTS = ("tasks", "methods", "analyses", "audits", "observers", "executor")
-"""Keys of a spec whose values are components or lists of components."""
-
-
-def find_uses(raw: Mapping[str, Any], keys: Iterable[str] = (*COMPONENTS, "report")) -> Iterator[str]:
-    """Iterate over the names of entries in a spec that is not validated yet."""
-    for key in keys:
-        parts = raw.get(key)
-        for part in parts if isinstance(parts, list | tuple) else (parts,):
-            for name in ("renderer", "formats") if key == "report" else ("use",):
-                use = part.get(name) if isinstance(part, Mapping) else getattr(part, name, part)
-                yield from (
-                    each for each in (use if isinstance(use, list | tuple) else (use,)) if isinstance(each, str)
-                )
+    def _locate_renderer(cls, renderer: str, info: ValidationInfo) -> str:
+        return renderer and _locate(renderer, info, lambda use: registry.find(use, RendererEntry))
 
 
 def component_types(base: type[Component] = Component) -> list[type[Component]]:
@@ -378,10 +366,9 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 
 def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any] | None = None) -> ComponentT:
     """Make a component outside of a spec, such as `make_component(AnalysisSpec, 'summary')`."""
-    bind([use], Path.cwd())
+    origin, written = Origin(Path.cwd()), {"use": use, "options": options}
     try:
-        return model.model_validate({"use": use, "options": options})
+        return model.model_validate(written, context=origin)
     except ValidationError as error:
-        raise SpecError(
-            f"{use} is invalid:\n{describe(error, Written(model, {'use': use, 'options': options}))}"
-        ) from error
+        described = describe(error, Written(model, written, locate=origin.locate))
+        raise SpecError(f"{use} is invalid:\n{described}") from error

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from pydantic import (
@@ -22,10 +24,33 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from peekbench.plugins.local_code import Code, locate_code
 from peekbench.records.runs import LookMethod, Settled
 
-STORED = "stored"
-"""Context in which the spec of a store is validated: only what its report uses must be installed."""
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a spec comes from, as the context of its validation: on it depends what its names of code mean."""
+
+    folder: Path
+    """Folder where the names of files and modules start."""
+    is_stored: bool = False
+    """Whether it is read for a report: then only what the report uses must be installed."""
+    given: Collection[Code] | None = None
+    """The only code that may be imported; by default, all that the spec names."""
+
+    @classmethod
+    def of(cls, info: ValidationInfo) -> Origin:
+        """Return the origin of the spec that is validated; without a context, it is the current folder."""
+        return info.context or cls(Path.cwd())
+
+    def locate(self, use: str) -> str:
+        """Return the name of an entry, as a value that can import its code if it may be imported."""
+        if self.given is None:
+            return locate_code(use, self.folder)
+        return next((code for code in self.given if code == use), use)
+
+
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
 

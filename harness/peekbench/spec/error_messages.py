@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -75,6 +75,8 @@ class Written:
     """Place of the value in the spec."""
     positions: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """For lists in which a group was replaced by its members: position in the user's own list of each item."""
+    locate: Callable[[str], str] = str
+    """Returns the name of an entry with the folder where it starts; see `Origin.locate`."""
 
     def place(self, loc: Sequence[int | str]) -> Place:
         """Return the place of an error as it was written: without the position in a list that is a single value."""
@@ -196,7 +198,7 @@ def _suggest(written: Written, place: Place) -> str:
         is_inside = list(meant[: len(parent)]) == parent
         at_top = " at the top level" if parent and len(meant) == 1 else ""
         return f"did you mean {_format_place(meant[len(parent) :] if is_inside else meant)}{at_top}?"
-    options = dict.fromkeys(_iterate_options(written.model, written.value))
+    options = dict.fromkeys(_iterate_options(written.model, written.value, written.locate))
     here = [str(option[-1]) for option in options if list(option[:-1]) == parent]
     return f"choose from: {', '.join(here)}" if here else "remove it: there are no options here"
 
@@ -205,7 +207,11 @@ def _find_meant(written: Written, place: Place) -> Place | None:
     """Return the option with the most similar name: in the same mapping, below it, or else anywhere in the spec."""
     *parent, unknown = place
     key = str(unknown)[:MAX_NAME].lower().replace("-", "_").replace(" ", "_")
-    options = [option for option in _iterate_options(written.model, written.value) if option != place[: len(option)]]
+    options = [
+        option
+        for option in _iterate_options(written.model, written.value, written.locate)
+        if option != place[: len(option)]
+    ]
     inside = [option for option in options if list(option[: len(parent)]) == parent]
     here = [option for option in inside if len(option) == len(place)]
     for choices, cutoff in ((here, SURE), (inside, 1.0), (here, 0.6), (inside, 0.6), (options, SURE)):
@@ -215,7 +221,9 @@ def _find_meant(written: Written, place: Place) -> Place | None:
     return None
 
 
-def _iterate_options(model: type[BaseModel], value: Any, place: Place = ()) -> Iterator[Place]:
+def _iterate_options(
+    model: type[BaseModel], value: Any, locate: Callable[[str], str], place: Place = ()
+) -> Iterator[Place]:
     """Iterate over the places of all options that a value can have, those of the plugins that it names included."""
     for name, setting in model.model_fields.items():
         if setting.exclude or len(place) > MAX_DEPTH:  # no user writes an excluded field
@@ -223,25 +231,25 @@ def _iterate_options(model: type[BaseModel], value: Any, place: Place = ()) -> I
         yield (*place, name)
         annotation: Any = setting.annotation
         if name == "options" and hasattr(model, "entry"):
-            annotation = _options_of(model, value)
+            annotation = _options_of(model, value, locate)
         written = value.get(name) if isinstance(value, Mapping) else None
         models = _nested_models(annotation)
         if get_origin(annotation) in (tuple, list):
             for position, item in enumerate(written if isinstance(written, list | tuple) else ()):
                 for nested in models:
-                    yield from _iterate_options(nested, item, (*place, name, position))
+                    yield from _iterate_options(nested, item, locate, (*place, name, position))
         elif get_origin(annotation) is not dict and len(models) == 1:
             if isinstance(setting.default, str):  # the default of a component is its name
                 written = {"use": setting.default, **(written if isinstance(written, Mapping) else {})}
-            yield from _iterate_options(models[0], written, (*place, name))
+            yield from _iterate_options(models[0], written, locate, (*place, name))
 
 
-def _options_of(component: Any, value: Any) -> type[BaseModel] | None:
+def _options_of(component: Any, value: Any, locate: Callable[[str], str]) -> type[BaseModel] | None:
     """Return the options of the entry that a component names; None if there is no such entry."""
     use = value.get("use") if isinstance(value, Mapping) else value
     with suppress(PluginError):
         if isinstance(use, str):
-            options: type[BaseModel] = component.entry.find(use).options
+            options: type[BaseModel] = component.entry.find(locate(use)).options
             return options
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,12 +23,11 @@ from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
 from peekbench.plugins.hookspecs import kind_of
-from peekbench.plugins.local_code import bind, is_code, split_name
+from peekbench.plugins.local_code import Code, is_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
 from peekbench.spec.components import (
-    COMPONENTS,
     AnalysisSpec,
     AuditSpec,
     ExecutorSpec,
@@ -37,10 +36,9 @@ from peekbench.spec.components import (
     PinnableSpec,
     ReportSpec,
     TaskSpec,
-    find_uses,
     make_component,
 )
-from peekbench.spec.design import STORED, Design, FrozenDict, Name, SpecModel
+from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel
 from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
 from peekbench.spec.yaml_loader import read_yaml
@@ -48,22 +46,23 @@ from peekbench.spec.yaml_loader import read_yaml
 
 def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
     """Replace groups such as `docstrings.all` by their members; a store has the members already."""
-    if not isinstance(tasks, list | tuple) or info.context == STORED:
+    origin = Origin.of(info)
+    if not isinstance(tasks, list | tuple) or origin.is_stored:
         return tasks
     expanded: list[Any] = []
     for task in tasks:
-        if isinstance(task, Mapping) and "name" in task and _find_group(task.get("use")) is not None:
+        if isinstance(task, Mapping) and "name" in task and _find_group(task.get("use"), origin) is not None:
             raise ValueError(
                 f"[{len(expanded)}].name: {task['use']!r} is a group and its members have their own names; remove it"
             )
-        expanded += _members(task)
+        expanded += _members(task, origin)
     return expanded
 
 
-def _members(task: Any) -> list[Any]:
+def _members(task: Any, origin: Origin) -> list[Any]:
     """Return the tasks that an entry under `tasks` means, each with all that was written there."""
     use: Any = task.get("use") if isinstance(task, Mapping) else task
-    group = _find_group(use)
+    group = _find_group(use, origin)
     if group is None:
         return [task]
     plugin, _ = split_name(use)
@@ -72,18 +71,18 @@ def _members(task: Any) -> list[Any]:
     return [{**written, "use": f"{start}{member}"} for member in group.members]
 
 
-def written_positions(raw: Mapping[str, Any]) -> dict[str, list[int]]:
+def written_positions(raw: Mapping[str, Any], origin: Origin) -> dict[str, list[int]]:
     """Return the position under `tasks` of each task after groups are expanded."""
     tasks = raw.get("tasks")
     if not isinstance(tasks, list | tuple):
         return {}
-    return {"tasks": [position for position, task in enumerate(tasks) for _ in _members(task)]}
+    return {"tasks": [position for position, task in enumerate(tasks) for _ in _members(task, origin)]}
 
 
-def _find_group(use: Any) -> TaskGroupEntry | None:
+def _find_group(use: Any, origin: Origin) -> TaskGroupEntry | None:
     if not isinstance(use, str):
         return None
-    plugin, entry_name = split_name(use)
+    plugin, entry_name = split_name(origin.locate(use))
     if not registry.is_known(plugin):  # searching for a similar name takes time
         return None
     try:
@@ -200,7 +199,7 @@ class ExperimentSpec(SpecModel):
 
     @model_validator(mode="after")
     def _check_some_analysis_sees_looks(self, info: ValidationInfo) -> ExperimentSpec:
-        stops = self.design.stop is not None and info.context != STORED  # a report can have other analyses than its run
+        stops = self.design.stop is not None and not Origin.of(info).is_stored  # reports can have other analyses
         if stops and not any(analysis.entry.sees_looks for analysis in self.analyses):
             raise ValueError(
                 "design.stop: no analysis of this spec accounts for repeated looks; add summary to `analyses`"
@@ -287,6 +286,13 @@ class ExperimentSpec(SpecModel):
     def largest(self) -> int:
         """Largest number of subsamples of a task and a test size."""
         return max(self.design_of(task).largest for task in self.tasks)
+
+    @property
+    def code(self) -> tuple[Code, ...]:
+        """Code that the caller gave in this spec, which reports of its run may import."""
+        components = (*self.tasks, *self.methods, *self.analyses, *self.audits, *self.observers, self.executor)
+        uses = (*(component.use for component in components), *self.report.formats, self.report.renderer)
+        return tuple(use for use in uses if isinstance(use, Code))
 
     def source(self, task: TaskSpec) -> SourceRef:
         """Return a reference to the data of a task, with pinned versions."""
@@ -388,7 +394,14 @@ def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSp
     return make_spec(raw, folder=folder, origin=origin)
 
 
-def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", stored: bool = False) -> ExperimentSpec:
+def make_spec(
+    raw: Mapping[str, Any],
+    *,
+    folder: Path,
+    origin: str = "spec",
+    stored: bool = False,
+    given: Collection[Code] | None = None,
+) -> ExperimentSpec:
     """Validate a spec that is given as plain values; see `parse_spec`.
 
     Parameters
@@ -401,29 +414,27 @@ def make_spec(raw: Mapping[str, Any], *, folder: Path, origin: str = "spec", sto
         Name of the spec for messages.
     stored
         Whether the spec is from the store of a run and is used for its report. Then only the plugins of its analyses
-        must be installed. The other components, and analyses in files or modules that only the store names, keep the
-        stored options, and cannot be run.
+        must be installed. The other components, and analyses in files or modules that the caller did not give, keep
+        the stored options, and cannot be run.
+    given
+        Code that the caller gave, such as `ExperimentSpec.code`, which alone is imported; by default, all that the spec
+        names, but none that a stored one names.
 
     Raises
     ------
     SpecError
         If the spec is invalid; the message lists all errors with their places.
     """
-    if not stored:
-        bind(find_uses(raw), folder)
+    context = Origin(folder.absolute(), stored, () if stored and given is None else given)
     try:
-        spec = ExperimentSpec.model_validate(raw, context=STORED if stored else None)
+        spec = ExperimentSpec.model_validate(raw, context=context)
     except ValidationError as error:
-        message = describe(error, Written(ExperimentSpec, raw, positions=written_positions(raw)))
+        written = Written(ExperimentSpec, raw, positions=written_positions(raw, context), locate=context.locate)
+        message = describe(error, written)
         raise SpecError(f"{origin} is invalid:\n{message}") from None
     except RecursionError as error:
         raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error
     return spec.model_copy(update={"folder": folder})
-
-
-def bind_code(spec: ExperimentSpec) -> None:
-    """Let the names of files in a spec mean those below its folder; another spec may have the same names."""
-    bind(find_uses({key: getattr(spec, key) for key in (*COMPONENTS, "report")}), spec.folder)
 
 
 def canonical(spec: ExperimentSpec) -> dict[str, Any]:

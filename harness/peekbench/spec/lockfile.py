@@ -61,7 +61,7 @@ def make_lock(components: Iterable[tuple[str, PinnableSpec]], folders: Folders) 
         pin = component.entry.preparation.pin
         pinned = {} if pin is None else dict(pin(options=component.options, folders=folders))
         if pinned:
-            entry = {"use": component.use, "options": _written_options(component), "pinned": pinned}
+            entry = {"use": str(component.use), "options": _written_options(component), "pinned": pinned}
             lock.setdefault(group, {})[component.name] = entry
     return lock
 

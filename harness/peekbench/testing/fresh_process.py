@@ -38,7 +38,8 @@ from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
-from peekbench.plugins.local_code import find_pickled_files, is_code, is_installed, load_module, split_name
+from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_code, split_name
+from peekbench.plugins.source_files import is_installed
 
 HASH_VARIABLE = "PYTHONHASHSEED"
 MAX_OUTPUT = 500  # characters of the output of a process that ended early
@@ -124,7 +125,7 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
     hash_seed = "2" if os.environ.get(HASH_VARIABLE) == "1" else "1"
     with TemporaryDirectory() as folder:
         question, answer, printed = (Path(folder) / name for name in ("question", "answer", "printed"))
-        question.write_bytes(pickle.dumps((_own_modules(use), find_pickled_files(content), content)))
+        question.write_bytes(pickle.dumps((_own_modules(use), find_pickled_snapshots(content), content)))
         # With the path of this process: `-c` alone would first search the working folder.
         code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({folder!r})"
         with printed.open("wb") as file:  # a process that the function leaves behind would keep a pipe open
@@ -176,13 +177,13 @@ def main(folder: str) -> None:
     (Path(folder) / "answer").write_bytes(pickle.dumps(answer))
 
 
-def _answer(own_modules: set[str], files: list[str], content: bytes) -> Answer:
+def _answer(own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, bytes]]], content: bytes) -> Answer:
     folder = Path.cwd()
     running, names, state = _list_running(), _record_files(folder), take_state()
     sys.meta_path.insert(0, _LibraryImports(own_modules, state, running))
     try:
-        for file in files:
-            load_module(file)
+        for root, contents in snapshots:
+            Snapshot.of(root, contents)
         function, arguments = _Unpickler(io.BytesIO(content)).load()
         value, error = function(*arguments), ""
     except Exception as raised:

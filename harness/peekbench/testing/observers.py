@@ -13,7 +13,6 @@ from typing import Any
 
 from peekbench.errors import ContractError
 from peekbench.execution.observers import EVENTS, make_observer
-from peekbench.plugins.local_code import with_full_path
 from peekbench.records.data import Folders
 from peekbench.records.report import Analysis, Column, Table
 from peekbench.records.runs import ArmScores, RunFinished, RunStarted, TrialFinished
@@ -122,7 +121,7 @@ def _analysis() -> Analysis:
 @contextmanager
 def observer_to_check(use: str, options: Mapping[str, Any], _: None) -> Iterator[ObserverCase]:
     """Make a case of an observer in a temporary folder, which is the current one."""
-    spec = make_component(ObserverSpec, with_full_path(use), options)
+    spec = make_component(ObserverSpec, use, options)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder, chdir(folder):
         yield ObserverCase(use, spec, Path(folder).resolve())
 

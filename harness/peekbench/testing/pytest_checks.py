@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from peekbench.errors import ContractError, PeekbenchError, PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry
 from peekbench.plugins.hookspecs import KINDS
-from peekbench.plugins.local_code import is_code, join_name, split_name
+from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
 from peekbench.records.data import Dataset, SourceRef
 from peekbench.testing.executors import EXECUTOR_CHECKS, executor_to_check
 from peekbench.testing.methods import METHOD_CHECKS, method_to_check
@@ -75,6 +76,7 @@ def find_kinds(use: str) -> list[str]:
     PluginError
         If no plugin has such an entry, or only one that cannot be checked.
     """
+    use = locate_code(use, Path.cwd())
     registry.check_known(use)
     plugin, name = split_name(use)
     offers = registry.load(plugin).offers
@@ -101,7 +103,7 @@ def find_kinds(use: str) -> list[str]:
 
 def iterate_checks(kind: str, use: str, options: Mapping[str, Any], data: Data = None) -> Iterator[CheckOutcome]:
     """Do all checks of an entry of a kind, as `find_kinds` returns it, one after the other."""
-    contract = CONTRACTS[kind]
+    contract, use = CONTRACTS[kind], locate_code(use, Path.cwd())
     given = "" if data is None else "task" if isinstance(data, Dataset | SourceRef) else "results"
     if given and given != contract.data:
         raise SpecError(f"{use} is of the kind {kind}, which is not checked on a {given}; omit the {given}")

@@ -12,7 +12,7 @@ import pytest
 
 import peekbench as pb
 from peekbench.api.session_code import hash_thing
-from peekbench.errors import PluginError, RunWarning
+from peekbench.errors import PluginError, RunWarning, StoreError
 
 FIT = """
 def fit(unlabeled, train, task, seed, weight: float = 1.0):
@@ -23,6 +23,7 @@ def fit(unlabeled, train, task, seed, weight: float = 1.0):
 
 USED = """
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 import helper_of_notebook
@@ -45,7 +46,24 @@ class Model(Base):
 def cached(x):
     return x * 7
 
+class Slotted:
+    __slots__ = ("share",)
+    def __init__(self):
+        self.share = 1
+
+class Items(list): pass
+class Lookup(dict): pass
+def tagged(x): return x
+tagged.share = 12
 TABLE = {"f": cached}
+SLOTTED, ITEMS, LOOKUP = Slotted(), Items(), Lookup()
+SLOTTED.share = 8
+ITEMS.share = 4
+LOOKUP.share = 6
+COUNTS = defaultdict(lambda: 0.1)
+helper_of_notebook.share = 10
+A, B = [1], [1]
+PAIR = (A, A)
 """
 
 
@@ -56,31 +74,34 @@ def in_session(source: str) -> Any:
     return namespace["fit"]
 
 
-def measure(fit: Any, **options: Any) -> pb.Run:
-    design = {"num_train": 12, "num_test": 30, "num_subsamples": 2}
+def measure(fit: Any, num_subsamples: int = 2, **options: Any) -> pb.Run:
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples}
     return pb.measure(fit, ["toy.words"], design=design, progress=False, **options)
 
 
-def test_a_function_of_a_notebook_is_measured_and_resumed() -> None:
+def test_a_function_of_a_notebook_makes_a_new_run_unless_the_run_has_a_name() -> None:
     first = measure(in_session(FIT), options={"weight": 2.0})
     assert (first.finished, first.failed, first.spec.methods[0].name) == (2, 0, "fit")
-    assert measure(in_session(FIT), options={"weight": 2.0}).resumed == 2
-    for changed in (measure(in_session(FIT)), measure(in_session(FIT.replace("+ weight", "* weight + 1")))):
-        assert changed.finished == 2
-        assert changed.name != first.name
+    again = measure(in_session(FIT), options={"weight": 2.0})
+    assert (again.finished, again.resumed) == (2, 0)
+    assert again.name != first.name
     assert len(pb.load_run(first.name).arms) == 2
+    assert measure(in_session(FIT), name="mine").finished == 2
+    assert measure(in_session(FIT), name="mine").resumed == 2
+    with pytest.raises(StoreError, match="(?s)fit changed.*choose another name") as caught:
+        measure(in_session(FIT.replace("+ weight", "* weight + 1")), name="mine")
+    assert "allow" not in str(caught.value)
 
 
 def test_more_subsamples_extend_a_run_whose_verdicts_account_for_earlier_reports() -> None:
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 2}
-    first = pb.measure(in_session(FIT), "toy.words", design=design, progress=False)
+    first = pb.measure(in_session(FIT), "toy.words", name="mine", design=design, progress=False)
     assert first.report().verdicts
-    more = pb.measure(in_session(FIT), "toy.words", design={**design, "num_subsamples": 4}, progress=False)
+    design["num_subsamples"] = 4
+    more = pb.measure(in_session(FIT), "toy.words", name="mine", design=design, progress=False)
     assert (more.name, more.finished, more.resumed) == (first.name, 2, 2)
     evidence: Any = more.report().verdicts[0].evidence
     assert evidence.looks.earlier == (2,)
-    other = pb.measure(in_session(FIT), "toy.words", design={**design, "num_train": 15}, progress=False)
-    assert other.name != first.name
 
 
 @pytest.mark.parametrize(
@@ -94,6 +115,14 @@ def test_more_subsamples_extend_a_run_whose_verdicts_account_for_earlier_reports
         ("Model().size", "size: int = 5", "size: int = 6"),
         ("cached(1)", "* 7", "/ 7"),
         ("TABLE['f']", "* 7", "/ 7"),
+        ("Slotted().share", "self.share = 1", "self.share = 2"),
+        ("SLOTTED.share", "share = 8", "share = 9"),
+        ("ITEMS.share", "share = 4", "share = 5"),
+        ("LOOKUP.share", "share = 6", "share = 7"),
+        ("COUNTS[word]", "lambda: 0.1", "lambda: 0.2"),
+        ("helper_of_notebook.share", "share = 10", "share = 11"),
+        ("tagged(word)", "share = 12", "share = 13"),
+        ("PAIR[1][0]", "PAIR = (A, A)", "PAIR = (A, B)"),
         ("helper_of_notebook.look_up(word)", "AWAY", "NEAR"),
     ],
 )
@@ -113,8 +142,11 @@ def test_what_a_function_uses_is_part_of_its_hash(
 
 def test_what_cannot_be_compared_is_an_error() -> None:
     guard = "import threading\nLOCK = threading.Lock()\ndef fit(train):\n    return LOCK\n"
-    with pytest.raises(PluginError, match=r"type _thread\.lock, whose content .* cannot compare"):
+    with pytest.raises(PluginError, match=r"type _thread\.lock, whose content .* cannot compare.*leave out `name`"):
         hash_thing(in_session(guard))
+    deep = "NESTED = []\nfor _ in range(5000):\n    NESTED = [NESTED]\ndef fit(train):\n    return NESTED\n"
+    with pytest.raises(PluginError, match="nested too deeply"):
+        hash_thing(in_session(deep))
     empty = "def make():\n    def fit(train):\n        return shift\n    return fit\n    shift = 1\nfit = make()\n"
     with pytest.raises(PluginError, match="fit uses the variable 'shift' .* has no value yet"):
         hash_thing(in_session(empty))

@@ -16,6 +16,7 @@ import pytest
 
 from peekbench.execution.code import PluginCode, code_hashes, describe_code_change
 from peekbench.plugins import registry
+from peekbench.plugins.local_code import locate_code
 
 METHOD = """
 import json, peekbench_plug_helper, plug_unused
@@ -130,7 +131,7 @@ def test_code_of_a_file_includes_the_modules_beside_it_that_it_imports(tmp_path:
         write(folder / "own_helper.py", "from own_package import part")
         write(folder / "own_package/part.py", "")
         write(folder / "unused.py", "")
-        use = f"{folder / 'mine.py'}:fit"
+        use = locate_code("mine.py:fit", folder)
         codes += code_hashes([use]).values()
     assert codes[0] == codes[1], "stores from two copies of a project can be compared"
     assert sorted(codes[0]["files"]) == ["mine.py", "own_helper.py", "own_package/part.py"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
-import sys
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ import peekbench as pb
 from peekbench.cli.app import app
 from peekbench.cli.catalog import describe
 from peekbench.execution.code import code_hashes
-from peekbench.plugins import local_code
+from peekbench.plugins import registry
+from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.local_code import load_module, split_name
+from peekbench.plugins.local_code import Code, load_module, locate_code, split_name
 from peekbench.spec.experiment import make_spec as validate
 from peekbench.testing.fresh_process import call
 from peekbench.testing.pytest_checks import find_kinds
@@ -103,11 +105,61 @@ def test_changed_code_is_noticed_when_a_run_is_resumed(folder: Path) -> None:
 def test_two_specs_can_have_files_of_the_same_name(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
+    (other / "helper_of_methods.py").write_text("")
     (other / "methods.py").write_text(CODE.replace("counts / counts.sum()", "np.eye(task.num_classes)[0]"))
     specs = [validate(SPEC, folder=folder), validate({**SPEC, "name": "second"}, folder=other)]
     first, second = (pb.run(spec, progress=False).predictions.to_pandas(method="fit_prior") for spec in specs)
     assert first["probability"].max() < 1.0
     assert second["probability"].min() == 1.0
+
+
+def test_a_copy_of_a_spec_in_another_folder_with_other_names_of_its_files_is_the_same_experiment(
+    folder: Path, tmp_path: Path
+) -> None:
+    store = run(SPEC, folder).store
+    moved = shutil.copytree(folder, tmp_path / "moved")
+    spelled = {**SPEC, "tasks": [{**SPEC["tasks"][0], "use": f"{moved}/methods.py:load_words"}]}
+    spelled["methods"] = ["./methods.py:fit_prior", {"use": ".//methods.py:fit_majority", "name": "majority"}]
+    again = pb.run(validate(spelled, folder=moved), store=store, progress=False)
+    assert (again.resumed, again.finished) == (4, 0)
+
+
+def test_a_file_that_was_edited_is_imported_again_and_older_functions_keep_their_modules(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("import json\ndef load():\n    import own\n    return json.dumps(own.SHARE)\n")
+    loaded = []
+    for share in (1, 2):  # the same size and time
+        (tmp_path / "own.py").write_text(f"SHARE = {share}\n")
+        os.utime(tmp_path / "own.py", (1, 1))
+        loaded.append(load_module(Code("json.py", tmp_path)).load)
+    assert [load() for load in loaded] == ["1", "2"]
+
+
+def test_a_file_can_name_functions_of_modules_beside_it_by_reference(folder: Path) -> None:
+    (folder / "helper_of_methods.py").write_text(CODE.replace("import helper_of_methods", ""))
+    (folder / "hooks.py").write_text(
+        "from peekbench import MethodEntry, hookimpl\n@hookimpl\ndef peekbench_methods():\n"
+        "    return [MethodEntry(name='prior', method='helper_of_methods:fit', summary='prior')]\n"
+    )
+    with (folder / "helper_of_methods.py").open("a") as file:
+        file.write("\ndef fit(unlabeled, train, task, *, context, options):\n")
+        file.write("    return Predictor(fit_prior(unlabeled, train, task, 0))\nfrom peekbench import Predictor\n")
+    done = run({**SPEC, "methods": ["hooks.py:prior"]}, folder)
+    assert (done.finished, done.failed) == (2, 0)
+    (code,) = code_hashes([done.spec.methods[0].use]).values()
+    assert set(code["files"]) == {"hooks.py", "helper_of_methods.py"}
+
+
+def test_a_module_beside_a_file_that_is_not_imported_by_a_statement_is_named(folder: Path) -> None:
+    (folder / "dynamic.py").write_text("import importlib\nimportlib.import_module('helper_of_methods')")
+    with pytest.raises(pb.PeekbenchError, match="needs an import statement, `import helper_of_methods`"):
+        load_module(Code("dynamic.py", folder))
+
+
+def test_only_a_name_of_code_that_a_caller_gave_is_imported(folder: Path) -> None:
+    name = locate_code("methods.py:fit_prior", folder)
+    assert registry.find(pickle.loads(pickle.dumps(name)), MethodEntry).name == "fit_prior"
+    with pytest.raises(pb.PeekbenchError, match="only a store names, which is not imported"):
+        registry.find(str(name), MethodEntry)
 
 
 def test_names_outside_of_a_spec_start_at_the_working_folder(
@@ -180,7 +232,7 @@ def test_options_of_a_function_reach_another_process(folder: Path) -> None:
 @pytest.mark.slow
 def test_classes_of_a_file_reach_another_process(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("from peekbench import Options\n\nclass Own(Options):\n    share: float = 0.5\n")
-    options = load_module(str(tmp_path / "own.py")).Own(share=0.25)
+    options = load_module(Code("own.py", tmp_path)).Own(share=0.25)
     answer = call("own", repr, options)
     assert (answer.value, answer.error) == ("Own(share=0.25)", "")
 
@@ -201,9 +253,6 @@ def test_reading_results_imports_no_code_that_only_a_store_names(
     store = run({**SPEC, "name": "shared", "analyses": [use]}, folder).store
     for name in ("evil.py", "evil_module.py"):
         (folder / name).write_text(f"import pathlib\npathlib.Path({str(tmp_path / 'executed')!r}).touch()\n{CODE}")
-    monkeypatch.setattr(local_code, "_named", set())  # as in another process
-    monkeypatch.setattr(local_code, "_modules", {})
-    monkeypatch.delitem(sys.modules, "evil_module", raising=False)
     done = pb.load_run(store)
     assert len(done.arms) == 4
     for command in (["report"], ["plan"], ["report", "--format", "exports.latex"]):

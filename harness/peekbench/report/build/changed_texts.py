@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 
 from peekbench.data.loading import fingerprint, load_dataset
-from peekbench.errors import ResultsError
+from peekbench.errors import PluginError, ResultsError
 from peekbench.formatting import shorten
+from peekbench.plugins.local_code import GIVE_SPEC, Code, is_refused
 from peekbench.records.data import SourceRef
 from peekbench.records.report import Cell, Column, Table
+from peekbench.spec.design import Origin
 from peekbench.store.writer import Store
 
 if TYPE_CHECKING:
@@ -33,13 +35,15 @@ PLACE = tuple(Column(name) for name in ("method", "task", "text", "label"))
 CHANGE = Column("change", "difference")
 
 
-def changed_texts(path: Path) -> tuple[Table, ...]:
+def changed_texts(path: Path, given: Collection[Code] = ()) -> tuple[Table, ...]:
     """Return tables on the test texts whose answers change between the arms extra and test of a run.
 
     Parameters
     ----------
     path
         Store of the run.
+    given
+        Code that the caller gave, such as `ExperimentSpec.code`; no other code is imported.
 
     Returns
     -------
@@ -63,7 +67,7 @@ def changed_texts(path: Path) -> tuple[Table, ...]:
         tasks = store.tasks()
         reasons = {task: reason for task, facts in tasks.items() if (reason := _refuse(facts))}
         datasets = {
-            task["name"]: _load(SourceRef(task["use"], task["options"], store.folder(), task.get("kind")), task, tasks)
+            task["name"]: _load(_source(task, store.folder(), given), task, tasks)
             for task in store.spec()["tasks"]
             if task["name"] not in reasons
         }
@@ -103,6 +107,13 @@ def _refuse(facts: Mapping[str, Any]) -> str:
     if stated and not OPEN_LICENSE.match(stated):
         return f"its license ({stated}) is not known to permit showing its texts"
     return ""
+
+
+def _source(task: Mapping[str, Any], folder: Path, given: Collection[Code]) -> SourceRef:
+    use = Origin(folder, given=given).locate(task["use"])
+    if is_refused(use):
+        raise PluginError(f"{use} is code that only a store names, which is not imported; {GIVE_SPEC}")
+    return SourceRef(use, task["options"], folder, task.get("kind"))
 
 
 def _load(source: SourceRef, task: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]]) -> Dataset:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -19,6 +19,7 @@ from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
+from peekbench.plugins.local_code import Code
 from peekbench.records.report import Analysis, Extension, MethodFacts, Report, RuleWorth, RunContent, read_estimates
 from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial
@@ -171,6 +172,7 @@ def report_of_run(
     *,
     allow_incomplete: bool = False,
     analyses: Sequence[str] = (),
+    given: Collection[Code] = (),
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> Report:
     """Return a report on a run, from its store alone.
@@ -185,6 +187,8 @@ def report_of_run(
         Analyze a design with missing trials instead of refusing it; the report warns about them.
     analyses
         Analyses to do, as `plugin.thing`; by default those of the run's spec.
+    given
+        Code that the caller gave, such as `ExperimentSpec.code`; the report imports no other code.
     on_analysis
         Receives each analysis of the report.
 
@@ -207,7 +211,7 @@ def report_of_run(
     ['controls.null', 'controls.leak']
     """
     with Store.open(path) as store:
-        spec, stored_methods = _read_spec(store, analyses), store.methods()
+        spec, stored_methods = _read_spec(store, analyses, given), store.methods()
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
         metrics, texts, sizes, hosts = store.metrics(), store.texts(), store.session_sizes(), store.hosts()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
@@ -296,13 +300,12 @@ def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str
     return (*spec.analyses, make_component(AnalysisSpec, ANALYSIS_OF_TEXTS))
 
 
-def _read_spec(store: Store, analyses: Sequence[str]) -> ExperimentSpec:
+def _read_spec(store: Store, analyses: Sequence[str], given: Collection[Code]) -> ExperimentSpec:
     """Return the spec of a store, with other analyses if some are given."""
     chosen = {"analyses": [make_component(AnalysisSpec, use) for use in analyses]} if analyses else {}
     try:
-        spec = make_spec(
-            {**store.spec(), **chosen}, folder=store.folder(), origin=f"the spec in {store.path}", stored=True
-        )
+        raw, origin = {**store.spec(), **chosen}, f"the spec in {store.path}"
+        spec = make_spec(raw, folder=store.folder(), origin=origin, stored=True, given=given)
         for analysis in spec.analyses:
             _ = analysis.entry  # raises if only the store names its code
         return spec

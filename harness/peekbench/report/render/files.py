@@ -20,6 +20,7 @@ from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.local_code import locate_code
 from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.report import Report
@@ -83,7 +84,7 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
             f"{folder} is a link to {folder.resolve()}, where a report would replace files; remove the link, or choose "
             "another folder with --reports"
         )
-    formats = report.formats if formats is None else formats
+    formats = report.formats if formats is None else [locate_code(use, Path.cwd()) for use in formats]
     pictures = next((form for form in PICTURES if form in formats), "")
     renderer = make_renderer(report.renderer)
     render: dict[str, Callable[[Report], str]] = {
