@@ -14,6 +14,7 @@ import typer
 
 from peekbench.cli.app import (
     ChangedCodeOption,
+    FreshOption,
     IncompleteOption,
     KeepGoingOption,
     ReportsOption,
@@ -49,6 +50,7 @@ class RunOptions:
     allow_incomplete: IncompleteOption = False
     keep_going: KeepGoingOption = False
     allow_changed_code: ChangedCodeOption = False
+    fresh: FreshOption = False
     fail_on: FailOnOption = None
 
     def command(self, spec: Path) -> str:
@@ -145,6 +147,7 @@ def _execute(
             progress=observers.watch(progress),
             keep_going=options.keep_going,
             allow_changed_code=options.allow_changed_code,
+            fresh=options.fresh,
         )
 
 
@@ -157,8 +160,8 @@ def _describe_summary(summary: RunSummary) -> None:
     for plugin in summary.changed_code:
         warn(
             f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}, which are not "
-            "computed again. To measure the present code alone, give the run another name in the spec, or move the "
-            "store"
+            "computed again. To measure the present code alone, give the run another name in the spec, or delete them "
+            "with --fresh"
         )
 
 

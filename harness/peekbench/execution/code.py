@@ -16,12 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any, TypedDict
 
 from peekbench.errors import PluginError, StoreError
-from peekbench.execution.planning import make_trials
 from peekbench.execution.preparation import StoredRun
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
@@ -288,18 +286,10 @@ def find_changed_code(
         if any(version.code["sha256"] != code[plugin]["sha256"] for version in versions)
     }
     if not is_allowed:
-        pending = _methods_to_run(spec, trials, stored)
+        pending = {trial.method for trial in stored.pending(spec, trials)}
         plugins = {plugin for method, plugin in _plugins_of_methods(spec).items() if method in pending}
         _refuse_new_code(stored.path, {plugin: changed[plugin] for plugin in changed if plugin in plugins}, code)
     return tuple(changed)
-
-
-def _methods_to_run(spec: ExperimentSpec, trials: Sequence[Trial], stored: StoredRun) -> set[str]:
-    """Return the methods with trials to run; none if the run stopped at a planned look and has all trials up to it."""
-    number = spec.design.look_number(stored.stopped_at)
-    if number and all(trial in stored.session_of for trial in make_trials(spec.at_look(number))):
-        return set()
-    return {trial.method for trial in filterfalse(stored.session_of.__contains__, trials)}
 
 
 def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], code: Mapping[str, PluginCode]) -> None:
@@ -315,8 +305,9 @@ def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], c
             f"store {path}: code of its methods has changed since their trials were stored:\n  "
             + "\n  ".join(changes)
             + "\nMore trials would mix results of old and new code. To measure the new code alone, run the spec under "
-            "another name or move the store; otherwise restore the old code, or resume the run with "
-            "--allow-changed-code (in Python, allow_changed_code=True); the report then warns that versions are mixed"
+            "another name, or delete the stored trials with `peekbench run --fresh` (in Python, fresh=True); "
+            "otherwise restore the old code, or resume the run with --allow-changed-code (in Python, "
+            "allow_changed_code=True); the report then warns that versions are mixed"
         )
 
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, StoreError
+from peekbench.execution.planning import make_trials
 from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Options
 from peekbench.records.trials import Trial
-from peekbench.spec.compatibility import differences
+from peekbench.spec.compatibility import Experiment, differences, has_fixed_maximum, refuse_changes
 from peekbench.spec.components import AuditSpec, MethodSpec, TaskSpec
+from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import FileState
 
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """The stored part of a run, which is compared with a spec before the store is opened to extend it.
+    """The stored part of a run, which is compared with a spec before the store is opened to fill it.
 
-    A refused spec therefore does not extend the stored one.
+    A spec that is refused, or whose run cannot be prepared, therefore leaves the store as it is.
     """
 
     path: Path
@@ -35,8 +37,8 @@ class StoredRun:
     """Provenance of the sessions, oldest first."""
     session_of: Mapping[Trial, int] = field(default_factory=dict)
     """Finished trials, with the positions of their sessions."""
-    tasks: frozenset[str] = frozenset()
-    """Names of the tasks."""
+    experiment: Experiment | None = None
+    """What the numbers of the finished trials depend on; None without a store that can be used."""
     stopped_at: int | None = None
     """Subsamples of the planned look at which the run stopped; None if it did not."""
     verified: FileState | None = None
@@ -46,6 +48,61 @@ class StoredRun:
         """Return the sessions that finished trials, oldest first."""
         positions = set(self.session_of.values())
         return [session for position, session in enumerate(self.sessions) if position in positions]
+
+    def pending(self, spec: ExperimentSpec, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the planned trials to run; none if the run stopped at a planned look and has all trials up to it."""
+        number = spec.design.look_number(self.stopped_at)
+        if number and all(trial in self.session_of for trial in make_trials(spec.at_look(number))):
+            return []
+        return [trial for trial in trials if trial not in self.session_of]
+
+    def keep_subsamples(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> ExperimentSpec:
+        """Return a spec with no fewer subsamples than have finished trials, so that a report uses all of them.
+
+        Parameters
+        ----------
+        spec
+            The spec.
+        tasks
+            Facts about its data by task.
+
+        Raises
+        ------
+        StoreError
+            If the stored trials are of another experiment.
+        """
+        if self.experiment is None:
+            return spec
+        if not has_fixed_maximum(self.experiment.spec):
+            spec = self._with_finished_subsamples(spec, self.experiment.finished or {})
+        refuse_changes(self.path, self.experiment, spec, tasks)
+        return spec
+
+    @staticmethod
+    def _with_finished_subsamples(spec: ExperimentSpec, counts: Mapping[tuple[str, str, int], int]) -> ExperimentSpec:
+        """Return a spec with at least these subsamples, by method, task and num_test."""
+        own = {task.name for task in spec.tasks if task.num_subsamples}
+        finished: dict[tuple[str, int], int] = {}
+        for (_, task, num_test), number in counts.items():
+            key = (task if task in own else "", num_test)
+            finished[key] = max(number, finished.get(key, 0))
+
+        def at_least(number: int, task: str, sizes: Sequence[int]) -> int:
+            return max(number, *(finished.get((task, num_test), 0) for num_test in sizes))
+
+        design, sizes = spec.design, spec.design.num_test
+        if isinstance(design.num_subsamples, int):
+            kept: Any = at_least(design.num_subsamples, "", sizes)
+        else:
+            kept = {num_test: at_least(number, "", [num_test]) for num_test, number in design.num_subsamples.items()}
+        components = tuple(
+            task.model_copy(update={"num_subsamples": at_least(task.num_subsamples, task.name, sizes)})
+            if task.num_subsamples
+            else task
+            for task in spec.tasks
+        )
+        design = Design.model_validate({**dict(design), "num_subsamples": kept})
+        return spec.model_copy(update={"design": design, "tasks": components})
 
     @classmethod
     def read(cls, path: Path) -> StoredRun:
@@ -64,7 +121,7 @@ class StoredRun:
                     path,
                     tuple(store.sessions()),
                     store.sessions_of_trials(),
-                    frozenset(store.tasks()),
+                    replace(store.experiment(), finished=store.finished_subsamples()),
                     store.stopped_at(),
                     store.verified,
                 )
@@ -250,10 +307,8 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     return facts
 
 
-def prepare_same_files(
-    stored: StoredRun, spec: ExperimentSpec, trials: Sequence[Trial], progress: Progress
-) -> dict[str, dict[str, Any]] | None:
-    """Prepare the methods if stored trials used files of them, such as the weights of a model, and compare the files.
+def prepare_same_files(stored: StoredRun, spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
+    """Prepare the methods, and compare their files, such as the weights of a model, with those of stored trials.
 
     Parameters
     ----------
@@ -261,33 +316,31 @@ def prepare_same_files(
         The stored part of the run.
     spec
         The spec.
-    trials
-        Planned trials. If all of them are stored, the files do not matter.
     progress
         Receives the name of each method.
 
     Returns
     -------
-    dict or None
-        Facts by method; None if there is nothing to compare, and the methods are not prepared.
+    dict
+        Facts by method.
 
     Raises
     ------
     StoreError
         If the files have changed.
     """
-    positions = sorted(set(stored.session_of.values()))
-    used = [stored.sessions[position].get("methods", {}) for position in positions]
-    has_files = any("sha256" in facts for methods in used for facts in methods.values())
-    if not has_files or all(trial in stored.session_of for trial in trials):
-        return None
     facts = prepare(spec, progress)
-    changes = changed_files(used, facts, [task.name for task in spec.tasks if task.name not in stored.tasks])
+    makers = sorted({(position, trial.method) for trial, position in stored.session_of.items()})
+    known = [(method, stored.sessions[position].get("methods", {})) for position, method in makers]
+    used = [{method: methods[method]} for method, methods in known if method in methods]
+    tasks = {trial.draw.task for trial in stored.session_of}
+    changes = changed_files(used, facts, [task.name for task in spec.tasks if task.name not in tasks])
     if changes:
         raise StoreError(
             f"store {stored.path}: files of its methods have changed:\n  "
             + "\n  ".join(changes)
-            + "\nRestore the files, or run the spec under another name"
+            + "\nRestore the files, run the spec under another name, or delete the stored trials with `peekbench run "
+            "--fresh` (in Python, fresh=True)"
         )
     return facts
 
