@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, StoreError
+from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, StoreError, UnavailableError
 from peekbench.execution.planning import make_trials
 from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.missing_libraries import describe_missing
 from peekbench.plugins.protocols import Options
 from peekbench.records.trials import Trial
 from peekbench.spec.compatibility import Experiment, differences, has_fixed_maximum, refuse_changes
-from peekbench.spec.components import AuditSpec, MethodSpec, TaskSpec
+from peekbench.spec.components import AuditSpec, Component, MethodSpec, NamedComponent, TaskSpec
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import FileState
@@ -163,7 +164,7 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def check_files(spec: ExperimentSpec) -> None:
-    """Check the options of tasks, methods and audits against the files on this machine, without a download.
+    """Check libraries, and the options of tasks, methods and audits against the files here, without a download.
 
     Raises
     ------
@@ -174,16 +175,24 @@ def check_files(spec: ExperimentSpec) -> None:
     components: list[TaskSpec | MethodSpec | AuditSpec] = [*spec.tasks, *spec.methods, *spec.audits]
     for component in components:
         check = component.entry.preparation.check
-        if check is None:
-            continue
         try:
-            for place, options in _each_options(spec, component):
-                with _placed_errors(place), one_line_errors("`check`", component.use, options):
-                    check(options=options, folders=spec.folders())
+            if check is not None:
+                for place, options in _each_options(spec, component):
+                    with _placed_errors(place), one_line_errors("`check`", component.use, options):
+                        check(options=options, folders=spec.folders())
         except PeekbenchError as error:
             errors.append(str(error))
+        else:
+            errors += _missing_libraries([component])
+    errors += _missing_libraries([spec.executor, *spec.analyses])
     if errors:
         raise SpecError("\n".join(errors))
+
+
+def _missing_libraries(components: Iterable[Component]) -> list[str]:
+    """Return a line on each component whose code imports a library that is not installed."""
+    missing = [(component, describe_missing(component.entry)) for component in components]
+    return [f"{_place_of(component)}: {problem}" for component, problem in missing if problem]
 
 
 def _each_options(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> Iterator[tuple[str, Options]]:
@@ -200,8 +209,9 @@ def _place(method: MethodSpec, task: str) -> str:
     return f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
 
 
-def _place_of(component: TaskSpec | AuditSpec) -> str:
-    return f"{'task' if isinstance(component, TaskSpec) else 'audit'} {component.name}"
+def _place_of(component: Component) -> str:
+    kind = type(component).__name__.removesuffix("Spec").lower()
+    return f"{kind} {component.name if isinstance(component, NamedComponent) else component.use}"
 
 
 def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> str:
@@ -251,6 +261,43 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
     return merged or {}
 
 
+def split_reachable(
+    spec: ExperimentSpec, *, with_methods: bool
+) -> tuple[ExperimentSpec, dict[str, UnavailableError], dict[str, DataError]]:
+    """Return the part of a spec that can be prepared now, and the errors of the data and models out of reach.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    with_methods
+        Whether to prefetch for the methods; otherwise, the part has all of them.
+
+    Returns
+    -------
+    tuple
+        The spec without the tasks and methods that cannot be reached, of which it may then have none; the errors of
+        the tasks, and those of the methods, by name.
+    """
+    tasks: dict[str, UnavailableError] = {}
+    methods: dict[str, DataError] = {}
+    for task in spec.tasks:
+        try:
+            load_dataset(spec.source(task))
+        except UnavailableError as error:
+            tasks[task.name] = error
+    part = spec.model_copy(update={"tasks": tuple(task for task in spec.tasks if task.name not in tasks)})
+    for method in spec.methods if with_methods and part.tasks else ():
+        try:
+            prefetch_method(part, method)
+        except DataError as error:
+            if not isinstance(error.__cause__, UnavailableError):
+                raise
+            methods[method.name] = error
+    kept = tuple(method for method in spec.methods if method.name not in methods)
+    return part.model_copy(update={"methods": kept}), tasks, methods
+
+
 def _call_prefetch(
     spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec, options: Options, place: str
 ) -> Mapping[str, Any]:
@@ -285,7 +332,7 @@ def _add_differing(merged: Mapping[str, Any], facts: Mapping[str, Any], task: st
 
 
 def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
-    """Prefetch for each method once, before any worker starts.
+    """Check libraries, and prefetch for each method once, before any worker starts.
 
     Parameters
     ----------
@@ -298,7 +345,14 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     -------
     dict
         Facts for readers by method, as `prefetch_method` returns them.
+
+    Raises
+    ------
+    PluginError
+        If a library is not installed.
     """
+    if missing := _missing_libraries([*spec.methods, spec.executor, *spec.analyses]):
+        raise PluginError("\n".join(missing))
     facts = {}
     for method in spec.methods:
         if method.entry.preparation.prefetch is not None:
