@@ -50,6 +50,8 @@ SECTIONS = {
     "bounds": Section("attack_inputs", "small inputs that stand for much more, and special files", 43, True),
     "hub": Section("attack_inputs", "answers of a hostile data server", 82),
     "plugins": Section("attack_plugins", "methods that behave badly", 109),
+    "blocked": Section("attack_blocked", "changed specs after runs that failed before a result, and after others", 84),
+    "smaller": Section("attack_blocked", "fewer subsamples after interrupted and finished runs", 40),
 }
 
 

@@ -35,3 +35,12 @@ def test_hostile_inputs_are_read_or_refused(script: ModuleType, attack: str, num
     assert tally.defects == []
     assert tally.tried == number
     assert min_accepted <= tally.survived < number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["attack_blocked"], indirect=True)
+@pytest.mark.parametrize(("attack", "number"), [("blocked", 4), ("smaller", 2)])
+def test_no_store_blocks_a_corrected_or_smaller_spec(script: ModuleType, attack: str, number: int) -> None:
+    tally: Any = getattr(script, attack)(script.Budget(number, SEED))
+    assert tally.defects == []
+    assert tally.survived == number

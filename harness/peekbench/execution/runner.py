@@ -125,6 +125,8 @@ def run(
     ):
         done = set(stored.session_of) if opened.verified else opened.done()
         remaining = [trial for trial in trials if trial not in done]
+        if not remaining and not opened.texts():
+            store_descriptions(spec, opened)
         num_done = len(trials) - len(remaining)
         progress.start(spec, remaining, num_done)
         driver = Driver(spec, opened, progress, keep_going=keep_going)

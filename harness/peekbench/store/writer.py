@@ -303,14 +303,14 @@ class Store(Reader):
         self._insert_look({"is_planned": False, "is_lowering": True, **look})
 
     def _forget_failures(self) -> None:
-        """Delete failed trials, and all that no trial is of any more."""
+        """Delete failed trials, and all that no finished trial depends on."""
         for condition in (
             "trials WHERE error IS NOT NULL",
             "draws WHERE id NOT IN (SELECT draw FROM trials)",
             "hosts WHERE session NOT IN (SELECT session FROM trials)",
             "sessions WHERE id NOT IN (SELECT session FROM trials)",
             "tasks WHERE name NOT IN (SELECT task FROM draws)",
-            "texts WHERE task NOT IN (SELECT task FROM draws)",
+            "texts",  # which describe the design and count tokens as the methods do
             "methods WHERE name NOT IN (SELECT method FROM trials)",
         ):
             self._connection.execute(f"DELETE FROM {condition}")  # noqa: S608 - constants only
