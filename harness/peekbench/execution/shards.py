@@ -226,7 +226,8 @@ def merge(
         )
     tasks = describe_tasks(spec)
     path = store if store is not None else store_path(spec)
-    spec = StoredRun.read(path).keep_subsamples(spec, tasks)
+    stored = StoredRun.read(path)
+    spec = stored.keep_subsamples(spec, tasks)
     comparison = JobComparison(spec, tasks)
     code = code_hashes(method.use for method in spec.methods)
     for name, session in [("this machine", {"code": code}), *_stored_sessions(path)]:
@@ -240,7 +241,7 @@ def merge(
                 num_shards[shard.part().count] += 1
     comparison.refuse_changes(is_allowed=allow_changed_code)
     counts = MergeCounts()
-    with MergingStore.for_run(path, spec, tasks) as opened:
+    with MergingStore.for_run(path, spec, tasks, verified=stored.verified) as opened:
         for number, shard_path in enumerate(comparable, start=1):
             try:
                 with open_shard(shard_path, is_whole=True) as shard:
