@@ -52,6 +52,8 @@ SECTIONS = {
     "hub": Section("attack_inputs", "answers of a hostile data server", 82),
     "code": Section("attack_code", "specs and cells with code of the same names, in turns and in threads", 100),
     "plugins": Section("attack_plugins", "methods that behave badly", 109),
+    "blocked": Section("attack_blocked", "changed specs after runs that failed before a result, and after others", 84),
+    "smaller": Section("attack_blocked", "fewer subsamples after interrupted and finished runs", 40),
 }
 
 

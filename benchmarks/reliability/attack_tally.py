@@ -70,6 +70,14 @@ class Tally:
             self.defects.append(f"{label}: {message}")
         return result
 
+    def examine(self, label: str, action: Callable[[], list[str]]) -> None:
+        """Count an action that returns the problems it found, and that must not fail."""
+        try:
+            problems = action()
+        except Exception as error:
+            problems = [f"{type(error).__name__}: {str(error)[:500]}"]
+        self.add(label, problems)
+
     def refuse(self, label: str, message: str) -> None:
         """Count a refusal, which is a defect if its message is empty or too long."""
         if 0 < len(message) <= MAX_MESSAGE:

@@ -106,12 +106,14 @@ def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
 def check(*, options: Encoder, folders: Folders) -> None:
     """Check, without a download, that an encoder that is built in or in a folder exists and has no code of its own.
 
-    The parameters are those of `peekbench_lm.provision.check`. A `DataError` is raised otherwise.
+    The parameters are those of `peekbench_lm.provision.check`. A `DataError` is raised otherwise, and a
+    `PeekbenchError` if a library is missing.
     """
     if options.model.startswith(BUILTIN_PREFIX):
         find_builtin(options.model.removeprefix(BUILTIN_PREFIX))
     elif is_path(options.model):
         check_modules(find_model(options.model, "", folders).path)
+    check_libraries()
 
 
 def count_tokens(texts: Sequence[str], *, options: Encoder, folders: Folders) -> TokenCounts:

@@ -68,7 +68,9 @@ def check_four_bits() -> None:
 
 
 def check(*, options: LanguageModelOptions, folders: Folders) -> None:
-    """Check, without a download, that a model exists, is a language model, and has the required training objective.
+    """Check, without a download, the model and the libraries.
+
+    The model must exist, be a language model, and have the required training objective.
 
     Parameters
     ----------
@@ -83,10 +85,13 @@ def check(*, options: LanguageModelOptions, folders: Folders) -> None:
         If the model does not exist, is not a language model, or gives no probabilities of texts that are required.
     SpecError
         If the model has another training objective than the required one.
+    PeekbenchError
+        If a library for language models is missing.
     """
     kind = known_kind(options.model, folders)
     if kind is not None:
         check_kind(options.model, kind, options.requirement)
+    check_installed()
 
 
 def known_kind(model: str, folders: Folders) -> Kind | None:

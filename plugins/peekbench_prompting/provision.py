@@ -67,6 +67,7 @@ def check_models(*, options: Exchangeability | Membership, folders: Folders) -> 
     for model in filter(None, (options.model, options.reference)):
         if kind := known_kind(model, folders):
             check_kind(model, kind, "causal")
+    check_installed()
 
 
 def prefetch_models(*, options: Exchangeability | Membership, folders: Folders) -> Mapping[str, Any]:

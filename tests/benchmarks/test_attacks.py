@@ -44,3 +44,12 @@ def test_hostile_inputs_are_read_or_refused(script: ModuleType, attack: str, num
 @pytest.mark.parametrize("script", ["attack_code"], indirect=True)
 def test_code_of_the_same_name_in_several_folders_never_mixes(script: ModuleType, seed: int, tmp_path: Path) -> None:
     assert script.play(tmp_path, seed) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["attack_blocked"], indirect=True)
+@pytest.mark.parametrize(("attack", "number"), [("blocked", 4), ("smaller", 2)])
+def test_no_store_blocks_a_corrected_or_smaller_spec(script: ModuleType, attack: str, number: int) -> None:
+    tally: Any = getattr(script, attack)(script.Budget(number, SEED))
+    assert tally.defects == []
+    assert tally.survived == number

@@ -50,6 +50,7 @@ def measure(
     options: Mapping[str, Any] | None = None,
     unlabeled_step: str | Sequence[str] | None = None,
     progress: bool = True,
+    fresh: bool = False,
     **spec: Any,
 ) -> Run:
     """Measure the bias of a method on data that you hold: scikit-learn estimators, functions, data frames, arrays.
@@ -100,6 +101,8 @@ def measure(
         Step or steps of the pipeline to fit on the train and the unlabeled rows instead of the default ones.
     progress
         Whether to show the progress.
+    fresh
+        Delete the trials of an earlier run of the same name, instead of resuming it.
     **spec
         Other keys of a spec: `design`, whose missing keys are 20 subsamples of 50 train rows, as many of each class,
         and 200 test rows, or fewer if data in memory have fewer rows; `name`; `seed`; `analyses`; `executor`; `tasks`
@@ -169,7 +172,7 @@ def measure(
         parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{ending}"
     if score != "score" or region is not None:  # after the name: another score needs no other trials
         parts["analyses"] = _analyses(parts, method, score, region)
-    return run(parts, progress=progress)
+    return run(parts, progress=progress, fresh=fresh)
 
 
 def _complete_design(chosen: Mapping[str, Any], held: Sequence[Dataset]) -> dict[str, Any]:

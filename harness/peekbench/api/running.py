@@ -54,6 +54,7 @@ def run(
     progress: bool = True,
     keep_going: bool = False,
     allow_changed_code: bool = False,
+    fresh: bool = False,
 ) -> Run:
     r"""Run an experiment, or resume its run. Trials that the store has are not repeated.
 
@@ -76,6 +77,9 @@ def run(
     allow_changed_code
         Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
         warns that its trials are of several versions.
+    fresh
+        Delete the trials of an earlier run in this store, once all is ready for the new ones. Without it, a store
+        without a finished trial is replaced if the spec has changed, and finished trials are never deleted.
 
     Returns
     -------
@@ -120,12 +124,15 @@ def run(
                 progress=observers.watch(shown),
                 keep_going=keep_going,
                 allow_changed_code=allow_changed_code,
+                fresh=fresh,
             )
         if experiment.observers:
             allow_incomplete = summary.failed > 0 or experiment.report.allow_incomplete
             finish = observers.analysis_finished
             report_of_run(path, allow_incomplete=allow_incomplete, given=experiment.code, on_analysis=finish)
-    finished = Run(experiment, summary)
+    finished = Run(summary.spec, summary)
+    for note in () if progress else summary.notes:  # which the display of the progress has shown
+        warnings.warn(note, RunWarning, stacklevel=outer_level())
     if summary.failed:
         _warn_of_failures(finished)
     for plugin in summary.changed_code:
@@ -232,7 +239,7 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
         spec = make_spec(raw, folder=store.folder(), origin=origin, stored=True, given=given)
         num_done, num_failed, looks = len(store.done()), len(store.failures()), store.planned_looks()
     planned = sum(1 for _ in make_trials(spec))
-    return Run(spec, RunSummary(path, planned, num_done, 0, num_failed, look=looks[-1] if looks else None))
+    return Run(spec, RunSummary(spec, path, planned, num_done, 0, num_failed, look=looks[-1] if looks else None))
 
 
 def is_run(source: str | Path) -> bool:

@@ -128,6 +128,7 @@ ChangedCodeOption = Annotated[
         help="Go on although the code of a method changed; the report warns that versions are mixed.",
     ),
 ]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Delete the trials of an earlier run of the same name.")]
 IncompleteOption = Annotated[
     bool, typer.Option("--allow-incomplete", help="Analyze the complete trials if trials are missing.")
 ]

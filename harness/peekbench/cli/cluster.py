@@ -106,8 +106,11 @@ def merge(
         f"{pluralize(counts.added, 'trial')} added, {counts.repeated:,} already stored with the same numbers"
     )
     if summary.empty:
-        empty = pluralize(summary.empty, "store is", "stores are")
-        echo(f"{empty} still empty: the job has just started, or was killed at its start")
+        empty = pluralize(summary.empty, "store has", "stores have")
+        echo(
+            f"{empty} no finished trial: the job has just started, was killed at its start, or all its trials failed "
+            "with another spec"
+        )
     if summary.missing:
         fail(_describe_missing(summary, spec, folders[0], store), FAILED)
     run = shlex.quote(str(store) if store else experiment.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from peekbench.formatting import duration, pluralize, shorten
 
 if TYPE_CHECKING:
     from peekbench.execution.pilot import Forecast, Pilot
+    from peekbench.spec.components import TaskSpec
     from peekbench.spec.experiment import ExperimentSpec
 
 RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
@@ -33,24 +35,40 @@ def plan(
 
     Example: peekbench plan specs/quickstart.yaml --workers 4
     """
-    from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
+    from peekbench.data.preflight import describe_splits, describe_tasks, summarize  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.preparation import check_files, split_reachable  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.rehearsal import check_analyses  # noqa: PLC0415 - for a fast --help
 
     experiment = load_any(spec, workers)
-    tasks = describe_tasks(experiment)
-    num_classes = {name: len(task["class_names"]) for name, task in tasks.items()}
+    check_files(experiment)
+    part, unread, unprepared = split_reachable(experiment, with_methods=pilot)
+    tasks = describe_tasks(part)
+    if part.tasks and part.methods:
+        check_analyses(part, tasks)
+    num_classes = {
+        task.name: _known_classes(experiment, task) if task.name in unread else len(tasks[task.name]["class_names"])
+        for task in experiment.tasks
+    }
     size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
     at_most = "at most " if experiment.design.stop else ""
     echo(
         f"{experiment.name}: {at_most}{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}, "
         f"{size.bytes / 1e6:,.0f} MB of disk"
     )
-    for line in describe_splits(experiment):
+    for line in describe_splits(part):
         echo(f"  {line}")
-    measured = _run_pilot(experiment) if pilot else None
+    for line in (*summarize(unread, len(experiment.tasks)), *map(str, unprepared.values())):
+        echo(f"  left out: {line}")
+    if unread:
+        echo("  not checked: whether the rows of these tasks suffice, and whether the methods suit them")
+    if unread or unprepared:
+        echo(f"  With a network, this downloads them: peekbench validate --download {shlex.quote(str(spec))}")
+    measured = _run_pilot(part) if pilot and part.tasks and part.methods else None
     if measured is not None and measured.usages:
         number = int(getattr(experiment.executor.options, "workers", None) or 1)
-        for line in describe_forecast(measured.forecast(experiment, number), measured):
+        is_part = bool(unprepared or measured.failures)
+        for line in describe_forecast(measured.forecast(experiment, number), measured, is_part=is_part):
             echo(line)
     if power:
         _forecast_power(experiment, num_classes, {} if measured is None else measured.seconds)
@@ -60,6 +78,14 @@ def plan(
             err=True,
         )
         raise typer.Exit(FAILED)
+
+
+def _known_classes(experiment: ExperimentSpec, task: TaskSpec) -> int:
+    """Return the number of classes of a task that cannot be loaded, as far as its data source knows; otherwise 2."""
+    if task.kind is not None:
+        return 0
+    facts = task.entry.facts(experiment.folders()) if task.entry.facts is not None else None
+    return (facts and facts.num_classes) or 2
 
 
 def _forecast_power(
@@ -99,11 +125,11 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
     return pilot
 
 
-def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
-    """Return a forecast in words, with its basis."""
+def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False) -> list[str]:
+    """Return a forecast in words, with its basis; `is_part` if it lacks a method."""
     from peekbench.execution.pilot import available_cores  # noqa: PLC0415 - for a fast --help
 
-    others = " of the other methods" if pilot.failures else ""
+    others = " of the other methods" if is_part else ""
     workers, cores = pluralize(forecast.workers, "worker"), pluralize(available_cores(), "core")
     lines = [
         f"time{others}: about {duration(forecast.seconds)} on {cores}, {workers}",

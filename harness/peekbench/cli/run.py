@@ -14,6 +14,7 @@ import typer
 
 from peekbench.cli.app import (
     ChangedCodeOption,
+    FreshOption,
     IncompleteOption,
     KeepGoingOption,
     ReportsOption,
@@ -49,6 +50,7 @@ class RunOptions:
     allow_incomplete: IncompleteOption = False
     keep_going: KeepGoingOption = False
     allow_changed_code: ChangedCodeOption = False
+    fresh: FreshOption = False
     fail_on: FailOnOption = None
 
     def command(self, spec: Path) -> str:
@@ -145,6 +147,7 @@ def _execute(
             progress=observers.watch(progress),
             keep_going=options.keep_going,
             allow_changed_code=options.allow_changed_code,
+            fresh=options.fresh,
         )
 
 
@@ -157,8 +160,8 @@ def _describe_summary(summary: RunSummary) -> None:
     for plugin in summary.changed_code:
         warn(
             f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}, which are not "
-            "computed again. To measure the present code alone, give the run another name in the spec, or move the "
-            "store"
+            "computed again. To measure the present code alone, give the run another name in the spec, or delete them "
+            "with --fresh"
         )
 
 
@@ -209,7 +212,7 @@ def validate(
         bool, typer.Option("--newest", help="With --lock: the newest versions, instead of those in use here.")
     ] = False,
 ) -> None:
-    """Check specs: options, plugins, models on this machine, and whether the data suffice for the design.
+    """Check specs: options, libraries, models on this machine, and whether the data suffice for the design.
 
     Example: peekbench validate specs/*.yaml
     """
@@ -239,6 +242,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.preparation import check_files, prefetch  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.experiment import DEFAULT_ANALYSES  # noqa: PLC0415 - for a fast --help
 
     if path.is_file() and is_analysis_only(path):  # a pipe can be read only once
         names = [analysis.use for analysis in load_analysis_only(path).analyses]
@@ -253,6 +257,10 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     splits, warnings = [], []
     if with_data:
         facts = describe_tasks(experiment)
+        if any(each.use not in DEFAULT_ANALYSES or each.options.model_fields_set for each in experiment.analyses):
+            from peekbench.results.rehearsal import check_analyses  # noqa: PLC0415 - others validate without pandas
+
+            check_analyses(experiment, facts)
         splits = [f"  {line}" for line in describe_splits(experiment)]
         warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
     size = measure(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))

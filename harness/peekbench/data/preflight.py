@@ -41,11 +41,11 @@ def check_tasks(spec: ExperimentSpec) -> None:
     if len(errors) == 1:
         raise next(iter(errors.values()))
     if errors:
-        raise DataError("\n".join(_summarize(errors, len(spec.tasks))))
+        raise DataError("\n".join(summarize(errors, len(spec.tasks))))
 
 
-def _summarize(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:
-    """Yield one line per error, and only one for tasks that are unavailable for the same reason."""
+def summarize(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:
+    """Yield one line per error of a task, and only one for tasks that are unavailable for the same reason."""
     names_by_cause: dict[object, list[str]] = {}
     for name, error in errors.items():
         names_by_cause.setdefault(error.reason if isinstance(error, UnavailableError) else error, []).append(name)

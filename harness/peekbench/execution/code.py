@@ -11,12 +11,10 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import filterfalse
 from pathlib import Path
 from typing import Any, TypedDict
 
 from peekbench.errors import StoreError
-from peekbench.execution.planning import make_trials
 from peekbench.execution.preparation import StoredRun
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
@@ -207,19 +205,11 @@ def find_changed_code(
         if any(version.code["sha256"] != code[plugin]["sha256"] for version in versions)
     }
     if not is_allowed:
-        pending = _methods_to_run(spec, trials, stored)
+        pending = {trial.method for trial in stored.pending(spec, trials)}
         used = _plugins_of_methods(spec).items()
         plugins = {plugin for method, plugin in used if method in pending or plugin.startswith(SESSION)}
         _refuse_new_code(stored.path, {plugin: changed[plugin] for plugin in changed if plugin in plugins}, code)
     return tuple(changed)
-
-
-def _methods_to_run(spec: ExperimentSpec, trials: Sequence[Trial], stored: StoredRun) -> set[str]:
-    """Return the methods with trials to run; none if the run stopped at a planned look and has all trials up to it."""
-    number = spec.design.look_number(stored.stopped_at)
-    if number and all(trial in stored.session_of for trial in make_trials(spec.at_look(number))):
-        return set()
-    return {trial.method for trial in filterfalse(stored.session_of.__contains__, trials)}
 
 
 def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], code: Mapping[str, PluginCode]) -> None:
@@ -233,7 +223,8 @@ def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], c
     if changes:
         remedy = (
             "More trials would mix results of old and new code. To measure the new code alone, choose another name for "
-            "the run or move the store; otherwise restore the old code"
+            "the run, or delete the stored trials with `peekbench run --fresh` (in Python, fresh=True); otherwise "
+            "restore the old code"
         )
         if not any(plugin.startswith(SESSION) for plugin in changed):
             remedy += (

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, StoreError
+from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, StoreError, UnavailableError
+from peekbench.execution.planning import make_trials
 from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.missing_libraries import describe_missing
 from peekbench.plugins.protocols import Options
 from peekbench.records.trials import Trial
-from peekbench.spec.compatibility import differences
-from peekbench.spec.components import AuditSpec, MethodSpec, TaskSpec
+from peekbench.spec.compatibility import Experiment, differences, has_fixed_maximum, refuse_changes
+from peekbench.spec.components import AuditSpec, Component, MethodSpec, NamedComponent, TaskSpec
+from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import FileState
 
@@ -25,9 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """The stored part of a run, which is compared with a spec before the store is opened to extend it.
+    """The stored part of a run, which is compared with a spec before the store is opened to fill it.
 
-    A refused spec therefore does not extend the stored one.
+    A spec that is refused, or whose run cannot be prepared, therefore leaves the store as it is.
     """
 
     path: Path
@@ -35,8 +38,8 @@ class StoredRun:
     """Provenance of the sessions, oldest first."""
     session_of: Mapping[Trial, int] = field(default_factory=dict)
     """Finished trials, with the positions of their sessions."""
-    tasks: frozenset[str] = frozenset()
-    """Names of the tasks."""
+    experiment: Experiment | None = None
+    """What the numbers of the finished trials depend on; None without a store that can be used."""
     stopped_at: int | None = None
     """Subsamples of the planned look at which the run stopped; None if it did not."""
     verified: FileState | None = None
@@ -46,6 +49,61 @@ class StoredRun:
         """Return the sessions that finished trials, oldest first."""
         positions = set(self.session_of.values())
         return [session for position, session in enumerate(self.sessions) if position in positions]
+
+    def pending(self, spec: ExperimentSpec, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the planned trials to run; none if the run stopped at a planned look and has all trials up to it."""
+        number = spec.design.look_number(self.stopped_at)
+        if number and all(trial in self.session_of for trial in make_trials(spec.at_look(number))):
+            return []
+        return [trial for trial in trials if trial not in self.session_of]
+
+    def keep_subsamples(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> ExperimentSpec:
+        """Return a spec with no fewer subsamples than have finished trials, so that a report uses all of them.
+
+        Parameters
+        ----------
+        spec
+            The spec.
+        tasks
+            Facts about its data by task.
+
+        Raises
+        ------
+        StoreError
+            If the stored trials are of another experiment.
+        """
+        if self.experiment is None:
+            return spec
+        if not has_fixed_maximum(self.experiment.spec):
+            spec = self._with_finished_subsamples(spec, self.experiment.finished or {})
+        refuse_changes(self.path, self.experiment, spec, tasks)
+        return spec
+
+    @staticmethod
+    def _with_finished_subsamples(spec: ExperimentSpec, counts: Mapping[tuple[str, str, int], int]) -> ExperimentSpec:
+        """Return a spec with at least these subsamples, by method, task and num_test."""
+        own = {task.name for task in spec.tasks if task.num_subsamples}
+        finished: dict[tuple[str, int], int] = {}
+        for (_, task, num_test), number in counts.items():
+            key = (task if task in own else "", num_test)
+            finished[key] = max(number, finished.get(key, 0))
+
+        def at_least(number: int, task: str, sizes: Sequence[int]) -> int:
+            return max(number, *(finished.get((task, num_test), 0) for num_test in sizes))
+
+        design, sizes = spec.design, spec.design.num_test
+        if isinstance(design.num_subsamples, int):
+            kept: Any = at_least(design.num_subsamples, "", sizes)
+        else:
+            kept = {num_test: at_least(number, "", [num_test]) for num_test, number in design.num_subsamples.items()}
+        components = tuple(
+            task.model_copy(update={"num_subsamples": at_least(task.num_subsamples, task.name, sizes)})
+            if task.num_subsamples
+            else task
+            for task in spec.tasks
+        )
+        design = Design.model_validate({**dict(design), "num_subsamples": kept})
+        return spec.model_copy(update={"design": design, "tasks": components})
 
     @classmethod
     def read(cls, path: Path) -> StoredRun:
@@ -64,7 +122,7 @@ class StoredRun:
                     path,
                     tuple(store.sessions()),
                     store.sessions_of_trials(),
-                    frozenset(store.tasks()),
+                    replace(store.experiment(), finished=store.finished_subsamples()),
                     store.stopped_at(),
                     store.verified,
                 )
@@ -106,7 +164,7 @@ def prefetch(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def check_files(spec: ExperimentSpec) -> None:
-    """Check the options of tasks, methods and audits against the files on this machine, without a download.
+    """Check libraries, and the options of tasks, methods and audits against the files here, without a download.
 
     Raises
     ------
@@ -117,16 +175,24 @@ def check_files(spec: ExperimentSpec) -> None:
     components: list[TaskSpec | MethodSpec | AuditSpec] = [*spec.tasks, *spec.methods, *spec.audits]
     for component in components:
         check = component.entry.preparation.check
-        if check is None:
-            continue
         try:
-            for place, options in _each_options(spec, component):
-                with _placed_errors(place), one_line_errors("`check`", component.use, options):
-                    check(options=options, folders=spec.folders())
+            if check is not None:
+                for place, options in _each_options(spec, component):
+                    with _placed_errors(place), one_line_errors("`check`", component.use, options):
+                        check(options=options, folders=spec.folders())
         except PeekbenchError as error:
             errors.append(str(error))
+        else:
+            errors += _missing_libraries([component])
+    errors += _missing_libraries([spec.executor, *spec.analyses])
     if errors:
         raise SpecError("\n".join(errors))
+
+
+def _missing_libraries(components: Iterable[Component]) -> list[str]:
+    """Return a line on each component whose code imports a library that is not installed."""
+    missing = [(component, describe_missing(component.entry)) for component in components]
+    return [f"{_place_of(component)}: {problem}" for component, problem in missing if problem]
 
 
 def _each_options(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> Iterator[tuple[str, Options]]:
@@ -143,8 +209,9 @@ def _place(method: MethodSpec, task: str) -> str:
     return f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
 
 
-def _place_of(component: TaskSpec | AuditSpec) -> str:
-    return f"{'task' if isinstance(component, TaskSpec) else 'audit'} {component.name}"
+def _place_of(component: Component) -> str:
+    kind = type(component).__name__.removesuffix("Spec").lower()
+    return f"{kind} {component.name if isinstance(component, NamedComponent) else component.use}"
 
 
 def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> str:
@@ -194,6 +261,43 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
     return merged or {}
 
 
+def split_reachable(
+    spec: ExperimentSpec, *, with_methods: bool
+) -> tuple[ExperimentSpec, dict[str, UnavailableError], dict[str, DataError]]:
+    """Return the part of a spec that can be prepared now, and the errors of the data and models out of reach.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    with_methods
+        Whether to prefetch for the methods; otherwise, the part has all of them.
+
+    Returns
+    -------
+    tuple
+        The spec without the tasks and methods that cannot be reached, of which it may then have none; the errors of
+        the tasks, and those of the methods, by name.
+    """
+    tasks: dict[str, UnavailableError] = {}
+    methods: dict[str, DataError] = {}
+    for task in spec.tasks:
+        try:
+            load_dataset(spec.source(task))
+        except UnavailableError as error:
+            tasks[task.name] = error
+    part = spec.model_copy(update={"tasks": tuple(task for task in spec.tasks if task.name not in tasks)})
+    for method in spec.methods if with_methods and part.tasks else ():
+        try:
+            prefetch_method(part, method)
+        except DataError as error:
+            if not isinstance(error.__cause__, UnavailableError):
+                raise
+            methods[method.name] = error
+    kept = tuple(method for method in spec.methods if method.name not in methods)
+    return part.model_copy(update={"methods": kept}), tasks, methods
+
+
 def _call_prefetch(
     spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec, options: Options, place: str
 ) -> Mapping[str, Any]:
@@ -228,7 +332,7 @@ def _add_differing(merged: Mapping[str, Any], facts: Mapping[str, Any], task: st
 
 
 def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
-    """Prefetch for each method once, before any worker starts.
+    """Check libraries, and prefetch for each method once, before any worker starts.
 
     Parameters
     ----------
@@ -241,7 +345,14 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     -------
     dict
         Facts for readers by method, as `prefetch_method` returns them.
+
+    Raises
+    ------
+    PluginError
+        If a library is not installed.
     """
+    if missing := _missing_libraries([*spec.methods, spec.executor, *spec.analyses]):
+        raise PluginError("\n".join(missing))
     facts = {}
     for method in spec.methods:
         if method.entry.preparation.prefetch is not None:
@@ -250,10 +361,8 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     return facts
 
 
-def prepare_same_files(
-    stored: StoredRun, spec: ExperimentSpec, trials: Sequence[Trial], progress: Progress
-) -> dict[str, dict[str, Any]] | None:
-    """Prepare the methods if stored trials used files of them, such as the weights of a model, and compare the files.
+def prepare_same_files(stored: StoredRun, spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
+    """Prepare the methods, and compare their files, such as the weights of a model, with those of stored trials.
 
     Parameters
     ----------
@@ -261,33 +370,31 @@ def prepare_same_files(
         The stored part of the run.
     spec
         The spec.
-    trials
-        Planned trials. If all of them are stored, the files do not matter.
     progress
         Receives the name of each method.
 
     Returns
     -------
-    dict or None
-        Facts by method; None if there is nothing to compare, and the methods are not prepared.
+    dict
+        Facts by method.
 
     Raises
     ------
     StoreError
         If the files have changed.
     """
-    positions = sorted(set(stored.session_of.values()))
-    used = [stored.sessions[position].get("methods", {}) for position in positions]
-    has_files = any("sha256" in facts for methods in used for facts in methods.values())
-    if not has_files or all(trial in stored.session_of for trial in trials):
-        return None
     facts = prepare(spec, progress)
-    changes = changed_files(used, facts, [task.name for task in spec.tasks if task.name not in stored.tasks])
+    makers = sorted({(position, trial.method) for trial, position in stored.session_of.items()})
+    known = [(method, stored.sessions[position].get("methods", {})) for position, method in makers]
+    used = [{method: methods[method]} for method, methods in known if method in methods]
+    tasks = {trial.draw.task for trial in stored.session_of}
+    changes = changed_files(used, facts, [task.name for task in spec.tasks if task.name not in tasks])
     if changes:
         raise StoreError(
             f"store {stored.path}: files of its methods have changed:\n  "
             + "\n  ".join(changes)
-            + "\nRestore the files, or run the spec under another name"
+            + "\nRestore the files, run the spec under another name, or delete the stored trials with `peekbench run "
+            "--fresh` (in Python, fresh=True)"
         )
     return facts
 

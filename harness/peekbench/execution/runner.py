@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import filterfalse
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Protocol
 
 from peekbench.data.data_warnings import measured_overlaps, warn_of_data
 from peekbench.data.loading import forget
@@ -18,23 +17,32 @@ from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import expect, host_name
 from peekbench.execution.observers import Progress
 from peekbench.execution.planning import make_trials
-from peekbench.execution.preparation import StoredRun, prepare, prepare_same_files
+from peekbench.execution.preparation import StoredRun, prepare_same_files
 from peekbench.execution.provenance import describe_session, describe_version_changes, relevant_versions
 from peekbench.execution.work import SpecWork
 from peekbench.records.runs import PlannedLook
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.files import RUNS
+from peekbench.store.files import RUNS, in_use_error, is_in_use
 from peekbench.store.writer import Store
 
-TakeLook: TypeAlias = Callable[[Path, ExperimentSpec, int], PlannedLook]
-"""Function that analyzes the trials of a store up to a planned look of its spec, and decides whether the run stops."""
+
+class Analyst(Protocol):
+    """Makes the analyses of a spec."""
+
+    def check(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse analyses that could not be made of the trials of a spec, given facts about its data by task."""
+
+    def take_look(self, path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
+        """Analyze the trials of a store up to a planned look of its spec, and decide whether the run stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """Outcome of a run."""
 
+    spec: ExperimentSpec
+    """The spec, with no fewer subsamples than the store had."""
     store: Path
     planned: int
     """Trials of the spec."""
@@ -50,6 +58,8 @@ class RunSummary:
     """Number of trials that were not tried, by method, because the first ones of the method failed in the same way."""
     look: PlannedLook | None = None
     """The last planned look before the maximum; None if there is none."""
+    notes: tuple[str, ...] = ()
+    """Differences between the spec as it was given and `spec`, in sentences."""
 
     @property
     def is_settled(self) -> bool:
@@ -69,16 +79,18 @@ def run(
     progress: Progress | None = None,
     keep_going: bool = False,
     allow_changed_code: bool = False,
-    take_look: TakeLook | None = None,
+    fresh: bool = False,
+    analyst: Analyst | None = None,
 ) -> RunSummary:
     """Run the trials of a spec that its store does not have yet, up to the planned look at which the run stops.
 
     Parameters
     ----------
-    spec, store, progress, keep_going, allow_changed_code
+    spec, store, progress, keep_going, allow_changed_code, fresh
         As for `peekbench.run`, which also describes the errors.
-    take_look
-        Analyzes the results at planned looks; `peekbench.run` passes it. Without it, the run goes on to its maximum.
+    analyst
+        Checks the analyses and takes planned looks; `peekbench.run` passes it. Without it, the run goes on to its
+        maximum.
 
     Returns
     -------
@@ -89,29 +101,42 @@ def run(
     forget()
     tasks = describe_tasks(spec)
     path = Path(store) if store is not None else store_path(spec)
+    if is_in_use(path):
+        raise in_use_error(path)
+    stored = StoredRun(path) if fresh else StoredRun.read(path)
+    written, spec = spec, stored.keep_subsamples(spec, tasks)
+    notes = [note_kept(stored, written)] if spec != written else []
+    for note in notes:
+        progress.warn(note)
     trials = list(make_trials(spec))
     code = code_hashes(method.use for method in spec.methods)
-    stored = StoredRun.read(path)
     changed_code = find_changed_code(stored, spec, trials, code, is_allowed=allow_changed_code)
-    facts = prepare_same_files(stored, spec, trials, progress)
+    # All that can fail before the first trial comes before the store is opened, which makes or changes it.
+    facts: dict[str, dict[str, Any]] | None = None
+    if stored.pending(spec, trials):
+        if analyst is not None:
+            analyst.check(spec, tasks)
+        facts = prepare_same_files(stored, spec, progress)
     with (
-        Store.for_run(path, spec, tasks, verified=stored.verified) as opened,
+        Store.for_run(path, spec, tasks, verified=stored.verified, fresh=fresh) as opened,
         preserve_global_generators(),
         one_thread_pools(),
     ):
         done = set(stored.session_of) if opened.verified else opened.done()
-        remaining = list(filterfalse(done.__contains__, trials))
+        remaining = [trial for trial in trials if trial not in done]
+        if not remaining and not opened.texts():
+            store_descriptions(spec, opened)
         num_done = len(trials) - len(remaining)
         progress.start(spec, remaining, num_done)
         driver = Driver(spec, opened, progress, keep_going=keep_going)
         work: SpecWork | None = None
         look: PlannedLook | None = None
-        for number in _remaining_looks(spec.design, opened) if take_look else [spec.design.num_looks]:
+        for number in _remaining_looks(spec.design, opened) if analyst else [spec.design.num_looks]:
             planned = remaining if number == spec.design.num_looks else make_trials(spec.at_look(number))
             pending = [trial for trial in planned if trial not in done]
             if pending:
                 if work is None:
-                    facts = prepare(spec, progress) if facts is None else facts
+                    facts = prepare_same_files(stored, spec, progress) if facts is None else facts
                     session = {**describe_session(spec.folder), "code": code, "versions": relevant_versions(code)}
                     opened.add_session({**session, "methods": facts}, host_name())
                     store_descriptions(spec, opened)
@@ -124,11 +149,24 @@ def run(
                 done.update(pending)
             if number == spec.design.num_looks or (driver.failed and not spec.report.allow_incomplete):
                 break
-            assert take_look is not None
-            look = _look(opened, spec, number, take_look, is_unchanged=not pending)
+            assert analyst is not None
+            look = _look(opened, spec, number, analyst, is_unchanged=not pending)
             if look.stops:
                 break
-    return RunSummary(path, len(trials), num_done, driver.finished, driver.failed, changed_code, driver.stopped, look)
+    return RunSummary(
+        spec, path, len(trials), num_done, driver.finished, driver.failed, changed_code, driver.stopped, look,
+        tuple(notes),
+    )  # fmt: skip
+
+
+def note_kept(stored: StoredRun, spec: ExperimentSpec) -> str:
+    """Return what a run says whose store has trials of more subsamples than its spec asks for."""
+    assert stored.experiment is not None
+    number = max((stored.experiment.finished or {}).values())
+    return (
+        f"{stored.path} has trials of {number:,} subsamples, and the spec asks for {spec.largest:,}: the run keeps and "
+        "reports all of them. To compute fewer, delete them with --fresh (in Python, fresh=True)"
+    )
 
 
 def _remaining_looks(design: Design, store: Store) -> range:
@@ -139,13 +177,13 @@ def _remaining_looks(design: Design, store: Store) -> range:
     return range(first, len(sizes) + 1)
 
 
-def _look(store: Store, spec: ExperimentSpec, number: int, take_look: TakeLook, *, is_unchanged: bool) -> PlannedLook:
+def _look(store: Store, spec: ExperimentSpec, number: int, analyst: Analyst, *, is_unchanged: bool) -> PlannedLook:
     """Take and store a planned look, unless the store has it already and no trial was added."""
     size = spec.design.look_sizes_of_largest()[number - 1]
     stored = [look for look in store.planned_looks() if look.subsamples == size]
     if stored and is_unchanged:
         return stored[-1]
-    look = take_look(store.path, spec, number)
+    look = analyst.take_look(store.path, spec, number)
     store.add_look(look)
     return look
 

@@ -18,7 +18,7 @@ from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import expect, host_name
 from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials, make_trials
-from peekbench.execution.preparation import prepare
+from peekbench.execution.preparation import StoredRun, prepare
 from peekbench.execution.provenance import describe_session, relevant_versions
 from peekbench.execution.runner import RunSummary, store_descriptions, store_path
 from peekbench.execution.work import SpecWork
@@ -48,7 +48,7 @@ class MergeSummary:
     shards: int
     """Stores of shards that were read."""
     empty: int
-    """Stores of jobs that have just started, or were killed at their start."""
+    """Stores of jobs that have just started, were killed at their start, or finished no trial with another spec."""
     counts: MergeCounts
     planned: int
     """Trials of the spec."""
@@ -150,9 +150,10 @@ def run_shard(
     num_done = len(trials) - len(pending)
     progress.start(spec, pending, num_done)
     if not pending:
-        return RunSummary(folder, len(trials), num_done, 0, 0)
+        return RunSummary(spec, folder, len(trials), num_done, 0, 0)
     session["methods"] = facts = prepare(spec, progress)
     comparison.add_session(here, {"methods": facts})
+    comparison.refuse_changes(is_allowed=allow_changed_code)
     with (
         ShardStore.create(folder, shard, spec, tasks, session, host_name()) as store,
         preserve_global_generators(),
@@ -160,7 +161,7 @@ def run_shard(
     ):
         driver = Driver(spec, store, progress, keep_going=keep_going)
         driver.do(pending, SpecWork(spec, expect(spec, tasks, facts)))
-    return RunSummary(store.path, len(trials), num_done, driver.finished, driver.failed, stopped=driver.stopped)
+    return RunSummary(spec, store.path, len(trials), num_done, driver.finished, driver.failed, stopped=driver.stopped)
 
 
 def _read_shards(folder: Path, shard: Shard, experiment: Experiment, comparison: JobComparison) -> set[Trial]:
@@ -171,9 +172,8 @@ def _read_shards(folder: Path, shard: Shard, experiment: Experiment, comparison:
     done: set[Trial] = set()
     for path in find_shards(folder) if folder.exists() else ():
         with open_shard(path, is_whole=False) as store:
-            if store is None:
+            if store is None or not comparison.add_shard(store):
                 continue
-            comparison.add_shard(store)
             other = store.part()
             is_same_plan = other.count == shard.count and _plan(store.experiment()) == _plan(experiment)
         if not is_same_plan or other.number == shard.number:
@@ -226,25 +226,28 @@ def merge(
         )
     tasks = describe_tasks(spec)
     path = store if store is not None else store_path(spec)
+    stored = StoredRun.read(path)
+    spec = stored.keep_subsamples(spec, tasks)
     comparison = JobComparison(spec, tasks)
     code = code_hashes(method.use for method in spec.methods)
     for name, session in [("this machine", {"code": code}), *_stored_sessions(path)]:
         comparison.add_session(name, session)
     num_shards: Counter[int] = Counter()
+    comparable = []
     for shard_path in paths:
         with open_shard(shard_path, is_whole=False) as shard:
-            if shard is not None:
-                comparison.add_shard(shard)
+            if shard is not None and comparison.add_shard(shard):
+                comparable.append(shard_path)
                 num_shards[shard.part().count] += 1
     comparison.refuse_changes(is_allowed=allow_changed_code)
     counts = MergeCounts()
-    with MergingStore.for_run(path, spec, tasks) as opened:
-        for number, shard_path in enumerate(paths, start=1):
+    with MergingStore.for_run(path, spec, tasks, verified=stored.verified) as opened:
+        for number, shard_path in enumerate(comparable, start=1):
             try:
                 with open_shard(shard_path, is_whole=True) as shard:
                     counts += MergeCounts() if shard is None else opened.merge(shard)
             except StoreError as error:
-                before = f"{pluralize(number - 1, 'shard')} of {len(paths)} before it remain merged"
+                before = f"{pluralize(number - 1, 'shard')} of {len(comparable)} before it remain merged"
                 raise StoreError("\n  ".join([f"{error}\n{before}", *comparison.changes])) from error
         store_descriptions(spec, opened)
         planned, missing = _find_missing(spec, opened.done(), num_shards.most_common(1)[0][0] if num_shards else 1)
@@ -254,13 +257,13 @@ def merge(
 
 
 def _stored_sessions(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the sessions of a store with trials, as far as they are compared with shards."""
+    """Yield the sessions of a store that finished trials, as far as they are compared with shards."""
     try:
         with MergingStore.open(path, verified=False) as stored:
-            used = [session for session, size in zip(stored.sessions(), stored.session_sizes(), strict=True) if size]
+            sessions, positions = stored.sessions(), set(stored.sessions_of_trials().values())
     except StoreError:  # no store yet, or one that cannot be used, which opening it for the merge reports
         return
-    for session in used:
+    for session in (sessions[position] for position in sorted(positions)):
         # The machine of a run may have other versions than the cluster, as one that resumes a run may have.
         parts = session.keys() if "shard" in session else session.keys() & {"code", "methods"}
         yield f"the store {path}", {part: session[part] for part in parts}
@@ -290,12 +293,17 @@ class JobComparison:
     def __init__(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
         self._spec = spec
         self._tasks = tasks
-        self._first: dict[str, tuple[str, Any]] = {}
+        self._jobs: list[tuple[str, Mapping[str, Any], Path | None]] = []
         self.changes: list[str] = []
         """Differences of code and versions, each once."""
 
-    def add_shard(self, store: ShardReader) -> None:
+    def add_shard(self, store: ShardReader) -> bool:
         """Compare the job of a shard.
+
+        Returns
+        -------
+        bool
+            False if it was about another experiment, but finished no trial, so that nothing can be mixed.
 
         Raises
         ------
@@ -303,47 +311,35 @@ class JobComparison:
             If it was about another experiment, or used other model files.
         """
         if changed := changed_experiment(store.experiment(), self._spec, self._tasks):
+            if not _has_finished_trials(store.path):
+                return False
             raise StoreError(
                 f"store {store.path} is of another experiment than the spec. Changed:\n  "
                 + "\n  ".join(changed)
-                + "\nRestore the spec of the jobs. To extend an experiment, merge its shards first, then change the "
-                "spec and use another folder"
+                + "\nRestore the spec of the jobs. To add tasks or methods, or to change the number of subsamples, "
+                "merge these shards first, then change the spec and use another folder"
             )
-        for session in store.sessions():
-            self.add_session(store.path.name, session)
+        self._jobs += [(store.path.name, session, store.path) for session in store.sessions()]
+        return True
 
     def add_session(self, name: str, session: Mapping[str, Any]) -> None:
-        """Compare code, versions and model files with those of the first sessions. What a session lacks is left out.
+        """Compare the code, versions and model files that a session knows."""
+        self._jobs.append((name, session, None))
+
+    def refuse_changes(self, *, is_allowed: bool) -> None:
+        """Refuse differences between jobs, of which those that finished no trial do not count.
 
         Raises
         ------
         StoreError
-            If a method has used other files.
+            If a method has used other files. Also if code or versions differ, unless that is allowed.
         """
-        for method, facts in session.get("methods", {}).items():
-            for file, digest in facts.get("sha256", {}).items():
-                origin, expected = self._first.setdefault(f"{method}: {file}", (name, digest))
-                if digest != expected:
-                    raise StoreError(
-                        f"files of method {method} differ: {file} has the SHA-256 {digest[:SHOWN]} in {name}, "
-                        f"{expected[:SHOWN]} in {origin}; give all jobs the same files, for example with "
-                        "`peekbench validate --lock`, and remove the shards that were made with others"
-                    )
-        values = {f"plugin {plugin}": code for plugin, code in session.get("code", {}).items()}
-        values |= {"source files of peekbench": session["core"]} if "core" in session else {}
-        values |= session.get("versions", {})
-        for what, value in values.items():
-            origin, expected = self._first.setdefault(what, (name, value))
-            if what.startswith("plugin "):
-                change = describe_code_change(expected, value)
-            else:
-                change = "" if value == expected else f"{value[:SHOWN]}, not {expected[:SHOWN]}"
-            line = f"{what}: {change} (in {name}, compared with {origin})"
-            if change and line not in self.changes:
-                self.changes.append(line)
-
-    def refuse_changes(self, *, is_allowed: bool) -> None:
-        """Refuse differences of code and versions unless they are allowed."""
+        files, self.changes = self._find_differences()
+        if files or self.changes:
+            self._jobs = [job for job in self._jobs if job[2] is None or _has_finished_trials(job[2])]
+            files, self.changes = self._find_differences()
+        if files:
+            raise StoreError(files[0])
         if self.changes and not is_allowed:
             raise StoreError(
                 "\n  ".join(["jobs of this experiment differ:", *self.changes[:MAX_LISTED]])
@@ -351,3 +347,35 @@ class JobComparison:
                 "the stores of the wrong jobs and run their shards again, or use another folder or --store; "
                 "--allow-changed-code goes on nevertheless"
             )
+
+    def _find_differences(self) -> tuple[list[str], list[str]]:
+        """Return how jobs differ from the first one that knows a value: in model files, and in code and versions."""
+        first: dict[str, tuple[str, Any]] = {}
+        files, changes = [], dict[str, None]()
+        for name, session, _ in self._jobs:
+            for method, facts in session.get("methods", {}).items():
+                for file, digest in facts.get("sha256", {}).items():
+                    origin, expected = first.setdefault(f"{method}: {file}", (name, digest))
+                    if digest != expected:
+                        files.append(
+                            f"files of method {method} differ: {file} has the SHA-256 {digest[:SHOWN]} in {name}, "
+                            f"{expected[:SHOWN]} in {origin}; give all jobs the same files, for example with "
+                            "`peekbench validate --lock`, and remove the shards that were made with others"
+                        )
+            values = {f"plugin {plugin}": code for plugin, code in session.get("code", {}).items()}
+            values |= {"source files of peekbench": session["core"]} if "core" in session else {}
+            values |= session.get("versions", {})
+            for what, value in values.items():
+                origin, expected = first.setdefault(what, (name, value))
+                if what.startswith("plugin "):
+                    change = describe_code_change(expected, value)
+                else:
+                    change = "" if value == expected else f"{value[:SHOWN]}, not {expected[:SHOWN]}"
+                if change:
+                    changes[f"{what}: {change} (in {name}, compared with {origin})"] = None
+        return files, list(changes)
+
+
+def _has_finished_trials(path: Path) -> bool:
+    with open_shard(path, is_whole=True) as store:
+        return store is not None and bool(store.finished_subsamples())

@@ -59,7 +59,7 @@ class Preparation:
     pin: CallableField[Pin[Any] | None] = CallableField(None)
     """Function that returns the options that pin a version, for downloads that can change, such as a branch."""
     check: CallableField[CheckOptions[Any] | None] = CallableField(None)
-    """Function that checks options against the files on this machine, without a download, for `peekbench validate`."""
+    """Function that checks options against libraries and files here without a download, for `validate` and `plan`."""
     prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
     """Function that downloads or builds what all fits or audits share, such as a model."""
     count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)

@@ -112,15 +112,21 @@ def resolve(target: str) -> Any:
 
 
 def _import_remedy(error: ImportError, module: str) -> str:
-    """Return how to repair a failed import: with an extra of the plugin's distribution if one has the library."""
+    """Return how to repair a failed import."""
     missing = (error.name or "").partition(".")[0]
-    if extra := find_extra(missing, module):
-        return f"install {missing} with `pip install {extra!r}`"
+    if find_extra(missing, module):
+        return missing_remedy(missing, module)
     if missing == module.partition(".")[0]:
         return f"correct the module {module!r} or the reference"
     if missing == "peekbench":
         return f"correct the module, or upgrade peekbench, which has version {API_VERSION} of the plugin API"
     return "install the missing package"
+
+
+def missing_remedy(library: str, module: str) -> str:
+    """Return how to install a library: with an extra of the plugin's distribution, if one has the library."""
+    extra = find_extra(library, module)
+    return f"install {library} with `pip install {extra!r}`" if extra else "install the missing package"
 
 
 def _shorten(error: BaseException) -> str:

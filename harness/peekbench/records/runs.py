@@ -58,7 +58,7 @@ class Looks:
     maximum: int = 0
     """Largest number of subsamples per task that the design planned at its first look."""
     earlier: Mapping[Size, tuple[int, ...]] = field(default_factory=dict)
-    """Trials at earlier looks that no design planned, and after which the run was extended, by configuration."""
+    """Trials at earlier looks that no design planned, and after which their number was changed, by configuration."""
     of_methods: Mapping[str, Looks] = field(default_factory=dict)
     """Looks at the run of each method, if the results are those of several runs."""
 

@@ -206,7 +206,7 @@ class LooksTaken:
     are_known: bool = False
     """Whether the looks at the data are known."""
     earlier: tuple[int, ...] = ()
-    """Trials at earlier looks that no design planned, and after which the run was extended."""
+    """Trials at earlier looks that no design planned, and after which the number of trials was changed."""
     number: int = 0
     """Number of the present planned look, from 1; 0 if the design plans none."""
     share: float = 0.0

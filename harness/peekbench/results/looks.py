@@ -1,7 +1,8 @@
 """The record of all looks at the results of a run.
 
 Whoever extends a run after a look at its results tests repeatedly. The store therefore records each look that could
-have influenced how many trials the run has: the looks that a design plans, and every report of other states of the run.
+have influenced how many trials the run has: the looks that a design plans, every report of other states of the run, and
+every time that the number of subsamples is lowered.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pandas as pd
 
 from peekbench.records.runs import Looks, Size
 from peekbench.results.columns import TRIAL
-from peekbench.spec.design import Design, designs_by_task
+from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
@@ -38,21 +39,11 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
         return Looks()
     with Store.open(path, verified=False) as store:
         recorded, spec, stopped_at = store.looks(), store.spec(), store.stopped_at()
-    design = Design.model_validate(spec["design"])
-    trials, planned = count_trials(results), _count_planned(spec)
-    share = _reached_share(design, stopped_at, sum(trials.values()) / sum(planned.values()))
-    maximum = first_maximum(recorded, design)
-    fraction = share * design.largest / maximum
-    look: dict[str, Any] = {
-        "method": "" if design.stop is None else design.stop.method,
-        "fraction": fraction,
-        "maximum": maximum,
-        "trials": _as_list(trials),
-        "planned": _as_list(planned),
-    }
+    trials = count_trials(results)
+    look = describe_look(spec, recorded, trials, stopped_at)
     if not any(look.items() <= each.items() for each in recorded):
         Store.append_look(path, look)
-    return describe_looks(design, recorded, fraction, trials)
+    return describe_looks(Design.model_validate(spec["design"]), recorded, look["fraction"], trials)
 
 
 def describe_looks(
@@ -78,23 +69,9 @@ def describe_looks(
     return Looks(True, design.stop.method, fractions, first_maximum(recorded, design), earlier)
 
 
-def first_maximum(recorded: Sequence[Mapping[str, Any]], design: Design) -> int:
-    """Return the maximum number of subsamples that the design had at the first look.
-
-    The levels of an open-ended confidence sequence depend on it, so it must not change when subsamples are added.
-    """
-    return int(recorded[0]["maximum"]) if recorded else design.largest
-
-
 def fractions_until(recorded: Sequence[Mapping[str, Any]], fraction: float) -> tuple[float, ...]:
     """Return the fractions of all recorded looks before the present one, and its own."""
     return (*sorted({look["fraction"] for look in recorded if look["fraction"] < fraction - 1e-9}), fraction)
-
-
-def _reached_share(design: Design, stopped_at: int | None, share_done: float) -> float:
-    """Return the share of the subsamples that a run has, which a planned look knows without rounding."""
-    number = design.look_number(stopped_at)
-    return share_done if number is None else design.look_fractions()[number - 1]
 
 
 def count_trials(results: pd.DataFrame) -> dict[Size, int]:
@@ -107,21 +84,6 @@ def count_trials(results: pd.DataFrame) -> dict[Size, int]:
     }
 
 
-def _count_planned(spec: Mapping[str, Any]) -> dict[Size, int]:
-    """Count the trials that a stored spec plans for each configuration."""
-    counts: dict[Size, int] = {}
-    for of_task in designs_by_task(spec).values():
-        for num_train, num_test in of_task.points():
-            for method in spec["methods"]:
-                key = (method["name"], num_train, num_test)
-                counts[key] = counts.get(key, 0) + of_task.repeats(num_test)
-    return counts
-
-
-def _as_list(counts: Mapping[Size, int]) -> list[list[Any]]:
-    return [[*key, count] for key, count in sorted(counts.items())]
-
-
 def _as_dict(counts: Iterable[Sequence[Any]]) -> dict[Size, int]:
     return {(method, num_train, num_test): count for method, num_train, num_test, count in counts}
 
@@ -129,7 +91,7 @@ def _as_dict(counts: Iterable[Sequence[Any]]) -> dict[Size, int]:
 def _find_extended(recorded: Sequence[Mapping[str, Any]], trials: Mapping[Size, int]) -> dict[Size, tuple[int, ...]]:
     """Return the trials at earlier looks that no design planned, by configuration.
 
-    A look at an unfinished run does not count if the run then has the trials that were already planned at the look.
+    A report of an unfinished run does not count if the run then has the trials that were already planned at the report.
     """
     earlier: dict[Size, set[int]] = {}
     for look in recorded:
@@ -137,6 +99,6 @@ def _find_extended(recorded: Sequence[Mapping[str, Any]], trials: Mapping[Size, 
             continue
         planned = _as_dict(look["planned"])
         for key, before in _as_dict(look["trials"]).items():
-            if before < trials.get(key, 0) != planned.get(key):
+            if look.get("is_lowering") or before < trials.get(key, 0) != planned.get(key):
                 earlier.setdefault(key, set()).add(before)
     return {key: tuple(sorted(counts)) for key, counts in earlier.items()}

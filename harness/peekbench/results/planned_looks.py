@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from peekbench.execution.observers import Progress
 from peekbench.execution.planning import make_trials
@@ -21,9 +22,11 @@ from peekbench.records.report import Analysis
 from peekbench.records.runs import Looks, PlannedLook, Settled
 from peekbench.records.trials import Trial, TrialFailure
 from peekbench.results.analyze import Seen, drop_incomplete, only_complete, run_analysis
-from peekbench.results.looks import count_trials, describe_looks, first_maximum
+from peekbench.results.looks import count_trials, describe_looks
 from peekbench.results.read import load_results, read_store
+from peekbench.results.rehearsal import check_analyses
 from peekbench.results.texts import StoredPredictions
+from peekbench.spec.design import first_maximum
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.files import is_in_use
 from peekbench.store.writer import Store
@@ -90,6 +93,18 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
     return PlannedLook(stage.design.largest, maximum, fraction, decisions, stops)
 
 
+class SpecAnalyst:
+    """Makes the analyses that a spec names."""
+
+    def check(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse analyses that could not be made of the trials of a spec; see `check_analyses`."""
+        check_analyses(spec, tasks)
+
+    def take_look(self, path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
+        """Analyze the trials up to a planned look; see `take_planned_look`."""
+        return take_planned_look(path, spec, number)
+
+
 def run(
     spec: ExperimentSpec,
     *,
@@ -97,6 +112,7 @@ def run(
     progress: Progress | None = None,
     keep_going: bool = False,
     allow_changed_code: bool = False,
+    fresh: bool = False,
 ) -> RunSummary:
     r"""Run the trials of a spec that its store does not have yet.
 
@@ -115,6 +131,8 @@ def run(
     allow_changed_code
         Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
         warns that its trials are of several versions.
+    fresh
+        Delete the trials of an earlier run in this store.
 
     Returns
     -------
@@ -127,6 +145,8 @@ def run(
         Before any trial, if data are unavailable or too small. Also if data change during the run.
     PluginError
         Before any trial, if a method does not support a task.
+    SpecError
+        Before any trial, if an analysis refuses its options.
     StoreError
         Before any trial, if the store belongs to another experiment, or if the code of a method's plugin has changed.
         Also if the store cannot be written later.
@@ -146,7 +166,8 @@ def run(
         progress=progress,
         keep_going=keep_going,
         allow_changed_code=allow_changed_code,
-        take_look=take_planned_look,
+        fresh=fresh,
+        analyst=SpecAnalyst(),
     )
 
 

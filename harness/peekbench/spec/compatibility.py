@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from peekbench.errors import SpecError
+from peekbench.errors import SpecError, StoreError
 from peekbench.plugins.protocols import Options
 from peekbench.spec.design import FrozenDict
 from peekbench.spec.error_messages import Written, describe
@@ -39,23 +39,65 @@ class Experiment:
     """Facts about the data by task, with their `fingerprint`."""
     base_keys: Mapping[str, str]
     """`MethodSpec.base_key()` by method."""
+    finished: Mapping[tuple[str, str, int], int] | None = None
+    """Subsamples up to the last one with a finished trial, by method, task and num_test. None if it is not known; every
+    part of the spec then counts as if all of its trials were finished."""
 
     @classmethod
     def of(cls, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> Experiment:
         """Return the experiment of a spec, given facts about its data by task."""
         return cls(canonical(spec), tasks, {method.name: method.base_key() for method in spec.methods})
 
+    def finished_part(self) -> Experiment:
+        """Return the part on which finished trials depend: the tasks and methods that have one."""
+        if self.finished is None:
+            return self
+        methods, tasks = {method for method, _, _ in self.finished}, {task for _, task, _ in self.finished}
+        spec = {
+            **self.spec,
+            "tasks": [task for task in self.spec["tasks"] if task["name"] in tasks],
+            "methods": [method for method in self.spec["methods"] if method["name"] in methods],
+        }
+        data = {name: facts for name, facts in self.tasks.items() if name in tasks}
+        return replace(self, spec=spec, tasks=data, base_keys={name: self.base_keys[name] for name in methods})
+
+
+def refuse_changes(
+    path: Path, stored: Experiment, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Refuse a spec whose trials would mix two experiments in a store.
+
+    Raises
+    ------
+    StoreError
+        If it changes what finished trials depend on.
+    """
+    if changed := changed_experiment(stored, spec, tasks):
+        raise StoreError(
+            f"store {path} contains another experiment named {spec.name!r}. Changed:\n  "
+            + "\n  ".join(changed)
+            + "\nOnly tasks, methods and subsamples may be added under the same name. For other changes, give the spec "
+            "another name, or delete the stored trials with `peekbench run --fresh` (in Python, fresh=True)"
+        )
+
 
 def changed_experiment(stored: Experiment, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the changes of spec, base arms or data that would mix the numbers of two experiments."""
-    changed = incompatible_changes(stored.spec, canonical(spec))
+    """Return the changes of spec, base arms or data that would mix the numbers of two experiments.
+
+    What no finished trial depends on may change.
+    """
+    if stored.finished is not None and not stored.finished:
+        return []
+    part = stored.finished_part()
+    changed = incompatible_changes(part.spec, canonical(spec), part.finished)
+    written = changed if part is stored else incompatible_changes(stored.spec, canonical(spec))
     for method in spec.methods:
-        if any(change.startswith(f"methods[{method.name}].") for change in changed):
+        if any(change.startswith(f"methods[{method.name}].") for change in written):
             continue  # options determine the key; below, it has changed although they are the same
-        key = stored.base_keys.get(method.name)
+        key = part.base_keys.get(method.name)
         if key is not None and key != (new_key := method.base_key(stored.tasks)):
             changed.append(f"base arm of method {method.name}: {key} before, {new_key} now (by its plugin)")
-    for name, task in stored.tasks.items():
+    for name, task in part.tasks.items():
         if name in tasks and task["fingerprint"] != tasks[name]["fingerprint"]:
             before, now = task["fingerprint"][:12], tasks[name]["fingerprint"][:12]
             versions = _describe_versions(task.get("details", {}), tasks[name].get("details", {}))
@@ -70,11 +112,20 @@ def _describe_versions(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return f" ({'; '.join(changes)})" if changes else ""
 
 
-def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def incompatible_changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], finished: Mapping[tuple[str, str, int], int] | None = None
+) -> list[str]:
     """Return the changes that would mix the numbers of two experiments, each with its place.
 
-    New tasks, new methods and more subsamples are extensions and are allowed. The maximum of a group-sequential design
-    is fixed, because the levels of its looks depend on it.
+    New tasks, new methods and more subsamples are extensions and are allowed, and so are fewer subsamples that include
+    all finished ones. The maximum of a group-sequential design is fixed, because the levels of its looks depend on it.
+
+    Parameters
+    ----------
+    old, new
+        Canonical forms of two specs.
+    finished
+        As in `Experiment`.
     """
     changes: list[str] = []
     known = {task["name"] for task in old["tasks"]}
@@ -86,13 +137,14 @@ def incompatible_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
             else:
                 place = f"{group}[{before['name']}]"
                 changes += _describe(place, _for_tasks(known, before), after[before["name"]])
-    changes += _describe_repeats(old, new)
+    changes += _describe_repeats(old, new, finished)
     old_design, new_design = (
         {key: value for key, value in spec["design"].items() if key != "num_subsamples"} for spec in (old, new)
     )
     changes += _describe("design", old_design, new_design)
-    for key in ("name", "seed", "arms"):
+    for key in ("name", "seed"):
         changes += _describe(key, old[key], new[key])
+    changes += _describe("arms", *(sorted(spec["arms"], key=json.dumps) for spec in (old, new)))
     return changes
 
 
@@ -105,9 +157,11 @@ def _for_tasks(known: Container[str], component: Mapping[str, Any]) -> Mapping[s
     return {**component, "by_task": by_task}
 
 
-def _describe_repeats(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Return the numbers of subsamples that were lowered, and those that were raised although looks depend on them."""
-    is_fixed = _has_fixed_maximum(old) or _has_fixed_maximum(new)
+def _describe_repeats(
+    old: Mapping[str, Any], new: Mapping[str, Any], finished: Mapping[tuple[str, str, int], int] | None = None
+) -> list[str]:
+    """Return the numbers of subsamples below the finished ones, and those that changed and on which looks depend."""
+    is_fixed = has_fixed_maximum(old) or has_fixed_maximum(new)
     later = {task["name"]: task for task in new["tasks"]}
     changes = {}
     for task in old["tasks"]:
@@ -115,10 +169,19 @@ def _describe_repeats(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
         own = "" if task.get("num_subsamples") is other.get("num_subsamples") is None else f"tasks[{task['name']}]"
         for num_test in task.get("num_test") or old["design"]["num_test"]:
             before, now = _repeats(old, task, num_test), _repeats(new, other, num_test)
-            if now < before or (now > before and is_fixed):
+            needed = before
+            if finished is not None:
+                sizes = [size for (_, *place), size in finished.items() if place == [task["name"], num_test]]
+                needed = min(before, max(sizes, default=0))
+            if now < needed or (now != before and is_fixed):
                 place = f"{own or 'design'}.num_subsamples for num_test {num_test}"
-                changes[place] = f"{place}: {before} before, {now} now{FIXED_MAXIMUM if now > before else ''}"
+                changes[place] = f"{place}: {before} before, {now} now{FIXED_MAXIMUM if is_fixed else ''}"
     return list(changes.values())
+
+
+def has_fewer_subsamples(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return whether a task of a design without a fixed maximum has fewer subsamples than before."""
+    return bool(_describe_repeats(old, new))
 
 
 def _repeats(spec: Mapping[str, Any], task: Mapping[str, Any], num_test: int) -> int:
@@ -126,7 +189,7 @@ def _repeats(spec: Mapping[str, Any], task: Mapping[str, Any], num_test: int) ->
     return int(repeats.get(str(num_test), 0) if isinstance(repeats, Mapping) else repeats)
 
 
-def _has_fixed_maximum(spec: Mapping[str, Any]) -> bool:
+def has_fixed_maximum(spec: Mapping[str, Any]) -> bool:
     """Return whether more subsamples would change the levels of looks, or the shares of tasks in them."""
     stop = spec["design"].get("stop")
     has_own = any(task.get("num_subsamples") for task in spec["tasks"])

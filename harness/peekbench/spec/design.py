@@ -25,7 +25,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from peekbench.plugins.local_code import Code, locate_code
-from peekbench.records.runs import LookMethod, Settled
+from peekbench.records.runs import LookMethod, Settled, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,3 +356,49 @@ def designs_by_task(spec: Mapping[str, Any], stopped_at: int | None = None) -> d
             own = whole.split_by_looks(own)[number - 1]
         designs[task["name"]] = design.for_task(task.get("num_test", ()), own)
     return designs
+
+
+def describe_look(
+    spec: Mapping[str, Any],
+    recorded: Sequence[Mapping[str, Any]],
+    trials: Mapping[Size, int],
+    stopped_at: int | None = None,
+) -> dict[str, Any]:
+    """Return what a store keeps about a look that no design planned, as JSON values.
+
+    Parameters
+    ----------
+    spec
+        The stored spec.
+    recorded
+        Looks before this one, as stored.
+    trials
+        Trials of each configuration at this look.
+    stopped_at
+        Subsamples of the planned look that ended the run, if one did.
+    """
+    design = Design.model_validate(spec["design"])
+    planned: dict[Size, int] = {}
+    for of_task in designs_by_task(spec).values():
+        for num_train, num_test in of_task.points():
+            for method in spec["methods"]:
+                key = (method["name"], num_train, num_test)
+                planned[key] = planned.get(key, 0) + of_task.repeats(num_test)
+    number = design.look_number(stopped_at)  # a planned look knows its share without rounding
+    share = sum(trials.values()) / sum(planned.values()) if number is None else design.look_fractions()[number - 1]
+    maximum = first_maximum(recorded, design)
+    return {
+        "method": "" if design.stop is None else design.stop.method,
+        "fraction": share * design.largest / maximum,
+        "maximum": maximum,
+        "trials": [[*key, count] for key, count in sorted(trials.items())],
+        "planned": [[*key, count] for key, count in sorted(planned.items())],
+    }
+
+
+def first_maximum(recorded: Sequence[Mapping[str, Any]], design: Design) -> int:
+    """Return the maximum number of subsamples that the design had at the first look.
+
+    The levels of an open-ended confidence sequence depend on it, so it must not change when subsamples are added.
+    """
+    return int(recorded[0]["maximum"]) if recorded else design.largest

@@ -80,6 +80,11 @@ def is_in_use(path: Path) -> bool:
     return False
 
 
+def in_use_error(path: Path) -> StoreError:
+    """Return the error of a second run with the same store."""
+    return StoreError(f"store {path} is in use by another run; wait for that run, or give this one another name")
+
+
 def crate_store(folder: Path) -> Path | None:
     """Return the store in an RO-Crate of a run; None for anything else."""
     store = folder / CRATE_STORE

@@ -113,6 +113,14 @@ class Reader(Database):
             spec = json.loads(self._get("spec") or "{}")
         return Experiment(spec, self.tasks(), dict(self._query("SELECT name, base_key FROM methods")))
 
+    def finished_subsamples(self) -> dict[tuple[str, str, int], int]:
+        """Return the subsamples up to the last one with a finished trial, by method, task and num_test."""
+        rows = self._query(
+            "SELECT method, task, num_test, max(subsample) + 1 FROM trials JOIN draws ON draws.id = trials.draw "
+            "WHERE error IS NULL GROUP BY 1, 2, 3"
+        )
+        return {(method, task, num_test): subsamples for method, task, num_test, subsamples in rows}
+
     def shard(self) -> str | None:
         """Return the number of the shard and of all shards, such as '3/40'; None for the store of a run."""
         with translate_errors(self.path):

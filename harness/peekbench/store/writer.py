@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -22,11 +22,13 @@ from peekbench.errors import StoreError
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.runs import Host, PlannedLook
 from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
-from peekbench.spec.compatibility import changed_experiment
+from peekbench.spec.compatibility import Experiment, changed_experiment, has_fewer_subsamples, refuse_changes
+from peekbench.spec.design import describe_look
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.files import (
     FileState,
     identify,
+    in_use_error,
     read_only_uri,
     read_state,
     refuse_foreign_log,
@@ -36,7 +38,7 @@ from peekbench.store.files import (
     resolve,
 )
 from peekbench.store.reader import Reader
-from peekbench.store.schema import ARM_COLUMNS, SCORE_COLUMNS, add_triggers, hash_bytes, translate_errors
+from peekbench.store.schema import ARM_COLUMNS, NONE, SCORE_COLUMNS, TABLES, add_triggers, hash_bytes, translate_errors
 
 CHECKPOINT_SECONDS = 1.0
 """Time after which saved trials are copied from the write-ahead log into the file, which waits for the disk."""
@@ -127,6 +129,7 @@ class Store(Reader):
         tasks: Mapping[str, Mapping[str, Any]],
         *,
         verified: FileState | None = None,
+        fresh: bool = False,
     ) -> Self:
         """Open a store to fill it. Create the file if it does not exist.
 
@@ -135,11 +138,13 @@ class Store(Reader):
         path
             The SQLite file.
         spec
-            The spec to store. An existing store must have the same spec, or one that this spec extends.
+            The spec to store. It may change nothing on which finished trials of an existing store depend.
         tasks
-            Facts about each task's data by name. The `fingerprint` of a stored task must not have changed.
+            Facts about each task's data by name. If it has finished trials, its `fingerprint` must not have changed.
         verified
             State of the files when they were verified, `Store.verified`; they are not verified again unless it changed.
+        fresh
+            Whether to delete the trials of an existing store.
 
         Raises
         ------
@@ -159,9 +164,7 @@ class Store(Reader):
                     raise StoreError(
                         f"store {path}: no file can be created in {file.parent}; choose another folder"
                     ) from None
-                raise StoreError(
-                    f"store {path} is in use by another run; wait for that run, or give this one another name"
-                ) from None
+                raise in_use_error(path) from None
         connection: sqlite3.Connection | None = None
         try:
             with translate_errors(path):
@@ -183,7 +186,7 @@ class Store(Reader):
                 store = cls(path, connection, lock)
                 store._file = file
                 store.verified = verified if is_verified else None
-                store._begin(spec, tasks)
+                store._begin(spec, tasks, fresh=fresh)
                 store._checkpoint()
                 store._identity = identify(file)
         except BaseException:
@@ -193,8 +196,11 @@ class Store(Reader):
             raise
         return store
 
-    def _begin(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Choose the journal of an open file, create its tables if it is new, and store the spec."""
+    def _begin(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], *, fresh: bool = False) -> None:
+        """Choose the journal of an open file, create its tables if it is new, and store the spec.
+
+        Trials are deleted only if the run is to start afresh, or if all of them have failed in another experiment.
+        """
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")  # checkpoints wait for the disk, commits do not
         self._connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages
@@ -202,8 +208,20 @@ class Store(Reader):
             if self._is_empty():
                 self._create()
             self._check_identity()
+            is_kept = self._get("spec") is not None and not fresh
+            if is_kept and not self.finished_subsamples():  # only failures, which say nothing about another experiment
+                is_kept = not changed_experiment(self.experiment(), spec, tasks)
+            if not is_kept:
+                self._clear()
             add_triggers(self._connection)
             self._apply_spec(spec, tasks)
+
+    def _clear(self) -> None:
+        """Delete all rows, before the triggers that would hash each of them. The store keeps its id."""
+        for table in ("predictions", *TABLES):
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants only
+        seals = ", ".join(f"{table} = ?" for table in TABLES)
+        self._connection.execute(f"UPDATE seal SET changes = changes + 1, {seals}", [NONE] * len(TABLES))  # noqa: S608
 
     def close(self) -> None:
         """Copy the write-ahead log into the file, close it and release its lock, or leave no trace of reading it."""
@@ -245,18 +263,17 @@ class Store(Reader):
         self._connection.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})", tuple(row.values()))  # noqa: S608 - constants only
 
     def _apply_spec(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Store the spec if it equals or extends the stored one."""
+        """Store the spec if it changes nothing on which finished trials depend."""
         new = canonical(spec)
         if self._get("spec") is not None:
-            stored = self.experiment()
-            if changed := changed_experiment(stored, spec, tasks):
-                raise StoreError(
-                    f"store {self.path} contains another experiment named {spec.name!r}. Changed:\n  "
-                    + "\n  ".join(changed)
-                    + "\nOnly tasks, methods and subsamples may be added under the same name. For other changes, give "
-                    "the spec another name or move the store away"
-                )
-            self._rekey_base_arms({(key, spec.method(name).base_key()) for name, key in stored.base_keys.items()})
+            stored = replace(self.experiment(), finished=self.finished_subsamples())
+            refuse_changes(self.path, stored, spec, tasks)
+            part = stored.finished_part()
+            if has_fewer_subsamples(part.spec, new):
+                self._note_lowering(stored)
+            if changed_experiment(replace(stored, finished=None), spec, tasks):
+                self._forget_failures()
+            self._rekey_base_arms({(key, spec.method(name).base_key()) for name, key in part.base_keys.items()})
         self._replace("run", key="spec", value=json.dumps(new))  # reports show options in the order of their model
         self._replace("run", key="folder", value=str(spec.folder))
         for position, task in enumerate(spec.tasks):
@@ -275,6 +292,28 @@ class Store(Reader):
                 summary=entry.summary,
                 metrics=json.dumps(dict(entry.metrics), sort_keys=True),
             )
+
+    def _note_lowering(self, stored: Experiment) -> None:
+        """Store a look at the present trials: whoever lowers their number may know the results, such as from a log."""
+        counts = self._query(
+            "SELECT method, num_train, num_test, count(*) FROM trials JOIN draws ON draws.id = trials.draw "
+            "WHERE error IS NULL GROUP BY 1, 2, 3"
+        )
+        look = describe_look(stored.spec, self.looks(), {tuple(key): count for *key, count in counts})
+        self._insert_look({"is_planned": False, "is_lowering": True, **look})
+
+    def _forget_failures(self) -> None:
+        """Delete failed trials, and all that no finished trial depends on."""
+        for condition in (
+            "trials WHERE error IS NOT NULL",
+            "draws WHERE id NOT IN (SELECT draw FROM trials)",
+            "hosts WHERE session NOT IN (SELECT session FROM trials)",
+            "sessions WHERE id NOT IN (SELECT session FROM trials)",
+            "tasks WHERE name NOT IN (SELECT task FROM draws)",
+            "texts",  # which describe the design and count tokens as the methods do
+            "methods WHERE name NOT IN (SELECT method FROM trials)",
+        ):
+            self._connection.execute(f"DELETE FROM {condition}")  # noqa: S608 - constants only
 
     def _rekey_base_arms(self, keys: set[tuple[str, str]]) -> None:
         """Rename the keys of stored base arms. A key changes if a method gets its own options for a new task.

@@ -14,6 +14,7 @@ from peekbench.execution.runner import run
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
+from peekbench.results.planned_looks import SpecAnalyst
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
@@ -93,10 +94,11 @@ def test_a_method_that_is_stopped_before_a_look_stays_stopped(make_spec: Callabl
         report={"allow_incomplete": True},
     )
 
-    def take_look(store: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
-        return PlannedLook(12, 24, 0.5, {}, stops=False)
+    class Analyst(SpecAnalyst):
+        def take_look(self, path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
+            return PlannedLook(12, 24, 0.5, {}, stops=False)
 
-    summary = run(spec, store="small.sqlite", take_look=take_look)
+    summary = run(spec, store="small.sqlite", analyst=Analyst())
     assert (summary.finished, summary.failed, summary.stopped) == (24, 10, {"toy.faulty": 14})
 
 

@@ -162,7 +162,7 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     run(make_spec(**design_of(6)))
     (summary,) = analyze(store, ["summary"])
     verdict = summary.verdicts[0]
-    assert "extended to 12 trials after reports on 8. The verdict and its interval account for all" in state(verdict)
+    assert "changed to 12 trials after looks at 8. The verdict and its interval account for all" in state(verdict)
     assert verdict.estimate.level > 0.999
     other = run(make_spec(name="other", tasks=[{"use": "toy.words", "name": "a"}], **design_of(4))).store
     joint = {each.method: each for each in report_of_ranking([store, other]).verdicts}

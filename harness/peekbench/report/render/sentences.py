@@ -142,8 +142,8 @@ def tell_looks(looks: LooksTaken, num_trials: int) -> str:
         *others, last = (f"{count:,}" for count in looks.earlier)
         counts = " and ".join(filter(None, (", ".join(others), last)))
         return (
-            f"This run was extended to {num_trials:,} trials after reports on {counts}. The verdict "
-            "and its interval account for all earlier and later reports."
+            f"The plan of this run was changed to {num_trials:,} trials after looks at {counts}. The verdict and its "
+            "interval account for all earlier and later looks."
         )
     if looks.number:
         planned = "of at most" if looks.share <= 1 else "of the first maximum of"  # the design was extended

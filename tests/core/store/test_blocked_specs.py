@@ -1,0 +1,289 @@
+"""Stores that must not stand in the way of a corrected or smaller spec, and those that must."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+import yaml
+from commands import run_command
+
+import peekbench as pb
+from peekbench.data.preflight import describe_tasks
+from peekbench.errors import PeekbenchError, RunWarning, StoreError
+from peekbench.execution.observers import Progress
+from peekbench.execution.runner import run
+from peekbench.execution.shards import merge, run_shard
+from peekbench.plugins.work_protocols import Outcome
+from peekbench.records import TrialEvidence
+from peekbench.report import report_of_run, state
+from peekbench.spec.experiment import ExperimentSpec, canonical
+from peekbench.store.maintenance import check_store
+from peekbench.store.merging import Shard
+from peekbench.store.writer import Store
+
+MakeSpec: TypeAlias = Callable[..., ExperimentSpec]
+STORE = Path("runs/small.sqlite")
+VOTE, FAULTY = "toy.vote", "toy.faulty"
+TASK = {"use": "toy.words", "name": "a"}
+CHANGES: list[dict[str, Any]] = [
+    {"methods": [{"use": FAULTY, "options": {"message": "another one"}}]},
+    {"methods": [VOTE]},
+    {"tasks": [{**TASK, "options": {"num_classes": 2}}]},
+    {"tasks": ["toy.words"]},
+    {"seed": 8},
+    {"design": {"num_train": 9, "num_test": 20, "num_subsamples": 1}},
+    {"arms": ["extra", "test"]},
+]
+
+
+def design(num_subsamples: int, **parts: Any) -> dict[str, Any]:
+    return {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples, **parts}
+
+
+class InterruptAfter(Progress):
+    """Interrupts a run after a number of trials, and notes its warnings."""
+
+    def __init__(self, trials: int = 0) -> None:
+        self.left = trials
+        self.warnings: list[str] = []
+
+    def advance(self, outcome: Outcome) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+def scores() -> dict[tuple[str, str, int, str], float]:
+    """Return the stored scores by method, task, subsample and arm."""
+    with Store.open(STORE) as store:
+        columns = store.result_columns()
+    keys = zip(*(columns[name] for name in ("method", "task", "subsample", "arm")), strict=True)
+    return dict(zip(keys, columns["score"], strict=True))
+
+
+def base_arms() -> int:
+    with closing(sqlite3.connect(STORE)) as connection:
+        return int(connection.execute("SELECT count(*) FROM arms WHERE arm = 'base'").fetchone()[0])
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+def test_a_store_without_a_finished_trial_is_replaced(make_spec: MakeSpec, change: dict[str, Any]) -> None:
+    assert run(make_spec(tasks=[TASK], methods=[FAULTY])).failed == 3
+    corrected = make_spec(**{"tasks": [TASK], "methods": [FAULTY], **change})
+    summary = run(corrected)
+    assert summary.resumed == 0
+    assert check_store(STORE).problems == ()
+    with Store.open(STORE) as store:
+        assert store.spec() == canonical(corrected)
+        assert (len(store.sessions()), len(store.failures()), len(store.done())) == (
+            1,
+            summary.failed,
+            summary.finished,
+        )
+        assert [*store.tasks()] == [task.name for task in corrected.tasks]
+
+
+def test_a_run_that_goes_on_with_the_same_spec_keeps_its_failures_until_they_are_repeated(make_spec: MakeSpec) -> None:
+    spec = make_spec(tasks=[TASK], methods=[FAULTY])
+    run(spec)
+    for more in (spec, make_spec(methods=[FAULTY, VOTE])):
+        with Store.for_run(STORE, more, describe_tasks(more)) as store:
+            assert len(store.failures()) == 3
+
+
+def test_what_no_finished_trial_depends_on_may_change(make_spec: MakeSpec) -> None:
+    other = {**TASK, "name": "b"}
+    short = {"use": FAULTY, "by_task": {"b": {"error": "none"}}}
+    run(make_spec(tasks=[TASK, other], methods=[VOTE, FAULTY]))
+    before = scores()
+    run(make_spec(tasks=[TASK, other], methods=[VOTE, {"use": FAULTY, "options": {"message": "another one"}}]))
+    with Store.open(STORE) as store:
+        assert {failure.error for failure in store.failures()} == {"RuntimeError: another one"}
+        assert len(store.sessions()) == 2, "of the finished trials, and of the repeated failures"
+    summary = run(make_spec(tasks=[TASK, other], methods=[VOTE]))
+    assert (summary.finished, summary.planned) == (0, 6)
+    assert scores() == before
+    with Store.open(STORE) as store:
+        assert ([*store.methods()], store.failures(), len(store.sessions())) == ([VOTE], [], 1)
+        assert [*store.texts()] == ["a", "b"], "described again, although no trial was pending"
+    assert check_store(STORE).problems == ()
+    for change in ({"methods": [FAULTY]}, {"tasks": [other]}, {"seed": 8}):
+        with pytest.raises(StoreError, match="contains another experiment"):
+            run(make_spec(**{"tasks": [TASK, other], "methods": [VOTE], **change}))
+    with pytest.raises(StoreError, match=r"methods\[toy.vote\].by_task"):
+        run(make_spec(tasks=[TASK, other], methods=[{**short, "use": VOTE, "by_task": {"b": {"trust": 2}}}]))
+    assert scores() == before
+
+
+def test_a_corrected_method_gets_no_base_arm_of_its_old_options(make_spec: MakeSpec) -> None:
+    bold = {"use": VOTE, "name": "bold"}
+    spec = make_spec(tasks=[TASK], methods=[VOTE, bold])  # which share their base arms
+    run(make_spec(tasks=[TASK], methods=[VOTE]))
+    for trust in (1.0, 2.0):
+        spec = make_spec(tasks=[TASK], methods=[VOTE, {**bold, "options": {"trust": trust}}])
+        with Store.for_run(STORE, spec, describe_tasks(spec)):
+            pass
+        assert base_arms() == 3
+    run(spec)
+    assert base_arms() == 6
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_run_that_cannot_be_prepared_leaves_everything_as_it_is(make_spec: MakeSpec, fresh: bool) -> None:
+    broken = make_spec(methods=[VOTE, {"use": "toy.short", "options": {"weights": "gone"}}])
+    with pytest.raises(PeekbenchError, match="there is no file gone"):
+        run(broken, fresh=fresh)
+    assert not Path("runs").exists()
+    run(make_spec(tasks=[TASK], methods=[VOTE]))
+    before = STORE.read_bytes()
+    with pytest.raises(PeekbenchError, match="there is no file gone"):
+        run(broken, fresh=fresh)
+    assert STORE.read_bytes() == before
+
+
+def test_files_of_a_method_that_never_finished_may_change(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        facts = {"toy.short": {"sha256": {"weights": "0" * 64}}}
+        patched.setattr("peekbench.execution.preparation.prepare", lambda spec, progress: facts)
+        run(make_spec(tasks=[TASK], methods=[VOTE]))
+    Path("weights").write_text("first")
+    assert run(make_spec(tasks=[TASK], methods=[VOTE, "toy.short"])).resumed == 3
+    Path("weights").write_text("second")
+    with pytest.raises(StoreError, match="(?s)files of its methods have changed.*--fresh"):
+        run(make_spec(tasks=[TASK, {**TASK, "name": "b"}], methods=[VOTE, "toy.short"]))
+
+
+def test_a_fresh_run_deletes_the_stored_trials(make_spec: MakeSpec) -> None:
+    run(make_spec(tasks=[TASK], methods=[VOTE]))
+    report_of_run(STORE)
+    before = scores()
+    other = make_spec(tasks=[TASK], methods=[VOTE], seed=8)
+    with (
+        Store.for_run(STORE, make_spec(tasks=[TASK], methods=[VOTE]), describe_tasks(other)),
+        pytest.raises(StoreError, match="in use"),
+    ):
+        run(other, fresh=True)
+    with Store.open(STORE) as reader:  # a report that is being written
+        assert run(other, fresh=True).finished == 3
+        assert len(reader.done()) == 3
+        assert reader.spec()["seed"] == 7
+    assert scores() != before
+    assert check_store(STORE).problems == ()
+    with Store.open(STORE) as store:
+        assert (store.looks(), len(store.sessions())) == ([], 1)
+
+
+def test_a_smaller_design_uses_all_stored_trials_and_counts_as_a_look(make_spec: MakeSpec) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run(make_spec(design=design(300)), progress=InterruptAfter(14))  # of 2 tasks and 2 methods
+    before = scores()
+    stored = max(subsample for _, _, subsample, _ in before) + 1
+    shown = InterruptAfter()
+    summary = run(make_spec(design=design(2)), progress=shown)
+    assert 14 <= summary.resumed < summary.planned == 4 * stored
+    assert summary.resumed + summary.finished == summary.planned
+    assert summary.spec.design.num_subsamples == stored > 2
+    assert summary.notes == (shown.warnings[0],)
+    assert f"has trials of {stored} subsamples, and the spec asks for 2" in shown.warnings[0]
+    assert before.items() <= scores().items()
+    verdict = report_of_run(STORE).verdicts[0]
+    assert isinstance(verdict.evidence, TrialEvidence)
+    assert verdict.evidence.looks is not None
+    known = sum(method == VOTE and arm == "test" for method, _, _, arm in before)
+    assert verdict.evidence.looks.earlier == (known,)
+    assert verdict.estimate.level > 0.999
+    assert f"changed to {2 * stored} trials after looks at {known}" in state(verdict)
+    again = run(make_spec(design=design(3)))
+    assert (again.finished, again.planned) == (0, summary.planned)
+    with Store.open(STORE) as store:
+        assert [look.get("is_lowering") for look in store.looks()] == [True, None]
+        assert len(store.spec()["tasks"]) == 2
+
+
+def test_a_finished_run_is_as_valid_if_its_spec_then_asks_for_fewer_subsamples(make_spec: MakeSpec) -> None:
+    sizes = {"num_train": 12, "num_test": [20, 30]}
+    own = [{**TASK, "num_subsamples": 3}, {**TASK, "name": "b"}]
+    numbers: Any
+    for numbers, fewer in ((4, 2), ({20: 4, 30: 2}, {20: 2, 30: 2})):
+        name = f"small-{type(numbers).__name__}"
+        whole = run(make_spec(name=name, tasks=own, methods=[VOTE], design={**sizes, "num_subsamples": numbers}))
+        less = [{**TASK, "num_subsamples": 1}, own[1]]
+        summary = run(make_spec(name=name, tasks=less, methods=[VOTE], design={**sizes, "num_subsamples": fewer}))
+        assert (summary.finished, summary.planned, len(summary.notes)) == (0, whole.planned, 1)
+        assert summary.spec == whole.spec
+        with Store.open(summary.store) as store:
+            assert store.looks() == []
+
+
+@pytest.mark.parametrize("method", ["group_sequential", "confidence_sequence"])
+def test_planned_looks_fix_the_maximum_unless_they_are_a_confidence_sequence(make_spec: MakeSpec, method: str) -> None:
+    stop = {"looks": 2, "method": method}
+    with pytest.raises(KeyboardInterrupt):
+        run(make_spec(methods=[VOTE], design=design(400, stop=stop)), progress=InterruptAfter(12))
+    smaller = make_spec(methods=[VOTE], design=design(4, stop=stop))
+    if method == "group_sequential":
+        with pytest.raises(StoreError, match="num_subsamples for num_test 30: 400 before, 4 now; the levels"):
+            run(smaller)
+        return
+    assert 4 < run(smaller).spec.largest < 400
+    with Store.open(STORE) as store:
+        assert store.looks()[0]["maximum"] == 400, "the target of the sequence, chosen before the results were known"
+
+
+def test_arms_in_another_order_are_the_same_experiment(make_spec: MakeSpec) -> None:
+    arms: list[Any] = ["base", "extra", "test", {"mix": 0.5}]
+    run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms))
+    assert run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms[::-1])).finished == 0
+    with pytest.raises(StoreError, match="arms: "):
+        run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms[:3]))
+
+
+def test_shards_without_a_finished_trial_block_no_other_job(make_spec: MakeSpec) -> None:
+    folder = Path("shards")
+    spec = make_spec(tasks=[TASK], methods=[VOTE])
+    assert run_shard(make_spec(tasks=[TASK], methods=[FAULTY]), Shard(1, 1), folder).failed == 3
+    run_shard(spec, Shard(1, 2), folder)
+    summary = run_shard(spec, Shard(2, 2), folder)
+    merged = merge(spec, [folder])
+    assert (merged.shards, merged.empty, merged.counts.added, merged.missing) == (2, 1, 3, {})
+    with pytest.raises(StoreError, match="merge these shards first"):
+        run_shard(make_spec(tasks=[TASK], methods=[VOTE], design=design(1)), Shard(1, 1), folder)
+    summary.store.unlink()
+
+
+def test_python_starts_afresh_and_warns_of_stored_subsamples(make_raw: Callable[..., dict[str, Any]]) -> None:
+    raw = make_raw(tasks=[TASK], methods=[VOTE], design=design(4))
+    pb.run(raw, progress=False)
+    smaller = {**raw, "design": design(2)}
+    with pytest.warns(RunWarning, match="has trials of 4 subsamples, and the spec asks for 2"):
+        assert pb.run(smaller, progress=False).planned == 4
+    assert pb.run(smaller, progress=False, fresh=True).planned == 2
+
+    def fit(unlabeled: Any, train: Any, task: Any) -> Any:
+        return lambda texts: np.full((len(texts), task.num_classes), 1 / task.num_classes)
+
+    with pytest.warns(RunWarning, match="--fresh"):
+        runs = [pb.measure(fit, "toy.words", design=design(number), progress=False) for number in (4, 2)]
+    assert (runs[0].name, runs[0].planned) == (runs[1].name, runs[1].planned)
+    assert pb.measure(fit, "toy.words", design=design(2), progress=False, fresh=True).planned == 2
+
+
+@pytest.mark.slow
+def test_the_command_follows_its_own_remedy(make_raw: Callable[..., dict[str, Any]]) -> None:
+    for seed in (1, 2):
+        Path("small.yaml").write_text(yaml.safe_dump(make_raw(tasks=[TASK], methods=[VOTE], seed=seed)))
+        refused = run_command("run", "small.yaml")
+    assert refused.returncode == 2
+    assert "seed: 1 before, 2 now" in refused.stderr
+    assert "`peekbench run --fresh`" in refused.stderr
+    assert run_command("run", "small.yaml", "--fresh").returncode == 0
+    assert run_command("run", "small.yaml").returncode == 0
