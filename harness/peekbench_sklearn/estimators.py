@@ -23,7 +23,8 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTraini
 from peekbench import MethodEntry, Options
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import MethodTaskKind
-from peekbench.plugins.functions import as_predictor, clone_estimator
+from peekbench.plugins.functions import clone_estimator
+from peekbench.plugins.predictors import as_predictor
 
 CLASSIFICATION = frozenset[MethodTaskKind]({"classification", "tabular_classification"})
 REGRESSION = frozenset[MethodTaskKind]({"regression", "text_regression"})
@@ -72,7 +73,9 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
 
     def fit(unlabeled: Any, train: Any, task: Any, *, options: EstimatorOptions, context: Any) -> Any:
         chosen = unlabeled_steps(estimator, options.unlabeled_step, name)
-        return as_predictor(_fit_pipeline(_clone(estimator, context.seed), unlabeled, train, chosen), task)
+        return as_predictor(
+            _fit_pipeline(_clone(estimator, context.seed), unlabeled, train, chosen), task, train.labels
+        )
 
     return MethodEntry(
         name=name,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from peekbench.errors import ContractError
+from peekbench.plugins.predictors import in_order
 from peekbench.records.data import FloatArray, Inputs, IntArray, Task, count_bytes
 from peekbench.records.scores import SCORES, ScoringInput, TextLikelihoods
 from peekbench.records.trials import Predictor
@@ -119,7 +120,8 @@ def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelih
             "`predict` returns the log-likelihoods"
         )
     name = "log_likelihoods"
-    values = _check_numbers(predictor.log_likelihoods(inputs), (len(inputs),), name).astype(np.float64)
+    found = in_order(predictor.log_likelihoods(inputs), inputs, task)
+    values = _check_numbers(found, (len(inputs),), name).astype(np.float64)
     _check_logarithms(values, "log-likelihood")
     return TextLikelihoods(values, sum(count_bytes(inputs)))
 

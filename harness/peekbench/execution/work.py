@@ -48,6 +48,7 @@ from peekbench.execution.scoring import (
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
 from peekbench.plugins.local_code import split_name
+from peekbench.plugins.predictors import in_order
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
@@ -406,7 +407,7 @@ class SpecWork:
             for part in parts:
                 test_inputs = take(inputs, rows_of(part, subsample.sets))
                 start = time.perf_counter()
-                predicted = predictor.predict(test_inputs)
+                predicted = in_order(predictor.predict(test_inputs), test_inputs, task)
                 texts = score_texts(predictor, test_inputs, task)
                 seconds = time.perf_counter() - start
                 predictions[part] = Prediction(_to_stored_type(predicted, len(test_inputs), task), texts, seconds)

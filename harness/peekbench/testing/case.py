@@ -18,6 +18,7 @@ from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions, read_o
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.predictors import in_order
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
 from peekbench.records.trials import Context, Draw, Predictor
@@ -140,7 +141,7 @@ class Case:
         ContractError
             If the predictions have a wrong type, shape or value.
         """
-        predictions = predictor.predict(inputs)
+        predictions = in_order(predictor.predict(inputs), inputs, self.task)
         tolerance = SUM_TOLERANCE if np.asarray(predictions).dtype == np.float16 else EXACT_SUM_TOLERANCE
         check_predictions(predictions, len(inputs), self.task, sum_tolerance=tolerance)
         return np.array(predictions, dtype=np.float64)
