@@ -161,7 +161,8 @@ def _keywords(parameters: Mapping[str, Any], options: Options) -> dict[str, Any]
 
 def is_estimator(thing: Any) -> bool:
     """Return whether an object is an estimator, not a class of estimators."""
-    return not isinstance(thing, type) and all(hasattr(thing, name) for name in ("fit", "predict", "get_params"))
+    kind = type(thing)  # a StackingClassifier has no `predict` before its fit, but its class does
+    return not isinstance(thing, type) and all(hasattr(kind, name) for name in ("fit", "predict", "get_params"))
 
 
 def clone_estimator(estimator: Any) -> Any:
