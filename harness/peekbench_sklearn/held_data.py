@@ -58,6 +58,7 @@ class _Reader:
 
     def read(self, data: Any) -> Dataset:
         if isinstance(data, Dataset):
+            self._refuse_reordered(data.inputs, data.labels)
             return data
         if type(data).__module__.partition(".")[0] == "datasets":
             return self._read_hugging_face(data)
@@ -104,6 +105,7 @@ class _Reader:
         return replace(dataset, splits=splits)
 
     def _read_pair(self, inputs: Any, labels: Any, class_names: Sequence[str] | None = None) -> Dataset:
+        self._refuse_reordered(inputs, labels)
         self._refuse_swapped(inputs, labels)
         rows, shape = self._read_inputs(inputs), np.shape(labels)
         if shape not in ((len(rows),), (len(rows), 1)):
@@ -184,6 +186,16 @@ class _Reader:
         if is_estimator(self.method) and not accepts_missing(self.method):
             remedy = ", or put SimpleImputer() first in the pipeline"
             self._refuse_missing("a missing or infinite value", ~np.isfinite(array).all(axis=1), remedy)
+
+    def _refuse_reordered(self, inputs: Any, labels: Any) -> None:
+        rows, others = (getattr(each, "index", None) for each in (inputs, labels))
+        if not isinstance(rows, pd.Index) or not isinstance(others, pd.Index):
+            return
+        if not rows.equals(others) and rows.is_unique and set(rows) == set(others):
+            raise DataError(
+                f"{self.name}: y has the index of X in another order, so labels would belong to other rows; give "
+                "y.loc[X.index], or y.to_numpy() if the order is right"
+            )
 
     def _refuse_swapped(self, inputs: Any, labels: Any) -> None:
         first, second = (_as_array(each) for each in (inputs, labels))

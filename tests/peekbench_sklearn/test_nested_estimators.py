@@ -339,6 +339,13 @@ def test_names_of_columns_are_checked_in_all_parts() -> None:
         measure(GridSearchCV(make_pipeline(make_union(*parts), LogisticRegression()), {}), (TABLE, CLASSES))
 
 
+def test_labels_in_another_order_than_the_rows_are_refused() -> None:
+    rows, labels = TABLE[TWO].sample(frac=1, random_state=0), pd.Series(CLASSES)
+    with pytest.raises(pb.DataError, match=r"y has the index of X in another order.* give y.loc\[X.index\]"):
+        measure(linear(), (rows, labels))
+    assert measure(linear(), (rows, labels.loc[rows.index])).failed == 0
+
+
 OPAQUE = {
     "pipeline": (
         BaggingClassifier(linear(), n_estimators=3),
