@@ -195,3 +195,24 @@ def test_classes_of_a_model_may_have_another_order_than_those_of_the_task() -> N
     assert numbers["base"].mean() > 0.5
     for arms in others:
         np.testing.assert_array_equal(arms, numbers)
+
+
+ADAPTING = """
+def fit(unlabeled, train, task):
+    def sizes(texts):
+        return np.array([sum(map(ord, text)) for text in texts])
+    known, is_adapting = sizes(train.inputs), WHEN
+    def predict(texts):
+        own = sizes(texts)
+        scaled = (own - (own if is_adapting else known).mean()) / known.std()
+        odds = np.exp(scaled[:, None] * np.arange(task.num_classes))
+        return odds / odds.sum(axis=1, keepdims=True)
+    return predict
+"""
+
+
+@pytest.mark.parametrize("when", ["True", "unlabeled is not None"])
+def test_a_method_that_adapts_in_predict_is_refused_with_advice(when: str) -> None:
+    with pytest.raises(PluginError, match=r"8 of 30 inputs, predicted alone, change by .* Adapt to `unlabeled` in the"):
+        measure(in_session(ADAPTING.replace("WHEN", when)))
+    assert measure(in_session(ADAPTING.replace("WHEN", "False"))).failed == 0
