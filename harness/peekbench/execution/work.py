@@ -49,7 +49,7 @@ from peekbench.execution.scoring import (
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
 from peekbench.plugins.local_code import names_code, split_name
-from peekbench.plugins.predictors import in_order
+from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
@@ -406,6 +406,7 @@ class SpecWork:
                     f"{method.use} returned {type(predictor).__name__}; a method of a plugin returns "
                     "peekbench.Predictor(predict), a function in a file also a function from texts to probabilities"
                 )
+            predictor = as_predictor(predictor, task, train.labels)
             for part in parts:
                 test_inputs = take(inputs, rows_of(part, subsample.sets))
                 start = time.perf_counter()

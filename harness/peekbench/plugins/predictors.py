@@ -7,6 +7,7 @@ frame. An order that is known is used, and another one is refused.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from peekbench.records.trials import Predictor
 MAX_SHOWN = 100  # characters of values in messages
 
 
-def as_predictor(result: Any, task: Task, labels: IntArray) -> Any:
+def as_predictor(result: Any, task: Task, labels: Any) -> Any:
     """Return the predictor of what a method returned: a predictor, an estimator, or a function of inputs.
 
     Parameters
@@ -32,7 +33,10 @@ def as_predictor(result: Any, task: Task, labels: IntArray) -> Any:
         Labels of the train set, (n_train,).
     """
     if isinstance(result, Predictor):
-        return result
+        predict = result.predict
+        return replace(result, predict=as_predictor(predict, task, labels).predict) if _is_of_model(predict) else result
+    if _is_of_model(result):
+        result = result.__self__
     if task.kind == "classification" and (hasattr(result, "predict_proba") or hasattr(result, "predict")):
         return Predictor(lambda inputs: _predict_classes(result, inputs, task, labels))
     if hasattr(result, "predict"):
@@ -40,7 +44,12 @@ def as_predictor(result: Any, task: Task, labels: IntArray) -> Any:
     return Predictor(result) if callable(result) else result
 
 
-def _predict_classes(model: Any, inputs: Inputs, task: Task, labels: IntArray) -> Any:
+def _is_of_model(function: Any) -> bool:
+    """Return whether a function is the method `predict_proba` of a model, which may have classes of its own."""
+    return getattr(function, "__name__", "") == "predict_proba" and hasattr(function, "__self__")
+
+
+def _predict_classes(model: Any, inputs: Inputs, task: Task, labels: Any) -> Any:
     """Return probabilities of all classes of a task; certain ones if the model predicts only classes."""
     name = type(model).__name__
     classes = _classes_of(model)

@@ -11,6 +11,7 @@ import pytest
 from peekbench.errors import ContractError
 from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.records.data import SourceRef, Task
+from peekbench.records.trials import Predictor
 
 TASK = Task("t", "classification", ("sad", "happy", "bored"), "", SourceRef("toy.words"))
 NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
@@ -41,6 +42,19 @@ def predict(labels: Any = LABELS, **attributes: Any) -> Any:
 )  # fmt: skip
 def test_columns_of_probabilities_are_mapped_by_the_classes_of_a_model(classes: Any) -> None:
     np.testing.assert_array_equal(predict(classes_=classes, predict_proba=FOUND[:, ::-1]), FOUND)
+
+
+def test_the_method_of_a_model_has_the_classes_of_the_model() -> None:
+    class Classifier:
+        classes_ = ("bored", "happy", "sad")
+
+        def predict_proba(self, inputs: Any) -> Any:
+            return FOUND[:, ::-1]
+
+    for result in (Classifier().predict_proba, Predictor(Classifier().predict_proba, {"size": 1.0})):
+        predictor = as_predictor(result, TASK, LABELS)
+        np.testing.assert_array_equal(predictor.predict(INPUTS), FOUND)
+    assert predictor.metrics == {"size": 1.0}
 
 
 def test_the_classes_of_models_of_transformers_are_read() -> None:
