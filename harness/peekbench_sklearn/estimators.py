@@ -1,21 +1,30 @@
 """Estimators of scikit-learn as methods, without an adapter.
 
-Which steps of a pipeline learn from unlabeled rows decides what is measured; `adapts` has the rule.
+An estimator is a tree: pipelines, unions, column transformers, searches and ensembles pass rows to their parts. A
+*leaf* has no such parts. Leaves that learn without labels are fitted on train and unlabeled rows, all others on train
+rows; `adapts` has the rule, and `_Part` the fit.
 """
 
 from __future__ import annotations
 
+import dis
+import inspect
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
 import numpy as np
 from pandas import concat
 from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
@@ -23,13 +32,27 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTraini
 from peekbench import MethodEntry, Options
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import MethodTaskKind
-from peekbench.plugins.functions import as_predictor, clone_estimator
+from peekbench.plugins.functions import clone_estimator
+from peekbench.plugins.predictors import as_predictor
 
 CLASSIFICATION = frozenset[MethodTaskKind]({"classification", "tabular_classification"})
 REGRESSION = frozenset[MethodTaskKind]({"regression", "text_regression"})
 OF_TEXTS = frozenset[MethodTaskKind]({"classification", "text_regression"})
-CONTAINERS = Pipeline | FeatureUnion | ColumnTransformer
 KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: CLASSIFICATION | REGRESSION}
+CONTAINERS = Pipeline | FeatureUnion | ColumnTransformer
+"""They pass all rows on to their parts."""
+ENSEMBLES = VotingClassifier | VotingRegressor | StackingClassifier | StackingRegressor
+WRAPPERS = (
+    GridSearchCV
+    | RandomizedSearchCV
+    | CalibratedClassifierCV
+    | TransformedTargetRegressor
+    | OneVsRestClassifier
+    | OneVsOneClassifier
+    | ENSEMBLES
+)
+"""They pass labeled rows with all columns to their parts, which are fitted several times."""
+SUPERVISED_MODULES = ("sklearn.feature_selection", "sklearn.cross_decomposition")  # their tags do not say it
 
 
 class EstimatorOptions(Options):
@@ -37,7 +60,7 @@ class EstimatorOptions(Options):
 
     unlabeled_step: str | tuple[str, ...] | None = None
     """Step or steps of the pipeline that are fitted on the train rows and the unlabeled rows; by default all that learn
-    without labels."""
+    without labels. A step within a step is named as by `get_params`, such as `columntransformer__pca`."""
 
 
 def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
@@ -54,32 +77,33 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             f"{name} is a {found}, whose predictions cannot be scored; give a classifier or a regressor, with "
             f"{type(estimator).__name__} before it in a pipeline if it transforms"
         )
-    *transformers, (last, final) = _steps(estimator)
-    for step, part in transformers:
-        if hasattr(part, "fit") and not hasattr(part, "transform"):
-            raise PluginError(
-                f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
-            )
     for key, value in estimator.get_params().items():
         if key.endswith("class_weight") and isinstance(value, dict):
             raise PluginError(
                 f"{name}: {key} names classes, but fits see numbers of classes, from 0 in sorted order; use "
                 "'balanced', or weigh classes in a function"
             )
-    if not transformers:
-        unlabeled_steps(estimator, None, name)  # raises an error if nothing could adapt
-    adapting = [step for step, part in transformers if adapts(part)] + [last] * _is_semi_supervised(final)
+    leaves = _leaves(estimator)
+    for step, part in leaves.items():
+        if not any(hasattr(each, name) for each in (part, type(part)) for name in ("transform", "predict")):
+            raise PluginError(
+                f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
+            )
+    adapting = [step for step, part in leaves.items() if adapts(part)]
+    if not adapting:
+        unlabeled_steps(estimator, None, name)  # raises an error
 
     def fit(unlabeled: Any, train: Any, task: Any, *, options: EstimatorOptions, context: Any) -> Any:
         chosen = unlabeled_steps(estimator, options.unlabeled_step, name)
-        return as_predictor(_fit_pipeline(_clone(estimator, context.seed), unlabeled, train, chosen), task)
+        inputs, held = (list(each) if isinstance(each, tuple) else each for each in (train.inputs, unlabeled))
+        fitted = _Part(_clone(estimator, context.seed), chosen, held).fit(inputs, train.labels)
+        return as_predictor(fitted, task, train.labels)
 
     return MethodEntry(
         name=name,
         method=fit,
         options=EstimatorOptions,
-        summary=f"{' > '.join(step for step, _ in _steps(estimator))}; fitted on train and unlabeled rows by default: "
-        f"{', '.join(adapting) or 'none'}",
+        summary=f"{' > '.join(leaves)}; fitted on train and unlabeled rows by default: {', '.join(adapting)}",
         task_kinds=KINDS[found] & _kinds_of_inputs(estimator),
         unlabeled_options=frozenset({"unlabeled_step"}),
     )
@@ -90,20 +114,50 @@ def tags_of(part: Any) -> Any:
     return getattr(part, "__sklearn_tags__", BaseEstimator().__sklearn_tags__)()
 
 
+# Parts
+
+
+def _parts(estimator: Any) -> dict[str, Any]:
+    """Return the estimators to which an estimator passes its rows, by the names of its parameters; none for a leaf."""
+    parts: dict[str, Any] = {}
+    if isinstance(estimator, Pipeline):
+        parts = dict(estimator.steps)
+    elif isinstance(estimator, FeatureUnion):
+        parts = dict(estimator.transformer_list)
+    elif isinstance(estimator, ColumnTransformer):
+        parts = {name: part for name, part, _ in estimator.transformers} | {"remainder": estimator.remainder}
+    elif isinstance(estimator, ENSEMBLES):
+        parts = dict(estimator.estimators)
+    elif isinstance(estimator, WRAPPERS):
+        parts = {name: getattr(estimator, name, None) for name in ("estimator", "regressor")}
+    return {name: part for name, part in parts.items() if hasattr(part, "fit")}  # not 'passthrough' or None
+
+
+def _leaves(estimator: Any) -> dict[str, Any]:
+    """Return the leaves of an estimator by their names, which are those of `get_params`."""
+    leaves: dict[str, Any] = {}
+    for name, part in _parts(estimator).items():
+        if _parts(part):
+            leaves |= {f"{name}__{inner}": leaf for inner, leaf in _leaves(part).items()}
+        else:
+            leaves[name] = part
+    return leaves or {type(estimator).__name__.lower(): estimator}
+
+
+def _first_steps(estimator: Any) -> list[Any]:
+    """Return what sees the inputs first: a leaf, or a `ColumnTransformer`, of each branch."""
+    parts = list(_parts(estimator).values())
+    if not parts or isinstance(estimator, ColumnTransformer):
+        return [estimator]
+    return [first for part in (parts[:1] if isinstance(estimator, Pipeline) else parts) for first in _first_steps(part)]
+
+
 def _kinds_of_inputs(estimator: Any) -> frozenset[MethodTaskKind]:
     """Return the kinds of tasks whose inputs the first step takes; all kinds if it is not of scikit-learn."""
-    first = first_step(estimator)
+    first = _first_steps(estimator)[0]
     if tags_of(first).input_tags.string:
         return OF_TEXTS
     return KINDS[None] - OF_TEXTS if _is_known(first) else KINDS[None]
-
-
-def first_step(estimator: Any) -> Any:
-    """Return what sees the inputs first: the first step, or the first part of a union or of a nested pipeline."""
-    first = _steps(estimator)[0][1]
-    while not isinstance(first, ColumnTransformer) and (parts := _parts(first)):
-        first = parts[0]
-    return first
 
 
 def _is_known(step: Any) -> bool:
@@ -111,99 +165,131 @@ def _is_known(step: Any) -> bool:
     return type(step).__module__.startswith("sklearn.") and not is_open
 
 
-def accepts_strings(step: Any) -> bool:
-    """Return whether a step may take columns that are not numbers."""
-    is_for_columns = isinstance(step, ColumnTransformer) or _imputes(step) or tags_of(step).input_tags.categorical
-    return is_for_columns or not _is_known(step)
+def accepts_strings(estimator: Any) -> bool:
+    """Return whether an estimator may take columns that are not numbers."""
+    return all(
+        isinstance(step, ColumnTransformer)
+        or _imputes(step)
+        or tags_of(step).input_tags.categorical
+        or not _is_known(step)
+        for step in _first_steps(estimator)
+    )
 
 
-def selected_columns(step: Any) -> list[str]:
-    """Return the columns that a `ColumnTransformer` selects by name; none for other steps."""
-    chosen = [each[2] for each in step.transformers] if isinstance(step, ColumnTransformer) else []
-    listed = [name for each in chosen for name in (each if isinstance(each, list | tuple) else [each])]
-    return [name for name in listed if isinstance(name, str)]
+def selected_columns(estimator: Any) -> tuple[list[str], bool]:
+    """Return the columns that an estimator selects by name, and whether it may see others."""
+    names: list[str] = []
+    sees_others = False
+    for step in _first_steps(estimator):
+        chosen = [each[2] for each in step.transformers] if isinstance(step, ColumnTransformer) else []
+        listed = [name for each in chosen for name in (each if isinstance(each, list | tuple) else [each])]
+        own = [name for name in listed if isinstance(name, str)]
+        sees_others |= not own or step.remainder != "drop"
+        names += own
+    return names, sees_others
 
 
 def accepts_missing(estimator: Any) -> bool:
     """Return whether an estimator takes features with missing values, or imputes them before a step that does not."""
-    for _, step in _steps(estimator):
-        parts = [step] if isinstance(step, Pipeline) else _parts(step)
-        if not all(map(accepts_missing, parts)) if parts else not _takes_missing(step):
-            return False
-        if _imputes(step):
-            return True
-    return True
-
-
-def _takes_missing(step: Any) -> bool:
-    return not hasattr(step, "fit") or tags_of(step).input_tags.allow_nan
+    parts = list(_parts(estimator).values())
+    if isinstance(estimator, Pipeline):
+        for part in parts:
+            if not accepts_missing(part):
+                return False
+            if _imputes(part):
+                return True
+        return True
+    if isinstance(estimator, ColumnTransformer) and _imputes(estimator):
+        return True  # a part sees the columns that it imputes, and others need not accept them
+    return all(map(accepts_missing, parts)) if parts else tags_of(estimator).input_tags.allow_nan
 
 
 def _imputes(step: Any) -> bool:
-    return type(step).__module__.startswith("sklearn.impute") or any(map(_imputes, _parts(step)))
+    return type(step).__module__.startswith("sklearn.impute") or any(map(_imputes, _parts(step).values()))
 
 
-def _steps(estimator: Any) -> list[tuple[str, Any]]:
-    """Return the steps of a pipeline, and of a pipeline that is its last step; another estimator is a single step."""
-    if not (steps := getattr(estimator, "steps", None)):
-        return [(type(estimator).__name__.lower(), estimator)]
-    *transformers, (name, last) = steps
-    inner = _steps(last) if isinstance(last, Pipeline) else []
-    return [*transformers, *((f"{name}__{step}", part) for step, part in inner)] if inner else steps
+# What adapts
 
 
-def unlabeled_steps(pipeline: Any, chosen: str | tuple[str, ...] | None, name: str) -> tuple[str, ...]:
-    """Return the names of the transformers that are fitted on unlabeled rows, by default all that `adapts` selects.
+def unlabeled_steps(estimator: Any, chosen: str | Iterable[str] | None, name: str) -> frozenset[str]:
+    """Return the names of the leaves that are fitted on unlabeled rows, by default all that `adapts` selects.
 
     Raises
     ------
     PluginError
-        If nothing adapts to unlabeled rows, or a name is unknown.
+        If nothing adapts to unlabeled rows, a name is unknown, or it is unclear which leaves adapt.
     """
-    *transformers, (_, final) = _steps(pipeline)
-    steps = {step: part for step, part in transformers if hasattr(part, "fit")}
-    names = (chosen,) if isinstance(chosen, str) else chosen or tuple(step for step in steps if adapts(steps[step]))
-    if unknown := [step for step in names if step not in steps]:
-        raise PluginError(
-            f"{name}: no transformer {unknown[0]!r} in the pipeline; its transformers are {', '.join(steps) or 'none'}"
-        )
-    for step in names:
-        if _needs_labels(steps[step]):
-            raise PluginError(f"{name}: the step {step} needs labels, which unlabeled rows do not have; choose another")
-    if not names and not _is_semi_supervised(final):
-        _refuse_inner_pipeline(final, name)
-        reason = f"; its transformers need labels or learn nothing: {', '.join(steps)}" if steps else ""
-        raise PluginError(
-            f"{name}: unlabeled rows change nothing, because no step of this {type(pipeline).__name__} learns from them"
-            f"{reason}. Put a transformer before it, as "
-            f"in make_pipeline(TfidfVectorizer(), {type(final).__name__}()) for texts, or StandardScaler() for features"
-        )
-    return names
-
-
-def _refuse_inner_pipeline(final: Any, name: str) -> None:
-    for inner in final.get_params().values():
-        if isinstance(inner, Pipeline) and any(adapts(part) for _, part in _steps(inner)[:-1]):
-            *before, last = [type(part).__name__ for _, part in _steps(inner)]
-            outer = type(final).__name__
+    leaves = _leaves(estimator)
+    adapting = [leaf for leaf, part in leaves.items() if adapts(part) and not _is_semi_supervised(part)]
+    names = (chosen,) if isinstance(chosen, str) else chosen
+    if names:
+        found = {step: [leaf for leaf in leaves if leaf == step or leaf.startswith(f"{step}__")] for step in names}
+        for step, inner in found.items():
+            if not inner:
+                raise PluginError(
+                    f"{name}: no step {step!r} in the {type(estimator).__name__}; its steps are {', '.join(leaves)}"
+                )
+            if not set(inner) & set(adapting):
+                usable = f"; choose from {', '.join(adapting)}" if adapting else ""
+                raise PluginError(f"{name}: the step {step} needs labels or learns nothing{usable}")
+        return frozenset(leaf for inner in found.values() for leaf in inner if leaf in adapting)
+    for leaf, part in leaves.items():
+        if leaf in adapting and _reads_labels(part):
             raise PluginError(
-                f"{name}: {outer} fits its pipeline to train rows only, so unlabeled rows change nothing. Put the "
-                f"transformers before it, as in make_pipeline({', '.join(f'{each}()' for each in before)}, "
-                f"{outer}({last}(), ...)), and name parameters of a search without the step"
+                f"{name}: the step {leaf} can be fitted with labels and without them. Choose the steps that learn "
+                f"from unlabeled rows without labels, with or without {leaf}: unlabeled_step={tuple(adapting)}"
             )
+        _refuse_hidden(part, adapting, name)
+    if not adapting and not any(map(_is_semi_supervised, leaves.values())):
+        others = [leaf for leaf, part in leaves.items() if not _is_predictor(part)]
+        reason = f"; its transformers need labels or learn nothing: {', '.join(others)}" if others else ""
+        shown = _show(estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator)
+        raise PluginError(
+            f"{name}: unlabeled rows change nothing, because no step of this {type(estimator).__name__} learns from "
+            f"them{reason}. Put a transformer before it, as in make_pipeline(TfidfVectorizer(), {shown}) for texts, or "
+            f"make_pipeline(StandardScaler(), {shown}) for features"
+        )
+    return frozenset(adapting)
 
 
-def adapts(transformer: Any) -> bool:
-    """Return whether a transformer learns from unlabeled rows by default, as `TfidfVectorizer` and `PCA` do.
+def _refuse_hidden(part: Any, adapting: list[str], name: str) -> None:
+    """Refuse a leaf that fits an inner classifier or regressor which adapts, but cannot be given unlabeled rows."""
+    if isinstance(part, WRAPPERS) or adapts(part):
+        return
+    inner = {key: value for key, value in part.get_params().items() if _is_predictor(value) and adapts(value)}
+    if not inner:
+        return
+    key = min(inner, key=len)  # the outermost one
+    value, outer = inner[key], type(part).__name__
+    remedy = f"Measure {_show(value)} alone"
+    if isinstance(value, Pipeline):
+        *before, last = [step for _, step in value.steps]
+        flat = [*before, clone_estimator(part).set_params(**{key: last})]
+        remedy = f"Replace it by make_pipeline({', '.join(map(_show, flat))})"
+    if adapting:
+        remedy += f", or choose the steps that see unlabeled rows: unlabeled_step={tuple(adapting)}"
+    raise PluginError(f"{name}: {outer} fits its {type(value).__name__} without unlabeled rows. {remedy}")
 
-    Those that need labels, such as `SelectKBest` and `TargetEncoder`, do not, and neither do those that learn nothing,
-    such as `HashingVectorizer`, `Normalizer` and `FrozenEstimator`. A union or a nested pipeline does if one of its
-    parts does and none needs labels.
+
+def _is_predictor(part: Any) -> bool:
+    return hasattr(part, "fit") and tags_of(part).estimator_type in ("classifier", "regressor")
+
+
+def _show(estimator: Any) -> str:
+    return " ".join(repr(estimator).split())
+
+
+def adapts(estimator: Any) -> bool:
+    """Return whether an estimator learns from unlabeled rows by default, as `TfidfVectorizer` and `PCA` do.
+
+    Transformers that need labels, such as `SelectKBest` and `TargetEncoder`, do not, and neither do those that learn
+    nothing, such as `HashingVectorizer`, `Normalizer` and `FrozenEstimator`. Estimators of `sklearn.semi_supervised`
+    do. An estimator with parts does if one of its parts does.
 
     Parameters
     ----------
-    transformer
-        A step of a pipeline.
+    estimator
+        An estimator or a step of a pipeline.
 
     Examples
     --------
@@ -212,34 +298,42 @@ def adapts(transformer: Any) -> bool:
     >>> adapts(PCA()), adapts(Normalizer())
     (True, False)
     """
-    return not _needs_labels(transformer) and _learns(transformer)
+    if isinstance(estimator, CONTAINERS | WRAPPERS):
+        return any(map(adapts, _parts(estimator).values()))
+    return _is_semi_supervised(estimator) or _learns_without_labels(estimator)
 
 
-def _parts(transformer: Any) -> list[Any]:
-    if not isinstance(transformer, CONTAINERS):
-        return []
-    names = ("steps", "transformer_list", "transformers")
-    parts = [each[1] for name in names for each in getattr(transformer, name, ())]
-    return [part for part in (*parts, getattr(transformer, "remainder", None)) if hasattr(part, "fit")]
+def _learns_without_labels(leaf: Any) -> bool:
+    tags = tags_of(leaf)
+    is_transformer = hasattr(leaf, "transform") and not _is_predictor(leaf)
+    if not is_transformer or isinstance(leaf, FrozenEstimator) or not tags.requires_fit or tags.target_tags.required:
+        return False
+    is_supervised = type(leaf).__module__.startswith(SUPERVISED_MODULES) and not isinstance(leaf, VarianceThreshold)
+    labels = _labels_of_fit(leaf)
+    return not is_supervised and (labels is None or labels.default is not labels.empty)
 
 
-def _needs_labels(transformer: Any) -> bool:
-    is_selection = type(transformer).__module__.startswith("sklearn.feature_selection")  # their tags do not say it
-    if is_selection and not isinstance(transformer, VarianceThreshold):
-        return True
-    return tags_of(transformer).target_tags.required or any(map(_needs_labels, _parts(transformer)))
+def _labels_of_fit(leaf: Any) -> inspect.Parameter | None:
+    others = list(inspect.signature(leaf.fit).parameters.values())[1:2]
+    by_position = [each for each in others if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    return by_position[0] if by_position else None
 
 
-def _learns(transformer: Any) -> bool:
-    if isinstance(transformer, CONTAINERS):
-        return any(map(_learns, _parts(transformer)))
-    is_fitted = hasattr(transformer, "fit") and not isinstance(transformer, FrozenEstimator)  # not 'passthrough'
-    return is_fitted and tags_of(transformer).requires_fit
+def _reads_labels(leaf: Any) -> bool:
+    """Return whether the `fit` of a transformer that is not of scikit-learn uses labels that it does not need."""
+    fit, labels = inspect.unwrap(type(leaf).fit), _labels_of_fit(leaf)
+    if labels is None or fit.__module__.startswith("sklearn.") or not hasattr(fit, "__code__"):
+        return False
+    loads = (each.argval for each in dis.get_instructions(fit) if "LOAD" in each.opname)
+    return any(labels.name in (names if isinstance(names, tuple) else (names,)) for names in loads)
 
 
 def _is_semi_supervised(estimator: Any) -> bool:
     """Return whether an estimator takes unlabeled rows with the label -1."""
     return isinstance(estimator, LabelPropagation | LabelSpreading | SelfTrainingClassifier)
+
+
+# The fit
 
 
 def _clone(estimator: Any, seed: int) -> Any:
@@ -251,42 +345,119 @@ def _clone(estimator: Any, seed: int) -> Any:
     return cloned.set_params(**states)
 
 
-def _fit_pipeline(pipeline: Any, unlabeled: Any, train: Any, chosen: tuple[str, ...]) -> Any:
-    """Fit the steps one after the other, the chosen ones without labels on train and unlabeled rows together."""
-    inputs, others = (list(each) if isinstance(each, tuple) else each for each in (train.inputs, unlabeled))
-    *transformers, (last, final) = _steps(pipeline)
-    for name, step in transformers:
-        if not hasattr(step, "fit"):  # 'passthrough' or None
-            continue
-        if name in chosen:
-            _fit_step(name, step.fit, inputs if others is None else _stack(inputs, others))
-            inputs = step.transform(inputs)
-        elif hasattr(step, "fit_transform"):  # as in a pipeline: that of TargetEncoder returns other rows
-            inputs = _fit_step(name, step.fit_transform, inputs, train.labels)
-        else:
-            inputs = _fit_step(name, step.fit, inputs, train.labels).transform(inputs)
-        others = None if others is None else step.transform(others)
-    labels = train.labels
-    if others is not None and _is_semi_supervised(final):
-        inputs, labels = _stack(inputs, others), np.append(labels, np.full(len(unlabeled), -1))
-    if others is None and isinstance(final, SelfTrainingClassifier):  # which warns that no row is unlabeled
-        with warnings.catch_warnings(action="ignore", category=UserWarning):
-            _fit_step(last, final.fit, inputs, labels)
-    else:  # in the block above, each fit would repeat warnings that are shown once
-        _fit_step(last, final.fit, inputs, labels)
-    return pipeline
+class _Part:
+    """A part of an estimator, to be fitted on rows of which only the first ones have labels.
+
+    Containers of scikit-learn pass all rows and these labels on to their parts, so columns are selected and outputs are
+    joined as in any fit, and each leaf takes the rows that it may see.
+
+    Parameters
+    ----------
+    part
+        The part.
+    names
+        Leaves within the part that are fitted on unlabeled rows, by their names; "" is the part itself.
+    held
+        Unlabeled rows to append to the rows of each fit.
+    """
+
+    def __init__(self, part: Any, names: frozenset[str], held: Any = None) -> None:
+        self.part = part
+        self.names = names
+        self.held = held
+
+    def fit(self, rows: Any, labels: Any) -> Self:
+        """Fit the part."""
+        rows = rows if self.held is None else _stack(rows, self.held)
+        train, others = self._start(rows, labels)
+        with _dense_advice(self.part):
+            if isinstance(self.part, CONTAINERS):
+                self.part_.fit(rows, labels)
+            elif "" in self.names:
+                self.part_.fit(rows)
+            elif _is_semi_supervised(self.part) and others is not None:
+                self.part_.fit(rows, np.append(labels, np.full(_count(others), -1)))
+            elif isinstance(self.part, SelfTrainingClassifier):  # which warns that no row is unlabeled
+                with warnings.catch_warnings(action="ignore", category=UserWarning):
+                    self.part_.fit(train, labels)
+            else:  # in the block above, each fit would repeat warnings that are shown once
+                self.part_.fit(train, labels)
+        return self
+
+    def fit_transform(self, rows: Any, labels: Any) -> Any:
+        """Fit the part, and transform the rows."""
+        if "" in self.names:
+            return self.fit(rows, labels).transform(rows)
+        train, others = self._start(rows, labels)
+        with _dense_advice(self.part):
+            if isinstance(self.part, CONTAINERS):
+                return self.part_.fit_transform(rows, labels)
+            if hasattr(self.part_, "fit_transform"):  # that of TargetEncoder returns other rows than `transform`
+                transformed = self.part_.fit_transform(train, labels)
+            else:
+                transformed = self.part_.fit(train, labels).transform(train)
+            return transformed if others is None else _stack(transformed, self.part_.transform(others))
+
+    def _start(self, rows: Any, labels: Any) -> tuple[Any, Any]:
+        """Copy the part and prepare its own parts; return the rows with labels and those without."""
+        self.part_ = clone_estimator(self.part)
+        train, others = _divide(rows, len(labels))
+        passes_all = isinstance(self.part, CONTAINERS)
+        own = {}
+        for name, child in _parts(self.part_).items():
+            names = frozenset(
+                each.removeprefix(name).removeprefix("__")
+                for each in self.names
+                if each == name or each.startswith(f"{name}__")
+            )
+            if passes_all or names or any(map(_is_semi_supervised, _leaves(child).values())):
+                own[name] = _Part(child, names, None if passes_all else others)
+        if own:
+            self.part_.set_params(**own)
+        return train, others
+
+    # What scikit-learn asks of an estimator in a container, a search or an ensemble
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("part", "part_"):
+            raise AttributeError(name)
+        return getattr(self.__dict__.get("part_", self.part), name)
+
+    def __sklearn_clone__(self) -> _Part:
+        return _Part(clone_estimator(self.part), self.names, self.held)
+
+    def __sklearn_tags__(self) -> Any:
+        return tags_of(self.part)
+
+    def set_params(self, **values: Any) -> Self:
+        """Set parameters of the part, as a search does."""
+        self.part.set_params(**values)
+        return self
 
 
-def _fit_step(name: str, fit: Callable[..., Any], *rows: Any) -> Any:
+@contextmanager
+def _dense_advice(part: Any) -> Iterator[None]:
     try:
-        return fit(*rows)
+        yield
     except TypeError as error:
         if "toarray" not in str(error):
             raise
         raise PluginError(
-            f"the step {name} takes no sparse matrices, as the step before it returns; put "
+            f"the step {type(part).__name__.lower()} takes no sparse matrices, as the step before it returns; put "
             "FunctionTransformer(lambda rows: rows.toarray(), accept_sparse=True) between them"
         ) from error
+
+
+def _count(rows: Any) -> int:
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def _divide(rows: Any, count: int) -> tuple[Any, Any]:
+    """Return the first rows and the others; None if there are no others."""
+    if count == _count(rows):
+        return rows, None
+    rows = rows.tocsr() if hasattr(rows, "tocsr") else getattr(rows, "iloc", rows)
+    return rows[:count], rows[count:]
 
 
 def _stack(first: Any, second: Any) -> Any:

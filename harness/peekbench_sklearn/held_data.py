@@ -14,7 +14,7 @@ from peekbench import DataError, Dataset
 from peekbench.data.loading import hash_rows
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
-from peekbench_sklearn.estimators import accepts_missing, accepts_strings, first_step, selected_columns, tags_of
+from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns, tags_of
 
 HELD = (
     "names of tasks, a data frame, (texts, labels), (X, y), a data set of Hugging Face, the folder of its "
@@ -58,6 +58,7 @@ class _Reader:
 
     def read(self, data: Any) -> Dataset:
         if isinstance(data, Dataset):
+            self._refuse_reordered(data.inputs, data.labels)
             return data
         if type(data).__module__.partition(".")[0] == "datasets":
             return self._read_hugging_face(data)
@@ -104,6 +105,7 @@ class _Reader:
         return replace(dataset, splits=splits)
 
     def _read_pair(self, inputs: Any, labels: Any, class_names: Sequence[str] | None = None) -> Dataset:
+        self._refuse_reordered(inputs, labels)
         self._refuse_swapped(inputs, labels)
         rows, shape = self._read_inputs(inputs), np.shape(labels)
         if shape not in ((len(rows),), (len(rows), 1)):
@@ -142,21 +144,21 @@ class _Reader:
                 "pipeline, since a vectorizer that has seen all texts hides what peekbench measures; otherwise give "
                 "X.toarray()"
             )
-        first = first_step(self.method) if is_estimator(self.method) else None
+        is_own = is_estimator(self.method)
         if hasattr(inputs, "to_pandas"):
             inputs = inputs.to_pandas()
-        selected = selected_columns(first)
+        selected, sees_others = selected_columns(self.method) if is_own else ([], True)
         self._check_selected(selected, list(getattr(inputs, "columns", ())))
         if isinstance(inputs, pd.DataFrame):
             others = inputs.columns[[dtype.kind not in "biuf" for dtype in inputs.dtypes]]
-            for column in others if first is None or not accepts_strings(first) else ():
+            for column in () if is_own and accepts_strings(self.method) else others:
                 encoder = f"((OneHotEncoder(handle_unknown='ignore'), [{column!r}]), remainder=StandardScaler())"
                 raise DataError(
                     f"{self.name}: column {column!r} of X is {inputs[column].dtype}, not numbers; give "
                     f"X[{column!r}] if it has the texts, or begin with make_column_transformer{encoder}"
                 )
-            if first is not None:
-                seen = inputs[selected] if selected and first.remainder == "drop" else inputs
+            if is_own:
+                seen = inputs if sees_others else inputs[selected]
                 self._check_numbers(seen.drop(columns=others, errors="ignore").to_numpy(np.float64, na_value=np.nan))
                 return inputs
         array = _as_array(inputs)
@@ -184,6 +186,16 @@ class _Reader:
         if is_estimator(self.method) and not accepts_missing(self.method):
             remedy = ", or put SimpleImputer() first in the pipeline"
             self._refuse_missing("a missing or infinite value", ~np.isfinite(array).all(axis=1), remedy)
+
+    def _refuse_reordered(self, inputs: Any, labels: Any) -> None:
+        rows, others = (getattr(each, "index", None) for each in (inputs, labels))
+        if not isinstance(rows, pd.Index) or not isinstance(others, pd.Index):
+            return
+        if not rows.equals(others) and rows.is_unique and set(rows) == set(others):
+            raise DataError(
+                f"{self.name}: y has the index of X in another order, so labels would belong to other rows; give "
+                "y.loc[X.index], or y.to_numpy() if the order is right"
+            )
 
     def _refuse_swapped(self, inputs: Any, labels: Any) -> None:
         first, second = (_as_array(each) for each in (inputs, labels))

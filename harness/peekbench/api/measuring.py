@@ -65,17 +65,17 @@ def measure(
     ----------
     method
         A classifier or regressor of scikit-learn, usually a pipeline, which is cloned for each fit; a `random_state` of
-        None becomes the seed of the fit. By default, each transformer before the final estimator that learns without
-        labels, such as `TfidfVectorizer`, `PCA` and `StandardScaler`, is fitted on the train and the unlabeled rows
-        together. Transformers that need labels, such as `SelectKBest`, and the final estimator are fitted on the train
-        rows; estimators of `sklearn.semi_supervised` also receive the unlabeled rows, with the label -1. The report
-        names the steps. An estimator in which nothing adapts to unlabeled rows is refused, because its bias is 0; so is
-        a search over a pipeline, which would fit it to train rows: put the search last in the pipeline.
+        None becomes the seed of the fit. By default, each transformer that learns without labels, such as
+        `TfidfVectorizer`, `PCA` and `StandardScaler`, is fitted on the train and the unlabeled rows together, also if
+        it is a part of another step or of a search. Transformers that need labels, such as `SelectKBest`, and the final
+        estimator are fitted on the train rows; estimators of `sklearn.semi_supervised` also receive the unlabeled rows,
+        with the label -1. The report names the steps. An estimator in which nothing adapts to unlabeled rows is
+        refused, because its bias is 0.
 
         Or a function with any of the parameters `unlabeled` (inputs, or None in the base arm), `train` (with `inputs`
         and `labels`), `task`, `seed` and `context`; other parameters are options. It returns a `Predictor`, a function
-        from inputs to predictions, or an object with `predict_proba` or `predict`. Or a name as in a spec, such as
-        'my_file.py:fit'.
+        from inputs to predictions, or an object with `predict_proba` or `predict`, whose `classes_` are names or
+        numbers of classes. Or a name as in a spec, such as 'my_file.py:fit'.
     data
         - A data frame of pandas or polars with the columns `text` and `label`, or those that the arguments name.
         - A pair: a list of n texts, or features of shape (n, n_features), and n labels. An estimator sees the columns
@@ -98,7 +98,8 @@ def measure(
     options
         Values of the options of a function.
     unlabeled_step
-        Step or steps of the pipeline to fit on the train and the unlabeled rows instead of the default ones.
+        Step or steps to fit on the train and the unlabeled rows instead of the default ones, named as by `get_params`,
+        such as "pca" or "columntransformer__pca".
     progress
         Whether to show the progress.
     fresh

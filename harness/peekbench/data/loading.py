@@ -234,6 +234,10 @@ def _check_types(dataset: Dataset, use: str) -> None:
                     raise DataError(f"{use}: the input of row {row} is {text!r}, not a text; fix or drop the row")
     if not _is_numeric_array(labels, ndim=1) and not isinstance(labels, Sequence):
         raise DataError(f"{use}: labels are a {type(labels).__name__}; give a list or an array of shape (n,)")
+    for name, what in (("class_names", "class 0, 1, ..."), ("splits", "the rows")):
+        values = getattr(dataset, name)
+        if not isinstance(values, list | tuple):  # a set or a series has another order
+            raise DataError(f"{use}: {name} are a {type(values).__name__}; give a list in the order of {what}")
     try:
         json.dumps(dict(dataset.details))
     except (TypeError, ValueError) as error:

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from peekbench.errors import ContractError
+from peekbench.formatting import shorten
+from peekbench.plugins.predictors import MAX_SHOWN, in_order
 from peekbench.records.data import FloatArray, Inputs, IntArray, Task, count_bytes
 from peekbench.records.scores import SCORES, ScoringInput, TextLikelihoods
 from peekbench.records.trials import Predictor
 
 SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
+NUM_ALONE = 8  # inputs that are predicted once more
+BATCH_TOLERANCE = 0.02  # of the largest prediction; half precision rounds other batches in other ways
 
 
 def read_only(array: Any) -> Any:
@@ -93,6 +97,46 @@ def check_predictions(
         _check_logarithms(array, "prediction")
 
 
+def check_independence(predictor: Predictor, inputs: Inputs, predictions: FloatArray, task: Task) -> None:
+    """Refuse predictions that change if some of the inputs are predicted alone.
+
+    Parameters
+    ----------
+    predictor
+        A fitted model.
+    inputs
+        Inputs that it has predicted together.
+    predictions
+        What it has predicted.
+    task
+        Task of the inputs.
+
+    Raises
+    ------
+    ContractError
+        If the predictions change, or the inputs cannot be predicted alone.
+    """
+    count = min(NUM_ALONE, len(inputs) // 2)
+    if count == 0:
+        return
+    some: Any = inputs[:count]
+    found = f"the other inputs that are predicted with them: {count} of {len(inputs)} inputs, predicted alone,"
+    remedy = (
+        "A method that adapts in `predict` sees the test inputs in all arms, so its bias cannot be measured. Adapt to "
+        "`unlabeled` in the fit, and predict each input independently, without random numbers"
+    )
+    try:
+        alone = np.asarray(in_order(predictor.predict(some), some, task), dtype=np.float64)
+        check_predictions(alone, count, task)
+    except Exception as error:
+        raise ContractError(
+            f"predictions depend on {found} raise {type(error).__name__}: {shorten(str(error), MAX_SHOWN)}. {remedy}"
+        ) from error
+    change = float(np.abs(alone - predictions[:count]).max())
+    if change > BATCH_TOLERANCE * float(np.abs(predictions).max()):
+        raise ContractError(f"predictions depend on {found} change by up to {change:.2g}. {remedy}")
+
+
 def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelihoods | None:
     """Return the log-likelihoods of texts that a classifier gives; None if it gives none.
 
@@ -119,7 +163,8 @@ def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelih
             "`predict` returns the log-likelihoods"
         )
     name = "log_likelihoods"
-    values = _check_numbers(predictor.log_likelihoods(inputs), (len(inputs),), name).astype(np.float64)
+    found = in_order(predictor.log_likelihoods(inputs), inputs, task)
+    values = _check_numbers(found, (len(inputs),), name).astype(np.float64)
     _check_logarithms(values, "log-likelihood")
     return TextLikelihoods(values, sum(count_bytes(inputs)))
 

@@ -38,6 +38,7 @@ from peekbench.execution.hosts import (
     unpack,
 )
 from peekbench.execution.scoring import (
+    check_independence,
     check_metrics,
     check_predictions,
     compute_scores,
@@ -47,7 +48,8 @@ from peekbench.execution.scoring import (
 )
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
-from peekbench.plugins.local_code import split_name
+from peekbench.plugins.local_code import names_code, split_name
+from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
@@ -217,6 +219,7 @@ class SpecWork:
         self._tasks: dict[str, LoadedTask] = {}
         self._fits: dict[tuple[str, str], Callable[..., Predictor]] = {}
         self._checked: set[str] = set()  # plugins whose code is that of the main process
+        self._independent: set[tuple[str, str, bool]] = set()  # method, task, and whether it saw unlabeled inputs
         self._needs: dict[tuple[str, str], Resources] = {}
         self._folders = spec.folders()
         self._host = host_name()
@@ -407,13 +410,18 @@ class SpecWork:
                     f"{method.use} returned {type(predictor).__name__}; a method of a plugin returns "
                     "peekbench.Predictor(predict), a function in a file also a function from texts to probabilities"
                 )
+            predictor = as_predictor(predictor, task, train.labels)
             for part in parts:
                 test_inputs = take(inputs, rows_of(part, subsample.sets))
                 start = time.perf_counter()
-                predicted = predictor.predict(test_inputs)
+                predicted = in_order(predictor.predict(test_inputs), test_inputs, task)
                 texts = score_texts(predictor, test_inputs, task)
                 seconds = time.perf_counter() - start
                 predictions[part] = Prediction(_to_stored_type(predicted, len(test_inputs), task), texts, seconds)
+            key = (method.name, task.name, unlabeled is None)
+            if names_code(method.use) and key not in self._independent:  # plugins have `peekbench check`
+                check_independence(predictor, test_inputs, predictions[part].numbers, task)
+                self._independent.add(key)
         except BaseException as error:
             with suppress(Exception):  # a note that the exception's class refuses must not replace the exception
                 error.add_note(f"in a fit with {0 if unlabeled is None else len(unlabeled)} unlabeled inputs")

@@ -21,15 +21,15 @@ from typing import Any, ClassVar, TypeAlias, get_type_hints
 from pydantic import create_model
 from pydantic.errors import PydanticUserError
 
-from peekbench.errors import ContractError, PluginError
+from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import Reference
-from peekbench.records.trials import Predictor
 
 FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
 METHOD = ("unlabeled", "train", "task", "context", "seed")
 """Parameters of a method. Without the first two, a function is no method."""
+as_predictor = Reference("peekbench.plugins.predictors:as_predictor")  # reading a spec must not import numpy
 
 
 def make_entry(thing: Any, name: str) -> FunctionEntry:
@@ -140,7 +140,7 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
             "unlabeled": unlabeled, "train": train, "task": task, "context": context, "seed": context.seed,
         }  # fmt: skip
         passed = {name: value for name, value in values.items() if name in parameters}
-        return as_predictor(function(**passed, **_keywords(parameters, options)), task)
+        return as_predictor(function(**passed, **_keywords(parameters, options)), task, train.labels)
 
     return fit
 
@@ -161,41 +161,10 @@ def _keywords(parameters: Mapping[str, Any], options: Options) -> dict[str, Any]
 
 def is_estimator(thing: Any) -> bool:
     """Return whether an object is an estimator, not a class of estimators."""
-    return not isinstance(thing, type) and all(hasattr(thing, name) for name in ("fit", "predict", "get_params"))
+    kind = type(thing)  # a StackingClassifier has no `predict` before its fit, but its class does
+    return not isinstance(thing, type) and all(hasattr(kind, name) for name in ("fit", "predict", "get_params"))
 
 
 def clone_estimator(estimator: Any) -> Any:
     """Return an unfitted copy of an estimator."""
     return getattr(sys.modules.get("sklearn.base"), "clone", copy.deepcopy)(estimator)
-
-
-def as_predictor(result: Any, task: Any) -> Any:
-    """Return the predictor of what a method returned: a predictor, an estimator, or a function of inputs."""
-    if isinstance(result, Predictor):
-        return result
-    if task.kind == "classification" and (hasattr(result, "predict_proba") or hasattr(result, "predict")):
-        return Predictor(lambda inputs: _probabilities(result, inputs, task))
-    if hasattr(result, "predict"):
-        return Predictor(result.predict)
-    return Predictor(result) if callable(result) else result
-
-
-def _probabilities(model: Any, inputs: Any, task: Any) -> Any:
-    """Return probabilities of all classes of a task; certain ones if the model predicts only classes."""
-    import numpy as np  # noqa: PLC0415 - reading a spec imports this module and must not import numpy
-
-    if not hasattr(model, "predict_proba"):
-        answers = np.asarray(model.predict(inputs))
-        if answers.ndim != 1 or not np.isin(answers, np.arange(task.num_classes)).all():
-            raise ContractError(
-                f"the predictions of {type(model).__name__} are not classes; return the numbers of classes, 0 to "
-                f"{task.num_classes - 1}, as in train.labels"
-            )
-        return np.eye(task.num_classes)[answers.astype(int)]
-    found = np.asarray(model.predict_proba(inputs), dtype=float)
-    classes = getattr(model, "classes_", None)
-    if classes is None or found.shape[1] == task.num_classes:
-        return found
-    probabilities = np.zeros((len(found), task.num_classes))
-    probabilities[:, np.asarray(classes).astype(int)] = found
-    return probabilities

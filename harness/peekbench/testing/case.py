@@ -18,6 +18,7 @@ from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions, read_o
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
 from peekbench.records.trials import Context, Draw, Predictor
@@ -102,12 +103,12 @@ class Case:
             If the method returns something else than a `Predictor`.
         """
         context = Context(seed, 1, self.folders)
-        predictor = self.entry.method(
-            unlabeled, train or self.train, self.task, options=options or self.options, context=context
-        )
+        train = train or self.train
+        predictor = self.entry.method(unlabeled, train, self.task, options=options or self.options, context=context)
         if not isinstance(predictor, Predictor):
             raise ContractError(f"it returned a {type(predictor).__name__}; return peekbench.Predictor(predict)")
-        return predictor
+        ordered: Predictor = as_predictor(predictor, self.task, train.labels)
+        return ordered
 
     def predict(
         self,
@@ -140,7 +141,7 @@ class Case:
         ContractError
             If the predictions have a wrong type, shape or value.
         """
-        predictions = predictor.predict(inputs)
+        predictions = in_order(predictor.predict(inputs), inputs, self.task)
         tolerance = SUM_TOLERANCE if np.asarray(predictions).dtype == np.float16 else EXACT_SUM_TOLERANCE
         check_predictions(predictions, len(inputs), self.task, sum_tolerance=tolerance)
         return np.array(predictions, dtype=np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 
 import peekbench as pb
 from peekbench.api.session_code import hash_thing
+from peekbench.data.loading import load_dataset
 from peekbench.errors import PluginError, RunWarning, StoreError
+from peekbench.records.data import SourceRef
 
 FIT = """
 def fit(unlabeled, train, task, seed, weight: float = 1.0):
@@ -195,3 +198,53 @@ def test_the_identity_does_not_depend_on_the_folder_of_a_library(
         hashes.append(hash_thing(in_session(source)))
     sys.modules.pop("library_of_lookup", None)
     assert hashes[0] == hashes[1]
+
+
+ORDERED = """
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+import pandas as pd
+def fit(unlabeled, train, task, form: str = "numbers"):
+    texts = [*train.inputs, *(unlabeled or ())]
+    vectorizer = TfidfVectorizer().fit(texts)
+    labels = train.labels if form == "numbers" else np.array(task.class_names)[train.labels]
+    model = LogisticRegression().fit(vectorizer.transform(train.inputs), labels)
+    if form == "frame":
+        return lambda texts: pd.DataFrame(model.predict_proba(vectorizer.transform(texts)), columns=model.classes_)
+    return make_pipeline(vectorizer, model)
+"""
+
+
+@pytest.mark.slow
+def test_classes_of_a_model_may_have_another_order_than_those_of_the_task() -> None:
+    words = load_dataset(SourceRef("toy.words"))
+    renamed = replace(words, class_names=("z", "a", "m"))
+    numbers, *others = (
+        pb.measure(in_session(ORDERED), renamed, options={"form": form}, progress=False).arms[["base", "extra", "test"]]
+        for form in ("numbers", "names", "frame")
+    )
+    assert numbers["base"].mean() > 0.5
+    for arms in others:
+        np.testing.assert_array_equal(arms, numbers)
+
+
+ADAPTING = """
+def fit(unlabeled, train, task):
+    def sizes(texts):
+        return np.array([sum(map(ord, text)) for text in texts])
+    known, is_adapting = sizes(train.inputs), WHEN
+    def predict(texts):
+        own = sizes(texts)
+        scaled = (own - (own if is_adapting else known).mean()) / known.std()
+        odds = np.exp(scaled[:, None] * np.arange(task.num_classes))
+        return odds / odds.sum(axis=1, keepdims=True)
+    return predict
+"""
+
+
+@pytest.mark.parametrize("when", ["True", "unlabeled is not None"])
+def test_a_method_that_adapts_in_predict_is_refused_with_advice(when: str) -> None:
+    with pytest.raises(PluginError, match=r"8 of 30 inputs, predicted alone, change by .* Adapt to `unlabeled` in the"):
+        measure(in_session(ADAPTING.replace("WHEN", when)))
+    assert measure(in_session(ADAPTING.replace("WHEN", "False"))).failed == 0

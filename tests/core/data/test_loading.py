@@ -63,6 +63,8 @@ def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:
         (Dataset("four", [0, 1, 0, 1], ("a", "b")), "inputs are a str; give a list of texts"),
         (Dataset([*TEXTS[:3], None], [0, 1, 0, 1], ("a", "b")), "the input of row 3 is None, not a text"),  # type: ignore[list-item]
         (Dataset(TEXTS, {0, 1}, ("a", "b")), "labels are a set; give a list"),  # type: ignore[arg-type]
+        (Dataset(TEXTS, [0, 1, 0, 1], {"a", "b"}), "class_names are a set; .* class 0"),  # type: ignore[arg-type]
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), splits={"train", "test"}), r"splits are a set; .* the rows"),  # type: ignore[arg-type]
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "a")), r"the class names \['a', 'a'\] are not distinct"),
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), details={"x": {1}}), "details are not JSON-serializable"),
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), splits=["train", "test"]), r"splits are .* of 4 rows; give 'train'"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.metrics import brier_score_loss, f1_score, log_loss, r2_score
 
 from peekbench.errors import ContractError
-from peekbench.execution.scoring import check_predictions, compute_scores, score_texts
+from peekbench.execution.scoring import check_independence, check_predictions, compute_scores, score_texts
 from peekbench.records.data import FloatArray, SourceRef, Task
 from peekbench.records.trials import Predictor
 
@@ -121,3 +122,22 @@ def test_log_likelihoods_are_for_the_classification_of_texts() -> None:
         score_texts(scorer(-1.0), ["a"], TEXTS)
     with pytest.raises(ContractError, match="classification of rows of features"):
         score_texts(scorer(-1.0), np.zeros((1, 2)), TASK)
+
+
+def test_predictions_must_not_depend_on_the_inputs_that_are_predicted_together() -> None:
+    inputs = np.arange(10.0)[:, None]
+
+    def check(predict: Any) -> None:
+        check_independence(Predictor(predict), inputs, predict(inputs), NUMBERS)
+
+    check(lambda rows: rows[:, 0] - 3)
+    check(lambda rows: rows[:, 0] + 0.01 * len(rows))  # half precision rounds other batches in other ways
+    for predict, message in (
+        (lambda rows: rows[:, 0] - rows.mean(), "5 of 10 inputs, predicted alone, change by up to 2.5"),
+        (
+            lambda rows: inputs[:, 0],
+            "predicted alone, raise ContractError: predictions",
+        ),
+    ):
+        with pytest.raises(ContractError, match=message):
+            check(predict)

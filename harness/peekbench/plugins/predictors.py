@@ -1,0 +1,155 @@
+"""Makes predictors of what methods return, with rows in the order of the inputs and columns in that of the classes.
+
+Objects of other libraries have orders of their own: the `classes_` of a classifier, the index and the columns of a data
+frame. An order that is known is used, and another one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from peekbench.errors import ContractError
+from peekbench.formatting import shorten
+from peekbench.records.data import Inputs, IntArray, Task
+from peekbench.records.trials import Predictor
+
+MAX_SHOWN = 100  # characters of values in messages
+
+
+def as_predictor(result: Any, task: Task, labels: Any) -> Any:
+    """Return the predictor of what a method returned: a predictor, an estimator, or a function of inputs.
+
+    Parameters
+    ----------
+    result
+        What the method returned.
+    task
+        Facts about the task.
+    labels
+        Labels of the train set, (n_train,).
+    """
+    if isinstance(result, Predictor):
+        predict = result.predict
+        return replace(result, predict=as_predictor(predict, task, labels).predict) if _is_of_model(predict) else result
+    if _is_of_model(result):
+        result = result.__self__
+    if task.kind == "classification" and (hasattr(result, "predict_proba") or hasattr(result, "predict")):
+        return Predictor(lambda inputs: _predict_classes(result, inputs, task, labels))
+    if hasattr(result, "predict"):
+        return Predictor(result.predict)
+    return Predictor(result) if callable(result) else result
+
+
+def _is_of_model(function: Any) -> bool:
+    """Return whether a function is the method `predict_proba` of a model, which may have classes of its own."""
+    return getattr(function, "__name__", "") == "predict_proba" and hasattr(function, "__self__")
+
+
+def _predict_classes(model: Any, inputs: Inputs, task: Task, labels: Any) -> Any:
+    """Return probabilities of all classes of a task; certain ones if the model predicts only classes."""
+    name = type(model).__name__
+    classes = _classes_of(model)
+    if classes is not None:
+        numbers = _number_classes(classes, task, f"`classes_` of {name}")
+        is_numeric = not isinstance(classes[0], str)
+        if is_numeric and len(numbers) < task.num_classes and not np.isin(numbers, labels).all():
+            raise ContractError(
+                f"`classes_` of {name} are {_show(classes)}, but the train labels are {_show(np.unique(labels))}; "
+                "train it on `train.labels`, or on names of classes"
+            )
+    if not hasattr(model, "predict_proba"):
+        answers = np.asarray(in_order(model.predict(inputs), inputs, task))
+        if answers.ndim != 1:
+            raise ContractError(
+                f"the predictions of {name} have shape {answers.shape}; return one class for each input"
+            )
+        return np.eye(task.num_classes)[_number_classes(answers, task, f"the predictions of {name}")]
+    found = model.predict_proba(inputs)
+    if classes is None or hasattr(found, "columns"):
+        return in_order(found, inputs, task)
+    array = np.asarray(found)
+    if array.ndim != 2 or array.shape[1] != len(classes):
+        raise ContractError(
+            f"predict_proba of {name} returns shape {array.shape}, but its `classes_` are {_show(classes)}; return one "
+            "probability for each of them"
+        )
+    return _spread(array, numbers, task)
+
+
+def _classes_of(model: Any) -> Any:
+    """Return the classes of a model in its own order; None if it does not tell them."""
+    if (classes := getattr(model, "classes_", None)) is not None:
+        return classes
+    names = getattr(model, "id2label", None)  # of SetFit
+    return [names[number] for number in sorted(names)] if names else None
+
+
+def in_order(predictions: Any, inputs: Any, task: Task) -> Any:
+    """Return predictions whose rows are in the order of the inputs, and whose columns are in that of the classes.
+
+    Parameters
+    ----------
+    predictions
+        What a predictor returned. Only data frames and series know the order of their rows and columns.
+    inputs
+        The inputs that it received.
+    task
+        Facts about the task.
+
+    Raises
+    ------
+    ContractError
+        If rows may be in another order, or columns are not classes.
+    """
+    if not hasattr(predictions, "to_numpy"):
+        return predictions
+    if hasattr(predictions, "iloc"):
+        rows = list(predictions.index)
+        known = [list(range(len(inputs))), list(inputs.index) if hasattr(inputs, "iloc") else []]
+        if len(rows) == len(inputs) and rows not in known:
+            raise ContractError(
+                f"the index of predictions is {_show(rows)}, so they may be in another order than the inputs; if they "
+                "are not, return predictions.to_numpy()"
+            )
+    array = predictions.to_numpy()
+    if task.kind != "classification" or not hasattr(predictions, "columns"):
+        return array
+    return _spread(array, _number_classes(predictions.columns, task, "the columns of predictions"), task)
+
+
+def _spread(found: Any, numbers: IntArray, task: Task) -> Any:
+    """Return probabilities of some classes as those of all classes."""
+    if numbers.tolist() == list(range(task.num_classes)):
+        return found
+    if len(set(numbers.tolist())) < len(numbers):
+        raise ContractError(
+            f"two columns of predictions are the same class; give one for each of {_show(task.class_names)}"
+        )
+    probabilities = np.zeros((len(found), task.num_classes), dtype=found.dtype)
+    probabilities[:, numbers] = found
+    return probabilities
+
+
+def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
+    """Return the numbers of classes that are names or numbers."""
+    names = {name: number for number, name in enumerate(task.class_names)}
+    numbers = [names.get(each, -1) if isinstance(each, str) else _number_or_missing(each, task) for each in classes]
+    if -1 in numbers:
+        raise ContractError(
+            f"{what} are {_show(classes)}, but classes of the task are {_show(task.class_names)}, with the numbers 0 "
+            f"to {task.num_classes - 1} in `train.labels`; use these names or numbers"
+        )
+    return np.array(numbers, dtype=np.int64)
+
+
+def _number_or_missing(value: Any, task: Task) -> int:
+    is_number = isinstance(value, int | float | np.number | np.bool_)
+    return int(value) if is_number and value in range(task.num_classes) else -1
+
+
+def _show(values: Iterable[Any]) -> str:
+    return shorten(", ".join(map(repr, np.asarray(values).tolist())), MAX_SHOWN)

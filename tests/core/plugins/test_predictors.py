@@ -1,0 +1,112 @@
+"""Predictions of objects that have an order of their own: classes, columns and rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from peekbench.errors import ContractError
+from peekbench.plugins.predictors import as_predictor, in_order
+from peekbench.records.data import SourceRef, Task
+from peekbench.records.trials import Predictor
+
+TASK = Task("t", "classification", ("sad", "happy", "bored"), "", SourceRef("toy.words"))
+NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
+INPUTS = ("one", "two")
+LABELS = np.array([0, 1, 2])
+FOUND = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]])  # sad, happy, bored
+
+
+class Model:
+    """A fitted classifier."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+def predict(labels: Any = LABELS, **attributes: Any) -> Any:
+    functions = {name: (lambda _, value=attributes[name]: value) for name in attributes if name.startswith("predict")}
+    predictor = as_predictor(Model(**{**attributes, **functions}), TASK, np.asarray(labels))
+    return predictor.predict(INPUTS)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ["bored", "happy", "sad"], np.array(["bored", "happy", "sad"]), np.array(["bored", "happy", "sad"], object),
+        [2, 1, 0], np.array([2.0, 1.0, 0.0]), np.array([2, 1, 0], object),
+    ],
+)  # fmt: skip
+def test_columns_of_probabilities_are_mapped_by_the_classes_of_a_model(classes: Any) -> None:
+    np.testing.assert_array_equal(predict(classes_=classes, predict_proba=FOUND[:, ::-1]), FOUND)
+
+
+def test_the_method_of_a_model_has_the_classes_of_the_model() -> None:
+    class Classifier:
+        classes_ = ("bored", "happy", "sad")
+
+        def predict_proba(self, inputs: Any) -> Any:
+            return FOUND[:, ::-1]
+
+    for result in (Classifier().predict_proba, Predictor(Classifier().predict_proba, {"size": 1.0})):
+        predictor = as_predictor(result, TASK, LABELS)
+        np.testing.assert_array_equal(predictor.predict(INPUTS), FOUND)
+    assert predictor.metrics == {"size": 1.0}
+
+
+def test_the_classes_of_models_of_transformers_are_read() -> None:
+    names = {1: "bored", 0: "happy", 2: "sad"}
+    np.testing.assert_array_equal(predict(id2label=names, predict_proba=FOUND[:, [1, 2, 0]]), FOUND)
+
+
+@pytest.mark.parametrize(("classes", "labels"), [(["bored", "sad"], [0, 2]), ([2, 0], [0, 2]), ([2, 0], LABELS)])
+def test_classes_that_a_model_has_not_seen_have_no_probability(classes: Any, labels: Any) -> None:
+    found = predict(labels, classes_=classes, predict_proba=np.array([[0.1, 0.9], [0.8, 0.2]]))
+    np.testing.assert_array_equal(found, [[0.9, 0, 0.1], [0.2, 0, 0.8]])
+
+
+@pytest.mark.parametrize("answers", [["bored", "sad"], [2, 0], pd.Series(["bored", "sad"]), np.array([2.0, 0.0])])
+def test_answers_are_names_or_numbers_of_classes(answers: Any) -> None:
+    np.testing.assert_array_equal(predict(predict=answers), [[0, 0, 1], [1, 0, 0]])
+
+
+def test_columns_of_a_data_frame_are_mapped_by_their_names() -> None:
+    names = pd.DataFrame(FOUND[:, ::-1], columns=["bored", "happy", "sad"])
+    for frame in (names, names.set_axis([2, 1, 0], axis=1), pd.DataFrame(FOUND)):
+        np.testing.assert_array_equal(in_order(frame, INPUTS, TASK), FOUND)
+        np.testing.assert_array_equal(predict(predict_proba=frame, classes_=["sad", "bored", "happy"]), FOUND)
+    two = in_order(pd.DataFrame([[0.5, 0.5], [0.0, 1.0]], columns=["happy", "sad"]), INPUTS, TASK)
+    np.testing.assert_array_equal(two, [[0.5, 0.5, 0], [1, 0, 0]])
+
+
+def test_rows_may_have_the_index_of_the_inputs() -> None:
+    inputs: Any = pd.DataFrame({"x": [1, 2]}, index=[7, 3])
+    for index in ([7, 3], [0, 1]):
+        np.testing.assert_array_equal(in_order(pd.Series([0.5, 1.5], index=index), inputs, NUMBERS), [0.5, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"classes_": ["Sad", "Happy", "Bored"], "predict_proba": FOUND}, r"`classes_` of Model are 'Sad', 'Happy'"),
+        ({"classes_": [1, 2, 3], "predict_proba": FOUND}, r"are 1, 2, 3, but classes .* with the numbers 0 to 2 in"),
+        ({"classes_": [0.5, 1, 2], "predict_proba": FOUND}, r"are 0.5, 1.0, 2.0, but classes"),
+        ({"classes_": [0, 1], "predict_proba": FOUND}, r"returns shape \(2, 3\), but its `classes_` are 0, 1;"),
+        ({"classes_": [0, 0, 1], "predict_proba": FOUND}, r"two columns of predictions are the same class"),
+        ({"classes_": [["sad"], ["happy"]], "predict_proba": FOUND}, r"`classes_` of Model are \['sad'\]"),
+        ({"classes_": [1, 2], "predict_proba": FOUND[:, :2], "labels": [0, 1]}, r"are 1, 2, but the train labels are"),
+        ({"predict": [0, 3]}, r"the predictions of Model are 0, 3, but classes of the task are 'sad', 'happy'"),
+        ({"predict": ["sad", "glad"]}, r"the predictions of Model are 'sad', 'glad', but"),
+        ({"predict": [0.2, 1.0]}, r"the predictions of Model are 0.2, 1.0, but"),
+        ({"predict": FOUND}, r"the predictions of Model have shape \(2, 3\)"),
+        ({"predict": pd.Series(["sad", "happy"], index=[1, 0])}, r"the index of predictions is 1, 0, so they may be"),
+        ({"predict_proba": pd.DataFrame(FOUND, index=[4, 9])}, r"is 4, 9, .* return predictions.to_numpy\(\)"),
+        ({"predict_proba": pd.DataFrame(FOUND, columns=["p0", "p1", "p2"])}, r"columns of predictions are 'p0', 'p1'"),
+    ],
+)  # fmt: skip
+def test_orders_that_are_not_known_are_refused(model: dict[str, Any], message: str) -> None:
+    with pytest.raises(ContractError, match=message):
+        predict(**model)
