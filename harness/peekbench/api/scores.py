@@ -34,6 +34,7 @@ class TableKeywords(TypedDict, total=False):
     pair_by_order: bool
     percent: bool
     region: float | None
+    tasks: Collection[str]
 
 
 def analyze(
@@ -63,7 +64,8 @@ def analyze(
     **table
         What the columns do not say themselves. `columns`: meaning of columns with names of their own, such as
         ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
-        have no number of the draw in the order in which they stand. `percent`: read scores as percentages.
+        have no number of the draw in the order in which they stand. `percent`: read scores as percentages. `region`:
+        largest bias that is negligible, in the unit of the scores. `tasks`: tasks to read, by default all.
 
     Returns
     -------

@@ -99,7 +99,7 @@ def analyze(
     )
     from peekbench.results.looks import look_at  # noqa: PLC0415 - for a fast --help
     from peekbench.results.read import load_table  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.analysis_only import Selection, load_analysis_only  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
 
     gates = parse_gates(fail_on)
@@ -119,13 +119,12 @@ def analyze(
         options = options.combine(analysis_spec.table)
     wanted = analyses if analysis_spec is None else analysis_spec.analyses
     options = replace(options, arms=needed_arms(choose_analyses(wanted)))
-    loaded = load_table(path, options)
-    results, planned, name = loaded.results, planned_trials(path), ""
+    only, name = Selection(task=tuple(options.tasks)), ""
+    loaded = load_table(path, replace(options, tasks=()) if is_store(path) else options)
     if analysis_spec is not None:
-        results, planned = analysis_spec.only.select_rows(results), analysis_spec.only.select_trials(planned)
-        name = analysis_spec.name
+        only, name = analysis_spec.only, analysis_spec.name
         allow_incomplete = allow_incomplete or analysis_spec.report.allow_incomplete
-    looks = None
+    results, planned, looks = only.select_rows(loaded.results), only.select_trials(planned_trials(path)), None
     if is_store(path):
         only_complete(results, planned, allow_incomplete=allow_incomplete)  # results that are refused are not looked at
         looks = look_at(path, drop_incomplete(loaded.results))

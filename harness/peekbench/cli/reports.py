@@ -67,6 +67,10 @@ class TableFlags:
             help="Largest bias that is negligible, in the unit of the table's scores.",
         ),
     ] = None
+    task: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--task", metavar="TASK", help="Task of the table to read; repeatable. Default: all tasks."),
+    ] = None
 
     def read(self) -> TableOptions:
         """Return how to read the table."""
@@ -74,7 +78,8 @@ class TableFlags:
 
         columns = _parse_mapping(self.columns or ())
         ignore = tuple(self.ignore or ())
-        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region)
+        tasks = tuple(self.task or ())
+        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region, tasks)
 
 
 def _parse_mapping(arguments: Iterable[str]) -> dict[str, str]:

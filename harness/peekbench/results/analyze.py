@@ -22,6 +22,7 @@ from peekbench.records.trials import Trial
 from peekbench.results.cells import quoted
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
+from peekbench.results.metrics import find_metric
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.read import is_results_table, load_table
 from peekbench.results.roles import ColumnUse
@@ -324,6 +325,8 @@ def run_analysis(
             f"{', '.join(present)}; add them, or choose another analysis"
         )
     score = getattr(analysis.options, "score", "score")
+    if score == "score":
+        find_metric(visible)  # refuses tasks of different metrics
     if score not in visible and isinstance(seen.predictions, StoredPredictions):
         visible = visible.assign(**{score: seen.predictions.scores(visible, score)})
     try:

@@ -20,7 +20,16 @@ from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
-from peekbench.results.columns import LOSS, SCORE_SOURCES, USER_COLUMNS, WHOLE_NUMBERS, ColumnRoles, Role, find_role
+from peekbench.results.columns import (
+    LOSS,
+    SCORE_SOURCES,
+    USER_COLUMNS,
+    WHOLE_NUMBERS,
+    ColumnRoles,
+    Role,
+    find_role,
+    is_counted,
+)
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
@@ -268,6 +277,7 @@ def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellRead
     scores = results["score"].fillna(given.astype("float64"))
     if scores.isin((0.0, 1.0)).all() and (given.isna() | (given == scores)).all():
         answers = pd.Series(1, index=results.index, dtype="Int64")
+        results["num_correct"] = given.fillna(scores.astype("Int64"))
     else:
         answers = sizes.where(given.notna())
     results["num_test"] = answers
@@ -315,7 +325,9 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     fits = given.isna() | (scores <= 1)
     require(fits, "is larger than the number of test texts; correct one of them", "num_correct")
     is_loss = any(role.column == LOSS.name for role in roles.sources)
-    is_accuracy = ~(~scores.between(0, 1) | is_loss).groupby(results["task"]).transform("any")  # R^2 can be negative
+    is_other = given.isna() & results["metric"].map(lambda metric: bool(metric) and not is_counted(metric))
+    is_none = ~scores.between(0, 1) | is_loss | is_other  # R^2 can be negative
+    is_accuracy = ~is_none.groupby(results["task"]).transform("any")
     exact = scores * size
     tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)

@@ -241,6 +241,8 @@ class ColumnUse:
     """Why scores have no default region of practical equivalence; empty if they are shares, as accuracies are."""
     region: float | None = None
     """Half-width of the region of practical equivalence that the user chose for this table."""
+    metric: str = ""
+    """Metric of the scores; empty if it is not known."""
 
     def __bool__(self) -> bool:
         """Whether anything is known; the columns of a store need no words."""
@@ -302,7 +304,8 @@ def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> str
         return ""
     losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
     sizes = results["score"].abs()
-    if not losses and MIN_SHARE <= sizes.max() <= 1:
+    is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
+    if not losses and is_share:
         return ""
     name = quoted(losses) if losses else "the scores"
     return (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from peekbench.results.columns import (
     ERROR_RATE,
     LOSSES,
     MAJORITY,
+    METRIC,
     SIZES,
     TEXT_DEFAULTS,
     TRIAL,
@@ -29,6 +31,7 @@ from peekbench.results.columns import (
     normalize_arm,
     sort_arms,
 )
+from peekbench.results.metrics import find_metric, refuse_losses, select_tasks
 from peekbench.results.roles import (
     ARM,
     BY_ORDER,
@@ -151,13 +154,16 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     results = sort_rows(rows, [TEXT.column] if texts else [])
     if results is None:
         _refuse_duplicate(rows, roles, reader)
+    results = select_tasks(results, options.tasks, origin)
+    metric = find_metric(results, origin)
+    refuse_losses(results, metric, roles, origin)
     predictions = None
     if texts:
         results, predictions = add_up(results, texts.names, origin)
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
             assert results is not None  # no text is duplicated
-    use = describe_use(results, roles, reader, pairing, options.region)
+    use = replace(describe_use(results, roles, reader, pairing, options.region), metric=metric)
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 
 
@@ -170,7 +176,12 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         elif column != "arm":
             trials[column] = pd.Series(default, index=reader.index, dtype="str")
     for column in (*SIZES, "num_scored", MAJORITY):
-        trials[column] = reader.column(roles.source(column), column)
+        source = roles.source(column)
+        trials[column] = reader.column(source, column)
+        if source is not None and column != MAJORITY and trials[column].notna().any():
+            reader.require_filled(source, f"but other rows are not; fill it in, or use --ignore {shlex.quote(source)}")
+    metric = roles.source(METRIC.name)
+    trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:
         trials["arm"] = _read_arm_names(trials["arm"], roles, reader)
     elif not roles.arms:
@@ -214,9 +225,9 @@ def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     if not is_average.all():
         problem = "is an average of other tasks, which would count twice; delete its rows, or rename the task"
         reader.require(~is_average, roles.sources[TASK][0], problem)
-    if source := roles.source("metric"):
-        metrics = reader.texts(source)
-        is_first = metrics == metrics.groupby(trials["task"]).transform("first")
+    if source := roles.source(METRIC.name):
+        reader.require(trials["metric"] != "", source, "is empty; name the metric, or ignore the column")
+        is_first = trials["metric"] == trials.groupby("task")["metric"].transform("first")
         problem = "differs from the first row of its task, so scores are not comparable; give one metric for each task"
         reader.require(is_first, source, problem)
     if source := roles.source("control"):

@@ -26,6 +26,7 @@ from peekbench.results.analyze import (
     planned_trials,
 )
 from peekbench.results.looks import look_at
+from peekbench.results.metrics import find_metric
 from peekbench.results.read import load_table
 from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
@@ -285,6 +286,11 @@ class Run:
     rows: RowName = "texts"
     """What sentences call the rows of the tasks."""
 
+    @property
+    def metric(self) -> str:
+        """Metric of the scores; empty if it is not known."""
+        return self.columns.metric or find_metric(self.results)
+
     def seen(self) -> Seen:
         """Return what analyses can take besides the results."""
         return Seen(self.looks, StoredPredictions(self.path) if is_store(self.path) else None)
@@ -319,6 +325,10 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: T
     if table and not table.is_default and all(map(is_store, paths)):
         raise ResultsError(f"the columns of stores are known; remove {' '.join(table.arguments())}")
     runs = [_open(path, allow_incomplete, table or TableOptions()) for path in paths]
+    metrics = {run.metric: run for run in runs if run.metric}
+    if len(metrics) > 1:
+        listed = ", ".join(f"{metric} ({run.path})" for metric, run in metrics.items())
+        raise ResultsError(f"the scores have different metrics: {listed}; name runs or tables of one metric")
     names = [run.name for run in runs]
     return [replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs]
 
