@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 import pandas as pd
 
 from peekbench.api.report_view import ReportView
-from peekbench.api.run import Run, explain_table
+from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.plugins.local_code import bind
@@ -20,6 +20,7 @@ from peekbench.records.report import Report
 from peekbench.report.build.run_report import report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
+from peekbench.results.python_arguments import python_messages
 from peekbench.results.read import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
 
@@ -93,19 +94,18 @@ def analyze(
         raise TypeError(
             f"analyze() has no argument {min(unknown)!r}" + (f"; did you mean {near[0]!r}?" if near else "")
         )
+    if isinstance(scores, str | Path) and is_run(scores):
+        scores = load_run(scores)
     if isinstance(scores, Run):
+        if given := [*table, *(["name"] if name else [])]:
+            raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {given[0]}=")
         return scores.report(analyses, allow_incomplete=allow_incomplete)
-    if isinstance(scores, str | Path):
-        if is_run(scores):
-            return load_run(scores).report(analyses, allow_incomplete=allow_incomplete)
-    elif not isinstance(scores, pd.DataFrame):
+    if not isinstance(scores, str | Path | pd.DataFrame):
         scores = _to_pandas(scores)
     bind(analyses or (), Path.cwd())  # an earlier spec of this session may have a file of the same name
     options = TableOptions(**table, arms=needed_arms(choose_analyses(analyses)))
-    try:
+    with python_messages(options):
         return ReportView(_analyze(scores, analyses, options, name, allow_incomplete=allow_incomplete))
-    except ResultsError as error:
-        raise ResultsError(explain_table(error, options)) from error
 
 
 def _analyze(

@@ -356,6 +356,11 @@ class TableOptions:
     arms has the scores of the arm base."""
 
     @property
+    def ignored(self) -> tuple[str, ...]:
+        """Ignored columns; a text is one column."""
+        return (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore)
+
+    @property
     def needs_pairs(self) -> bool:
         """Whether trials need the arms extra and test, which are paired."""
         return not set(self.arms) <= {"base"}

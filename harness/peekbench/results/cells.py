@@ -122,7 +122,7 @@ class CellReader:
                 loss = Role(LOSS.name, arm) if arm else f"{LOSS.name} (loss_ARM for a column of one arm)"
                 remedy += (
                     "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
-                    f"with one row per arm; --map {short(source)}={loss} is for "
+                    f"with one row per arm; {mapping(source, loss)} is for "
                     "scores of which lower is better, and "
                     "--region WIDTH for a unit of your own: the largest bias that is negligible"
                 )
@@ -229,6 +229,16 @@ def short(text: str) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
+def mapping(source: str, target: object) -> str:
+    """Return the option that names the meaning of a column, as users type it."""
+    return shlex.join(["--map", f"{source}={target}"])
+
+
+def ignoring(source: str) -> str:
+    """Return the option that ignores a column, as users type it."""
+    return shlex.join(["--ignore", source])
+
+
 def quoted(names: Collection[object]) -> str:
     """Return a bounded list of names for a message."""
     listed = [repr(short(str(name))) for name in islice(names, MAX_QUOTED)]
@@ -271,7 +281,7 @@ def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellRead
     for column in (names[0] for role, names in roles.sources.items() if role.column == "bits_per_byte"):
         raise ResultsError(
             f"{reader.origin}: bits per byte of single texts cannot be averaged, because texts have different lengths; "
-            f"give one row for each subsample and arm, or use --ignore {short(column)}"
+            f"give one row for each subsample and arm, or use {ignoring(column)}"
         )
     given, sizes = results["num_correct"], results["num_test"]
     scores = results["score"].fillna(given.astype("float64"))
@@ -331,9 +341,9 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     exact = scores * size
     tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
-    size_column = short(roles.source("num_scored") or roles.source("num_test") or "num_test")
-    problem = f"is not a whole number of correct answers out of {size_column}; correct {size_column}, or use --ignore "
-    require(is_whole, f"{problem}{shlex.quote(size_column)} if the score is not an accuracy")
+    size_column = roles.source("num_scored") or roles.source("num_test") or "num_test"
+    problem = f"is not a whole number of correct answers out of {short(size_column)}; correct {short(size_column)}, or "
+    require(is_whole, f"{problem}use {ignoring(size_column)} if the score is not an accuracy")
     counts = exact.where(is_accuracy).round().astype("Int64")
     agrees = given.isna() | counts.isna() | ((given - exact).abs() <= tolerance)
     require(agrees.fillna(True), "is not score x num_test; correct one of them", "num_correct")

@@ -225,8 +225,8 @@ def normalize(name: str) -> str:
 NAMES = {normalize(column.name): column.name for column in USER_COLUMNS}
 SYNONYMS = {normalize(synonym): column.name for column in USER_COLUMNS for synonym in column.synonyms}
 SEPARATOR = re.compile(r"[\s_.:(\-]+")
-ORDINARY_WORDS = {"single", "swap-in"}  # names of arms that mean nothing as a part of a column's name
 """What separates the arm and the measure in the name of a column."""
+ORDINARY_WORDS = {"single", "swap-in"}  # names of arms that mean nothing as a part of a column's name
 
 
 def normalize_arm(name: str) -> str | None:

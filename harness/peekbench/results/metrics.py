@@ -10,7 +10,7 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.report import ACCURACY
-from peekbench.results.cells import quoted, short
+from peekbench.results.cells import mapping, quoted, short
 from peekbench.results.columns import METRIC, SCORE_SOURCES, ColumnRoles, is_counted, names_loss
 
 UNSTATED = "an unknown metric"
@@ -98,5 +98,5 @@ def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin
             instead = f" in place of {source}={role}" if source in roles.mapped else ""
             raise ResultsError(
                 f"{origin}: lower is better for the metric {short(metric)!r}, but higher is better for the column "
-                f"{short(source)!r}; use --map {source}={target}{instead}"
+                f"{short(source)!r}; use {mapping(source, target)}{instead}"
             )

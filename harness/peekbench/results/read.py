@@ -31,6 +31,7 @@ from peekbench.results.columns import (
     TEXT_DEFAULTS,
     WHOLE_NUMBERS,
 )
+from peekbench.results.python_arguments import python_messages
 from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable, tidy_table
@@ -63,6 +64,8 @@ def load_results(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
+    region: float | None = None,
+    tasks: Collection[str] = (),
 ) -> pd.DataFrame:
     r"""Load the results table.
 
@@ -81,6 +84,10 @@ def load_results(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
+    region
+        Largest bias that is negligible, in the unit of the scores, which can then have any size.
+    tasks
+        Tasks to read; by default all.
 
     Returns
     -------
@@ -109,8 +116,9 @@ def load_results(
     1  news          0  extra          143  0.715
     2  news          0   test          146  0.730
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent)
-    return load_table(path, options).results
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent, region, tasks)
+    with python_messages(options):
+        return load_table(path, options).results
 
 
 def load_table(path: str | Path, options: TableOptions) -> TidyTable:

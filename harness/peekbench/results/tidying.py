@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NoReturn, get_args
@@ -13,7 +12,17 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.trials import Control
-from peekbench.results.cells import MAX_COUNT, CellReader, fill_scores, fill_text_scores, rank, short, to_floats
+from peekbench.results.cells import (
+    MAX_COUNT,
+    CellReader,
+    fill_scores,
+    fill_text_scores,
+    ignoring,
+    mapping,
+    rank,
+    short,
+    to_floats,
+)
 from peekbench.results.columns import (
     ARM_MEASURES,
     COLUMN_NAMES,
@@ -179,7 +188,7 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         source = roles.source(column)
         trials[column] = reader.column(source, column)
         if source is not None and column != MAJORITY and trials[column].notna().any():
-            reader.require_filled(source, f"but other rows are not; fill it in, or use --ignore {shlex.quote(source)}")
+            reader.require_filled(source, f"but other rows are not; fill it in, or use {ignoring(source)}")
     metric = roles.source(METRIC.name)
     trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:
@@ -197,7 +206,7 @@ def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReade
     for name, arm in roles.arm_names.items():
         if name not in values:
             raise ResultsError(
-                f"--map {short(name)}={arm}: {reader.origin} has no column {short(name)!r}, and the column of arms, "
+                f"{mapping(name, arm)}: {reader.origin} has no column {short(name)!r}, and the column of arms, "
                 f"{short(source)!r}, has no such value, but {', '.join(map(short, values[:MAX_ARMS]))}"
             )
     arms = {value: roles.arm_names.get(value) or normalize_arm(value) for value in values}
@@ -255,7 +264,7 @@ def _number_rows(
         if pair_by_order:
             raise ResultsError(
                 f"{reader.origin}: --pair-by-order is given, but the column {short(source)!r} numbers the subsamples; "
-                f"remove the option, or use --ignore {short(source)}"
+                f"remove the option, or use {ignoring(source)}"
             )
         return _read_subsamples(table, roles, reader), ""
     places = trials[[name for name in (*PLACE, "arm") if name in trials]]
@@ -287,7 +296,7 @@ def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader
             reader.texts(name)
     numbers = to_floats(table[names[0]])
     if len(names) == 1 and names[0] not in roles.mapped:
-        remedy = f"number the draws, delete rows that are not draws, or name them with --map {names[0]}={SUBSAMPLE}"
+        remedy = f"number the draws, delete rows that are not draws, or name them with {mapping(names[0], SUBSAMPLE)}"
         reader.require(numbers == numbers.round(), names[0], f"is not a whole number; {remedy}")
         return reader.whole_numbers(names[0], "subsample")
     if len(names) == 1 and (numbers == numbers.round()).all() and numbers.between(0, MAX_COUNT).all():
