@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 from collections.abc import Collection, Sequence
+from datetime import date
 from decimal import Decimal
 from itertools import islice
 from numbers import Real
@@ -95,6 +96,17 @@ class CellReader:
     def require_filled(self, source: str, remedy: str) -> None:
         """Refuse the first empty cell of a column."""
         self.require(~is_empty(self._table[source]), source, f"is empty; {remedy}")
+
+    def require_one_spelling(self, source: str) -> None:
+        """Refuse names that differ only by case or by spaces around them."""
+        cells = self._table[source]
+        names = pd.Series(cells.dropna().astype("str").unique(), dtype="str")
+        folded = names.str.strip().str.casefold()
+        if folded.duplicated().any():
+            name = names[folded.duplicated()].iloc[0]
+            other = names[folded == name.strip().casefold()].iloc[0]
+            problem = f"differs from {short(other)!r} only by case or spaces; write one name in all rows, or rename one"
+            self.require(cells.astype("str") != name, source, problem)
 
     def error(self, position: int, source: str, problem: str, arguments: Sequence[str] = ()) -> ResultsError:
         """Return an error about the cell of a row, which is counted from 0."""
@@ -218,10 +230,10 @@ def _to_float(value: object) -> float:
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a cell of a column of texts is a text that can be stored, a number, or missing."""
+    """Return whether a cell of a column of texts is a text that can be stored, a number, a date, or missing."""
     if isinstance(value, str):
         return SURROGATE.search(value) is None
-    return isinstance(value, Real | Decimal) or value is None or value is pd.NA or value is pd.NaT
+    return isinstance(value, Real | Decimal | date) or value is None or value is pd.NA or value is pd.NaT
 
 
 def short(text: str) -> str:
@@ -339,7 +351,7 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     is_none = ~scores.between(0, 1) | is_loss | is_other  # R^2 can be negative
     is_accuracy = ~is_none.groupby(results["task"]).transform("any")
     exact = scores * size
-    tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
+    tolerance = size * (last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
     size_column = roles.source("num_scored") or roles.source("num_test") or "num_test"
     problem = f"is not a whole number of correct answers out of {short(size_column)}; correct {short(size_column)}, or "
@@ -351,7 +363,7 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     results["num_correct"] = given.fillna(counts)
 
 
-def _last_decimal(results: pd.DataFrame) -> pd.Series[float]:
+def last_decimal(results: pd.DataFrame) -> pd.Series[float]:
     """Return the unit of the last decimal of the scores of each task and arm: 0.0001 for 0.7222 and 0.7."""
     scores = results["score"]
     decimals = pd.Series(DECIMALS.stop, index=scores.index).where(scores.notna(), DECIMALS.start)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import pandas as pd
-from pandas.api.types import is_integer_dtype
+from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import visible
@@ -74,7 +74,13 @@ def plain_table(table: pd.DataFrame, origin: str) -> pd.DataFrame:
         )
     names = [str(name).strip() or f"Unnamed: {position}" for position, name in enumerate(table.columns)]
     refuse_duplicates(names, origin)
-    return table.reset_index(drop=True).set_axis(names, axis="columns")
+    table = table.reset_index(drop=True).set_axis(names, axis="columns")
+    return table.astype({name: "object" for name, dtype in table.dtypes.items() if not _is_plain(dtype)})
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Return whether cells of a type are read as they are; categories, dates and lists become objects of Python."""
+    return is_numeric_dtype(dtype) or dtype == "object" or isinstance(dtype, pd.StringDtype)
 
 
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:

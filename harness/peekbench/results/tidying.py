@@ -13,11 +13,13 @@ from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.cells import (
+    FLOAT_ERROR,
     MAX_COUNT,
     CellReader,
     fill_scores,
     fill_text_scores,
     ignoring,
+    last_decimal,
     mapping,
     rank,
     short,
@@ -60,11 +62,14 @@ from peekbench.results.roles import (
 from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
 AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
-"""Normalized names of rows that summarize other tasks."""
+"""Normalized names of rows that summarize other rows."""
+SPREADS = frozenset(("std", "sd", "se", "sem", "stderr", "var", "ci", "median", "min", "max"))
+"""Normalized names of further rows that are no draws."""
 PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
 MAX_LISTED = 3  # rows that a message lists
 MAX_ARMS = 12  # values of a column of arms that a message lists
+MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
 
@@ -151,6 +156,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     refuse_unknown(table, roles, origin)
     rows = _read_arms(trials, roles, reader, options.arms)
     (fill_text_scores if texts else fill_scores)(rows, roles, reader)
+    if source := roles.source("subsample"):
+        _refuse_means(rows, to_floats(table[source]), source, reader)
     num_arms = max(1, len(roles.arms))
     if pairing in (BY_ORDER, BY_ROW):
         _refuse_copies(trials, rows, origin)
@@ -188,7 +195,7 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         source = roles.source(column)
         trials[column] = reader.column(source, column)
         if source is not None and column != MAJORITY and trials[column].notna().any():
-            reader.require_filled(source, f"but other rows are not; fill it in, or use {ignoring(source)}")
+            reader.require_filled(source, f"fill it in as in other rows, or use {ignoring(source)}")
     metric = roles.source(METRIC.name)
     trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:
@@ -230,6 +237,8 @@ def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     if MODEL in roles.sources:
         has_some = (trials["model"] != "").groupby(trials["method"]).transform("any")
         reader.require((trials["model"] != "") | ~has_some, roles.sources[MODEL][0], remedy)
+    for source in (name for role in (TASK, METHOD, MODEL) for name in roles.sources.get(role, ())):
+        reader.require_one_spelling(source)
     is_average = trials["task"].map(normalize).isin(AVERAGES)
     if not is_average.all():
         problem = "is an average of other tasks, which would count twice; delete its rows, or rename the task"
@@ -293,7 +302,8 @@ def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader
     for name in names:
         reader.require_filled(name, "number every row, or none, and delete rows that are not draws, such as means")
         if name in roles.mapped:
-            reader.texts(name)
+            is_summary = reader.texts(name).map(normalize).isin(AVERAGES | SPREADS)
+            reader.require(~is_summary, name, "summarizes other rows; delete its rows, or rename the draw")
     numbers = to_floats(table[names[0]])
     if len(names) == 1 and names[0] not in roles.mapped:
         remedy = f"number the draws, delete rows that are not draws, or name them with {mapping(names[0], SUBSAMPLE)}"
@@ -360,6 +370,28 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
         if not (rows["arm"] == arm).any():
             raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows")
     return rows
+
+
+def _refuse_means(rows: pd.DataFrame, numbers: pd.Series[float], source: str, reader: CellReader) -> None:
+    """Refuse draws whose numbers are far from all others, such as -1, and whose scores are the means of the others."""
+    order = np.unique(numbers.dropna())
+    if len(order) < MIN_AVERAGED:
+        return
+    groups = [rows[name] for name in (*PLACE, "arm")]
+    of_rows = np.tile(numbers.to_numpy(), len(rows) // len(numbers))
+    for number, gap in ((order[0], order[1] - order[0]), (order[-1], order[-1] - order[-2])):
+        is_it = of_rows == number
+        if gap <= len(order) and number >= 0:
+            continue
+        means = rows["score"].mask(is_it).groupby(groups, dropna=False).agg(["mean", "std"])
+        found = rows[is_it].merge(means, left_on=[*PLACE, "arm"], right_index=True)
+        is_mean = (found["score"] - found["mean"]).abs() <= last_decimal(rows)[is_it] / 2 + FLOAT_ERROR
+        if is_mean.all() and (found["std"] > 0).any():
+            raise reader.error(
+                int((numbers == number).to_numpy().argmax()),
+                source,
+                "numbers rows with the means of the others; delete them, or give the draws consecutive numbers",
+            )
 
 
 def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> None:
