@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -16,8 +17,8 @@ from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.plugins.local_code import bind
 from peekbench.records.data import TableOptions
-from peekbench.records.report import Report
-from peekbench.report.build.run_report import report_of_table
+from peekbench.records.report import Extension, Report
+from peekbench.report.build.run_report import analyze_command, read_table, report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
 from peekbench.results.python_arguments import python_messages
@@ -121,8 +122,12 @@ def _analyze(
     results = drop_incomplete(tidied.results) if options.needs_pairs else tidied.results
     if isinstance(scores, pd.DataFrame):
         report = report_of_table(Path(FRAME), results, effects, name=name or "scores", columns=tidied.columns)
-        return replace(report, command="")
-    return report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
+        command = ""
+    else:
+        report = report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
+        command = analyze_command(Path(scores), analyses or (), options, allow_incomplete=allow_incomplete)
+    read = partial(read_table, report, replace(tidied, results=results), choose_analyses(analyses))
+    return replace(report, command=command, extension=Extension(command), read_run=read)
 
 
 def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:

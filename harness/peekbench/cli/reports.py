@@ -300,6 +300,16 @@ def show_report(report: Report, folder: Path | None, printer: Printer) -> None:
     printer.write_and_print(report, None if folder is None else folder / folder_name(report.name))
 
 
+def check_formats(formats: Sequence[str]) -> None:
+    """Refuse formats that do not exist, before anything is analyzed."""
+    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
+
+    bind(formats, Path.cwd())
+    for name in formats:
+        check_format(name)
+
+
 @dataclass(frozen=True, slots=True)
 class ReportChoices:
     """What the report of a run contains instead of what its spec says, and who publishes it."""
@@ -321,14 +331,10 @@ def report_run(
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> Report:
     """Write the files of a run's report, print it, and return it."""
-    from peekbench.plugins.local_code import bind  # noqa: PLC0415 - for a fast --help
-    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import changed_texts, report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
-    bind(choices.formats, Path.cwd())
-    for name in choices.formats:
-        check_format(name)
+    check_formats(choices.formats)
     allow_incomplete, analyses = choices.allow_incomplete, choices.analyses
     report = report_of_run(path, allow_incomplete=allow_incomplete, analyses=analyses, on_analysis=on_analysis)
     formats = tuple(choices.formats) or report.formats

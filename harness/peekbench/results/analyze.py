@@ -21,7 +21,7 @@ from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.trials import Trial
 from peekbench.results.cells import quoted
 from peekbench.results.columns import TRIAL
-from peekbench.results.looks import look_at
+from peekbench.results.looks import look_at, read_looks
 from peekbench.results.metrics import find_metric
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.read import is_results_table, load_table
@@ -81,8 +81,8 @@ def analyze(
     planned
         Trials that the table should contain. If `source` is a store, its spec determines them.
     looks
-        Looks at the run that the table is from. If `source` is a store, they are read from it, and this look is
-        recorded there.
+        Looks at the run that the table is from; by default those of its column `looks`. If `source` is a store, they
+        are read from it, and this look is recorded there.
     **table
         How to read a table of another tool: `columns`, `ignore`, `pair_by_order` and `percent`, as for
         `load_results`, and `region`, the half-width of the region of practical equivalence.
@@ -127,9 +127,9 @@ def analyze(
         results, warnings = only_complete(
             results, planned, allow_incomplete=allow_incomplete, has_texts_as_draws=tidied.has_texts_as_draws
         )
-    if looks is None and isinstance(source, str | Path):
-        looks = look_at(Path(source), results)
-    seen = Seen(looks or Looks(), tidied.predictions)
+    if looks is None:
+        looks = look_at(Path(source), results) if isinstance(source, str | Path) else read_looks(results)
+    seen = Seen(looks, tidied.predictions)
     return tuple(run_analysis(analysis, results, warnings, seen) for analysis in chosen)
 
 

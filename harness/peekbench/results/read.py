@@ -31,6 +31,7 @@ from peekbench.results.columns import (
     TEXT_DEFAULTS,
     WHOLE_NUMBERS,
 )
+from peekbench.results.looks import write_looks
 from peekbench.results.python_arguments import python_messages
 from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
@@ -162,7 +163,10 @@ def read_store(store: Store) -> pd.DataFrame:
     majorities = store.majorities()
     draws = zip(*(table[column] for column in ("task", *SIZES, "subsample")), strict=True)
     table[MAJORITY] = [majorities.get(draw) for draw in draws]
-    return table.astype(TYPES)[list(COLUMN_NAMES)]
+    table["looks"] = ""
+    table = table.astype(TYPES)
+    table["looks"] = write_looks(store, table)
+    return table[list(COLUMN_NAMES)]
 
 
 def read_file(path: Path) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from peekbench.records.trials import Control
 from peekbench.results.cells import (
     FLOAT_ERROR,
     MAX_COUNT,
+    MAX_NAME,
     CellReader,
     fill_scores,
     fill_text_scores,
@@ -69,6 +70,7 @@ PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
 MAX_LISTED = 3  # rows that a message lists
 MAX_ARMS = 12  # values of a column of arms that a message lists
+MAX_LOOKS = 100_000  # characters of the column of looks
 MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
@@ -188,7 +190,7 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
     trials = pd.DataFrame(index=reader.index)
     for column, default in TEXT_DEFAULTS.items():
         if sources := roles.sources.get(Role(column)):
-            trials[column] = reader.joined_texts(sources)
+            trials[column] = reader.joined_texts(sources, MAX_LOOKS if column == "looks" else MAX_NAME)
         elif column != "arm":
             trials[column] = pd.Series(default, index=reader.index, dtype="str")
     for column in (*SIZES, "num_scored", MAJORITY):
@@ -196,6 +198,8 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         trials[column] = reader.column(source, column)
         if source is not None and column != MAJORITY and trials[column].notna().any():
             reader.require_filled(source, f"fill it in as in other rows, or use {ignoring(source)}")
+    if (source := roles.source("looks")) and (trials["looks"] != "").any():
+        reader.require_filled(source, "give the looks of every row, or analyze the table of each run on its own")
     metric = roles.source(METRIC.name)
     trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:

@@ -19,6 +19,7 @@ from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
+from peekbench.records.data import TableOptions
 from peekbench.records.report import Analysis, Extension, MethodFacts, Report, RuleWorth, RunContent, read_estimates
 from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial
@@ -42,9 +43,17 @@ from peekbench.report.build.tables import (
     text_tables,
 )
 from peekbench.report.render.sentences import put_into_words, warn_of_controls
-from peekbench.results.analyze import Seen, analyze, find_analysis, only_complete, planned_trials, run_analysis
+from peekbench.results.analyze import (
+    Seen,
+    analyze,
+    find_analysis,
+    only_complete,
+    planned_trials,
+    run_analysis,
+    with_region,
+)
 from peekbench.results.columns import TRIAL
-from peekbench.results.looks import look_at
+from peekbench.results.looks import look_at, read_looks
 from peekbench.results.read import load_results, read_store
 from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
@@ -113,6 +122,46 @@ def report_of_table(
         command=shlex.join(["peekbench", "analyze", str(path)]),
     )
     return add_analyses(report, [*analyses, *check_results(results, analyses, is_run=is_store(path))])
+
+
+def analyze_command(
+    path: Path,
+    analyses: Sequence[str],
+    table: TableOptions,
+    *,
+    spec: Path | None = None,
+    allow_incomplete: bool = False,
+) -> str:
+    """Return the command that analyzes a table of scores in the same way again."""
+    options = [*chain.from_iterable(("--analysis", use) for use in analyses), *table.arguments()]
+    options += [] if spec is None else ["--spec", str(spec)]
+    options += ["--allow-incomplete"] if allow_incomplete else []
+    return shlex.join(["peekbench", "analyze", str(path), *options])
+
+
+def read_table(report: Report, table: TidyTable, analyses: Sequence[AnalysisSpec]) -> RunContent:
+    """Read the content of a table of scores.
+
+    Parameters
+    ----------
+    report
+        Report of the table.
+    table
+        The table, without incomplete trials if the analyses leave them out.
+    analyses
+        Analyses of the report, whose options the estimates share.
+    """
+    component = with_region(_find_estimates_analysis(analyses), table.columns)
+    analysis = run_analysis(component, table.results, (), Seen(read_looks(table.results), table.predictions))
+    if not analysis.tables:
+        raise PeekbenchError(f"{report.name} has no methods but controls, so there is nothing to export; add a method")
+    return RunContent(
+        report=report,
+        results=table.results,
+        estimates=read_estimates(analysis.tables[0]),
+        num_planned=len(table.results.drop_duplicates(list(TRIAL))),
+        summaries={analysis.use: analysis.entry.summary for analysis in analyses},
+    )
 
 
 def extension_of(path: Path, command: str = "") -> Extension:
@@ -454,7 +503,7 @@ def read_run(
     if results.empty or not sessions:
         raise PeekbenchError(f"{path} has no finished trial, so there is nothing to export; finish the run")
     complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
-    component = _find_estimates_analysis(spec)
+    component = _find_estimates_analysis(spec.analyses)
     analysis = run_analysis(component, complete, (), Seen(look_at(path, complete), StoredPredictions(path)))
     if not analysis.tables:
         raise ContractError(f"{component.use} has the role 'estimates' and returned no table; see estimates_table")
@@ -471,11 +520,11 @@ def read_run(
     )
 
 
-def _find_estimates_analysis(spec: ExperimentSpec) -> AnalysisSpec:
-    """Return the analysis for estimates, with the options of the spec's first analysis that has the same options."""
+def _find_estimates_analysis(analyses: Sequence[AnalysisSpec]) -> AnalysisSpec:
+    """Return the analysis for estimates, with the options of the first analysis that has the same options."""
     use = find_analysis("estimates")
     model = registry.find(use, AnalyzerEntry).options
-    options = (analysis.raw_options() for analysis in spec.analyses if analysis.entry.options is model)
+    options = (analysis.raw_options() for analysis in analyses if analysis.entry.options is model)
     return make_component(AnalysisSpec, use, next(options, None))
 
 
