@@ -124,8 +124,9 @@ def make_tables(run: ExportedRun) -> Mapping[str, pd.DataFrame]:
 
 
 def _add_origin(effects: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """Return effects with what their verdicts depend on: which methods are controls, and the looks at the run."""
-    return effects.merge(results.drop_duplicates(TRIAL)[[*TRIAL, "control", "looks"]], on=TRIAL, how="left")
+    """Return effects with what their verdicts depend on: controls, numbers of answers, and the looks at the run."""
+    origin = results.drop_duplicates(TRIAL)[[*TRIAL, "control", "num_scored", "looks"]]
+    return effects.merge(origin, on=TRIAL, how="left")
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,14 +217,15 @@ def only_complete(
         return results, ()
     more = [f"... and {'at least ' * (len(gaps) == MAX_GAPS)}{len(gaps) - MAX_LISTED} more"]
     lines = "\n  ".join(gaps[:MAX_LISTED] + more * (len(gaps) > MAX_LISTED))
+    complete = drop_incomplete(results)
+    if complete.empty:
+        remedy = "finish the run" if planned else "give the rows of a draw the same number in all arms"
+        raise ResultsError(f"no subsample has all arms ({quoted(results['arm'].unique())}); {remedy}:\n  {lines}")
     if not allow_incomplete:
         raise ResultsError(
             f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; "
             f"--allow-incomplete analyzes the complete trials and says so in the report"
         )
-    complete = drop_incomplete(results)
-    if complete.empty:
-        raise ResultsError(f"no trial is complete, so there is nothing to analyze:\n  {lines}")
     lost = _name_lost(results, complete, planned)
     return complete, (f"The design has missing trials, and only complete trials were analyzed{lost}:\n  {lines}",)
 

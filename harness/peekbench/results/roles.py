@@ -277,6 +277,8 @@ class ColumnUse:
     """Half-width of the region of practical equivalence that the user chose for this table."""
     metric: str = ""
     """Metric of the scores; empty if it is not known."""
+    controls: tuple[str, ...] = ()
+    """Methods that are controls according to the table, which no spec confirms."""
 
     def __bool__(self) -> bool:
         """Whether anything is known; the columns of a store need no words."""
@@ -302,8 +304,11 @@ class ColumnUse:
         """What readers of a report must know about the direction of scores and the pairing of rows."""
         losses = [name for name, role in self.mapped.items() if role.startswith("loss")]
         losses += [name for name in self.used if name.startswith("loss")]
+        controls = f"Controls according to the table itself: {_listed(self.controls)}. They are not judged as methods."
         lower = f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
-        return tuple(filter(None, [bool(losses) * lower, WARNINGS_OF_PAIRING.get(self.pairing, "")]))
+        pairing = WARNINGS_OF_PAIRING.get(self.pairing, "")
+        stated = ((self.controls, controls), (losses, lower), (pairing, pairing))
+        return tuple(warning for is_stated, warning in stated if is_stated)
 
     def as_json(self) -> dict[str, Any]:
         """Return the columns as JSON values."""
@@ -313,11 +318,12 @@ class ColumnUse:
             "ignored": dict(self.ignored),
             "percentages": list(self.percentages),
             "pairing": self.pairing,
+            "controls": list(self.controls),
         }
 
 
 def describe_use(
-    results: pd.DataFrame, roles: ColumnRoles, reader: CellReader, pairing: str, region: float | None
+    results: pd.DataFrame, roles: ColumnRoles, reader: CellReader, pairing: str, region: float | None, metric: str
 ) -> ColumnUse:
     """Return what was done with the columns of a table."""
     assigned = [(name, role) for role, names in roles.sources.items() for name in names]
@@ -329,6 +335,8 @@ def describe_use(
         pairing,
         _explain_unit(results, roles, reader.origin),
         region,
+        metric,
+        tuple(results.loc[results["control"] != "", "method"].unique()),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NoReturn, get_args
 
 import numpy as np
@@ -57,6 +57,7 @@ from peekbench.results.roles import (
     ColumnUse,
     assign_roles,
     describe_use,
+    explain_arms,
     plain_table,
     refuse_unknown,
 )
@@ -181,7 +182,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
             assert results is not None  # no text is duplicated
-    use = replace(describe_use(results, roles, reader, pairing, options.region), metric=metric)
+    use = describe_use(results, roles, reader, pairing, options.region, metric)
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 
 
@@ -198,8 +199,6 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         trials[column] = reader.column(source, column)
         if source is not None and column != MAJORITY and trials[column].notna().any():
             reader.require_filled(source, f"fill it in as in other rows, or use {ignoring(source)}")
-    if (source := roles.source("looks")) and (trials["looks"] != "").any():
-        reader.require_filled(source, "give the looks of every row, or analyze the table of each run on its own")
     metric = roles.source(METRIC.name)
     trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:
@@ -372,7 +371,9 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
     rows = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     for arm in needed:
         if not (rows["arm"] == arm).any():
-            raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows")
+            raise ResultsError(
+                f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs. {explain_arms(arm)}"
+            )
     return rows
 
 
