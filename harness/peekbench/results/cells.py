@@ -131,10 +131,10 @@ class CellReader:
             remedy = "give fractions, or use --percent if these are percentages"
             if column == "score":
                 arm = (find_role(source) or Role("")).arm
-                loss = Role(LOSS.name, arm) if arm else f"{LOSS.name} (loss_ARM for a column of one arm)"
+                of_arm = "" if arm else " (loss_ARM for a column of one arm)"
                 remedy += (
                     "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
-                    f"with one row per arm; {mapping(source, loss)} is for "
+                    f"with one row per arm; {mapping(source, Role(LOSS.name, arm))}{of_arm} is for "
                     "scores of which lower is better, and "
                     "--region WIDTH for a unit of your own: the largest bias that is negligible"
                 )

@@ -106,7 +106,9 @@ def read_looks(results: pd.DataFrame) -> Looks:
     """
     of_methods: dict[str, Looks] = {}
     trials = results.drop_duplicates(list(TRIAL))
-    for (method, num_train, num_test), rows in trials.groupby(list(CONFIGURATION), dropna=False, sort=False):
+    key: Any
+    for key, rows in trials.groupby(list(CONFIGURATION), dropna=False, sort=False):
+        method, *sizes = key
         cells = rows["looks"].unique()
         if len(cells) > 1:
             raise ResultsError(
@@ -121,7 +123,8 @@ def read_looks(results: pd.DataFrame) -> Looks:
         if replace(known, earlier={}) != looks:
             raise ResultsError(f"method {method} has looks of several runs; analyze the table of each run on its own")
         if earlier:
-            size = (str(method), *(0 if pd.isna(each) else int(each) for each in (num_train, num_test)))
+            num_train, num_test = (0 if pd.isna(each) else int(each) for each in sizes)
+            size = (str(method), num_train, num_test)
             of_methods[str(method)] = replace(known, earlier={**known.earlier, size: tuple(earlier)})
     plans = [replace(looks, earlier={}) for looks in of_methods.values()]
     if any(plan != plans[0] for plan in plans):

@@ -63,8 +63,8 @@ def _metrics_by_task(results: pd.DataFrame) -> Mapping[str, str]:
     of_tasks = of_rows.groupby(results["task"], sort=False).first()
     is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
     return {
-        str(task): ACCURACY if is_count[task] or is_counted(metric) else str(metric)
-        for task, metric in of_tasks.items()
+        str(task): ACCURACY if counted or is_counted(metric) else str(metric)
+        for (task, metric), counted in zip(of_tasks.items(), is_count, strict=True)
     }
 
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 
-WORD = r"('(?:[^']|'\"'\"')*'|[^\s=,;]+)"
+WORD = r"((?:'(?:[^']|'\"'\"')*'|[^\s,;:'])+)"
+"""A word of a shell command, of which parts can be quoted."""
 ARGUMENTS = (
-    (re.compile(rf"--map {WORD}=([\w.-]+)"), lambda match: f"columns={{{_quote(match[1])}: {match[2]!r}}}"),
-    (re.compile(r"--map '([^'=]+)=([\w.-]+)'"), lambda match: f"columns={{{match[1]!r}: {match[2]!r}}}"),
-    (re.compile(rf"--ignore {WORD}"), lambda match: f"ignore=[{_quote(match[1])}]"),
-    (re.compile(rf"--task {WORD}"), lambda match: f"tasks=[{_quote(match[1])}]"),
+    (re.compile(rf"--map {WORD}"), lambda match: "columns={{{!r}: {!r}}}".format(*_split(match[1]))),
+    (re.compile(rf"--ignore {WORD}"), lambda match: f"ignore={shlex.split(match[1])}"),
+    (re.compile(rf"--task {WORD}"), lambda match: f"tasks={shlex.split(match[1])}"),
     (re.compile(r"--percent"), "percent=True"),
     (re.compile(r"--pair-by-order"), "pair_by_order=True"),
     (re.compile(r"--allow-incomplete"), "allow_incomplete=True"),
@@ -25,9 +25,10 @@ ARGUMENTS = (
 """Options of the command line that messages name, and the arguments that mean the same."""
 
 
-def _quote(word: str) -> str:
-    """Return the word of a shell command, with or without quotation marks, as a string of Python."""
-    return repr("".join(shlex.split(word)))
+def _split(word: str) -> tuple[str, str]:
+    """Return the column and the target of a mapping, as it is typed in a shell."""
+    source, _, target = "".join(shlex.split(word)).rpartition("=")
+    return source, target
 
 
 def in_python(message: str) -> str:

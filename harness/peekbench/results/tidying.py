@@ -195,10 +195,10 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         elif column != "arm":
             trials[column] = pd.Series(default, index=reader.index, dtype="str")
     for column in (*SIZES, "num_scored", MAJORITY):
-        source = roles.source(column)
-        trials[column] = reader.column(source, column)
-        if source is not None and column != MAJORITY and trials[column].notna().any():
-            reader.require_filled(source, f"fill it in as in other rows, or use {ignoring(source)}")
+        size = roles.source(column)
+        trials[column] = reader.column(size, column)
+        if size is not None and column != MAJORITY and trials[column].notna().any():
+            reader.require_filled(size, f"fill it in as in other rows, or use {ignoring(size)}")
     metric = roles.source(METRIC.name)
     trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:
@@ -240,8 +240,9 @@ def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     if MODEL in roles.sources:
         has_some = (trials["model"] != "").groupby(trials["method"]).transform("any")
         reader.require((trials["model"] != "") | ~has_some, roles.sources[MODEL][0], remedy)
-    for source in (name for role in (TASK, METHOD, MODEL) for name in roles.sources.get(role, ())):
-        reader.require_one_spelling(source)
+    for role in (TASK, METHOD, MODEL):
+        for name in roles.sources.get(role, ()):
+            reader.require_one_spelling(name)
     is_average = trials["task"].map(normalize).isin(AVERAGES)
     if not is_average.all():
         problem = "is an average of other tasks, which would count twice; delete its rows, or rename the task"

@@ -182,7 +182,8 @@ def test_an_exported_table_keeps_the_looks_at_its_run(make_spec: MakeSpec) -> No
     report_of_run(Path("runs/small.sqlite"))
     extended = run(make_spec(**design_of(6))).store
     planned = run(sequential(make_spec, methods=("toy.vote",), looks=2), store="planned.sqlite").store
-    for store, region in ((extended, {}), (planned, {"region": 0.02})):
+    cases: list[tuple[Path, dict[str, Any]]] = [(extended, {}), (planned, {"region": 0.02})]
+    for store, region in cases:
         report = report_of_run(store)
         write_report(report, store.stem, ["exports.csv"])
         folder = Path(store.stem, "exports.csv")
