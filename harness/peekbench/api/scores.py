@@ -18,7 +18,7 @@ from peekbench.errors import ResultsError
 from peekbench.plugins.local_code import bind
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Extension, Report
-from peekbench.report.build.run_report import analyze_command, read_table, report_of_table
+from peekbench.report.build.table_report import analyze_command, read_table, report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
 from peekbench.results.python_arguments import python_messages

@@ -99,7 +99,7 @@ def analyze(
     Example: peekbench analyze accuracies.csv
     """
     from peekbench.cli.inputs import find_analysis_spec  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.build.run_report import (  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.build.table_report import (  # noqa: PLC0415 - for a fast --help
         analyze_command,
         read_table,
         report_of_table,

@@ -373,7 +373,8 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
     for arm in needed:
         if not (rows["arm"] == arm).any():
             raise ResultsError(
-                f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs. {explain_arms(arm)}"
+                f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows. "
+                f"{explain_arms(arm)}"
             )
     return rows
 
