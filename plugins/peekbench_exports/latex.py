@@ -32,18 +32,19 @@ def escape(text: str) -> str:
 
 
 def write_latex(report: Report, folder: Path) -> None:
-    """Write a document that compiles, with the tables and the paragraph as files of their own."""
-    run = read_run(report)
-    text = "\n\n".join(_as_latex(paragraph) for paragraph in describe_run(run))
-    files = {
-        "average.tex": average_table(run),
-        "by_task.tex": task_table(run),
-        "methods.tex": text + "\n",
-        "main.tex": DOCUMENT,
-    }
+    """Write a document that compiles, with the tables as files of their own; for a run, also the paragraph."""
+    run = read_run(report, allow_table=True)
+    inputs = {"average.tex": average_table(run), "by_task.tex": task_table(run)}
+    closing = ""
+    if run.sessions:
+        text = "\n\n".join(_as_latex(paragraph) for paragraph in describe_run(run))
+        inputs = {"methods.tex": text + "\n", **inputs}
+        closing = "\\bibliographystyle{plainnat}\n\\bibliography{references}\n"
+        write_references(run, folder)
+    lines = "".join(rf"\input{{{Path(name).stem}}}" + "\n" for name in inputs)
+    files = {**inputs, "main.tex": DOCUMENT.replace("CONTENT\n", lines + closing)}
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
-    write_references(run, folder)
 
 
 DOCUMENT = r"""\documentclass{article}
@@ -52,11 +53,7 @@ DOCUMENT = r"""\documentclass{article}
 \usepackage{booktabs,longtable,natbib}
 \IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \begin{document}
-\input{methods}
-\input{average}
-\input{by_task}
-\bibliographystyle{plainnat}
-\bibliography{references}
+CONTENT
 \end{document}
 """
 

@@ -45,6 +45,7 @@ FILES = {
 def write_crate(report: Report, folder: Path) -> None:
     """Write a crate."""
     run = read_run(report)
+    assert run.content.copy_store is not None  # it is a run
     run.content.copy_store(folder / STORE)
     (folder / SPEC).write_text(yaml.safe_dump(dict(run.spec), sort_keys=False, allow_unicode=True), encoding="utf-8")
     if run.content.lock is not None:

@@ -30,7 +30,7 @@ class ExportedRun:
     tasks: Mapping[str, Mapping[str, Any]]
     """Facts about the data by task."""
     sessions: Sequence[Mapping[str, Any]]
-    """Provenance of the sessions, oldest first; at least one."""
+    """Provenance of the sessions, oldest first; at least one, but none of a table."""
     num_analyzed: int
     """Number of complete trials."""
     author: str
@@ -52,20 +52,26 @@ class ExportedRun:
         return self.num_analyzed == self.content.num_planned
 
 
-def read_run(report: Report) -> ExportedRun:
-    """Read the run of a report.
+def read_run(report: Report, *, allow_table: bool = False) -> ExportedRun:
+    """Read the run of a report, or a table of scores without spec and sessions if the format allows that.
 
     Raises
     ------
     PeekbenchError
         If the report is of no run, or the run has no complete trial.
     """
-    if report.read_run is None:
+    if report.read_run is None or ("spec" not in report.details and not allow_table):
         raise PeekbenchError(
             f"{report.name} is a report of no run, and this format describes runs; name a run, as in `peekbench report "
-            "RUN --format FORMAT`"
+            "RUN --format FORMAT`, or use exports.csv or exports.latex for a table of scores"
         )
     content = report.read_run()
+    if "spec" not in report.details:
+        names: dict[str, dict[str, Any]] = {str(task): {} for task in content.results["task"].unique()}
+        return ExportedRun(
+            content, content.estimates, "", {"name": report.name}, names, (), content.num_planned, report.author,
+            report.license,
+        )  # fmt: skip
     identifier, spec, tasks, sessions = (content.report.details[key] for key in DETAILS)
     trials = content.results.drop_duplicates(TRIAL)
     return ExportedRun(
@@ -95,8 +101,8 @@ UNITS: Mapping[str, Unit] = {column.name: column.unit for column in estimates_ta
 
 
 def write_csv(report: Report, folder: Path) -> None:
-    """Write all CSV files of the run of a report."""
-    write_tables(read_run(report), folder)
+    """Write all CSV files of the run or the table of a report."""
+    write_tables(read_run(report, allow_table=True), folder)
 
 
 def write_tables(run: ExportedRun, folder: Path) -> None:
@@ -112,9 +118,15 @@ def make_tables(run: ExportedRun) -> Mapping[str, pd.DataFrame]:
     whole = {name: "Int64" for name, unit in UNITS.items() if unit == "count"}
     return {
         SCORES: run.content.results,
-        EFFECTS: paired_scores(run.content.results),
+        EFFECTS: _add_origin(paired_scores(run.content.results), run.content.results),
         ESTIMATES: estimates.astype(whole),
     }
+
+
+def _add_origin(effects: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
+    """Return effects with what their verdicts depend on: controls, numbers of answers, and the looks at the run."""
+    origin = results.drop_duplicates(TRIAL)[[*TRIAL, "control", "num_scored", "looks"]]
+    return effects.merge(origin, on=TRIAL, how="left")
 
 
 @dataclass(frozen=True, slots=True)

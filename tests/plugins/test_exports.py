@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 from commands import run_command
 
+import peekbench as pb
 from peekbench.errors import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.records import Report
@@ -244,6 +245,25 @@ def test_official_library_loads_the_croissant_data_set(exported: Path, no_networ
     (broken / "croissant.json").write_text(json.dumps(content))
     with pytest.raises(mlcroissant.ValidationError, match="score.csv"):
         mlcroissant.Dataset(str(broken / "croissant.json"))
+
+
+def test_tables_of_scores_have_the_formats_that_describe_no_run(report: Report, tmp_path: Path) -> None:
+    assert report.read_run is not None
+    report.read_run().results.to_csv("scores.csv", index=False)
+    for name in ("markdown", "exports.csv", "exports.latex"):
+        done = run_command("analyze", "scores.csv", "--format", name)
+        assert done.returncode == 0, done.stderr
+    folder = Path("reports/scores")
+    assert (folder / "report.md").is_file()
+    pd.testing.assert_frame_equal(pb.load_results(folder / "exports.csv/scores.csv"), pb.load_results("scores.csv"))
+    table = (folder / "exports.latex/average.tex").read_text()
+    assert r"toy.vote (none) & $" in table
+    assert r"\input{methods}" not in (folder / "exports.latex/main.tex").read_text()
+    refused = run_command("analyze", "scores.csv", "--format", "exports.ro-crate")
+    assert "use exports.csv or exports.latex for a table of scores" in refused.stderr
+    assert "did you mean exports.latex" in run_command("analyze", "scores.csv", "--format", "exports.latx").stderr
+    written = pb.analyze("scores.csv").save(tmp_path, ["exports.latex"])
+    assert (tmp_path / "exports.latex/average.tex") in written
 
 
 def test_a_report_of_no_run_is_refused(tmp_path: Path) -> None:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 import pandas as pd
 
 from peekbench.api.report_view import ReportView
-from peekbench.api.run import Run, explain_table
+from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
-from peekbench.records.report import Report
-from peekbench.report.build.run_report import report_of_table
+from peekbench.records.report import Extension, Report
+from peekbench.report.build.table_report import analyze_command, read_table, report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
+from peekbench.results.python_arguments import python_messages
 from peekbench.results.read import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
 
@@ -33,6 +35,7 @@ class TableKeywords(TypedDict, total=False):
     pair_by_order: bool
     percent: bool
     region: float | None
+    tasks: Collection[str]
 
 
 def analyze(
@@ -62,7 +65,8 @@ def analyze(
     **table
         What the columns do not say themselves. `columns`: meaning of columns with names of their own, such as
         ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
-        have no number of the draw in the order in which they stand. `percent`: read scores as percentages.
+        have no number of the draw in the order in which they stand. `percent`: read scores as percentages. `region`:
+        largest bias that is negligible, in the unit of the scores. `tasks`: tasks to read, by default all.
 
     Returns
     -------
@@ -90,18 +94,17 @@ def analyze(
         raise TypeError(
             f"analyze() has no argument {min(unknown)!r}" + (f"; did you mean {near[0]!r}?" if near else "")
         )
+    if isinstance(scores, str | Path) and is_run(scores):
+        scores = load_run(scores)
     if isinstance(scores, Run):
+        if given := [*table, *(["name"] if name else [])]:
+            raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {given[0]}=")
         return scores.report(analyses, allow_incomplete=allow_incomplete)
-    if isinstance(scores, str | Path):
-        if is_run(scores):
-            return load_run(scores).report(analyses, allow_incomplete=allow_incomplete)
-    elif not isinstance(scores, pd.DataFrame):
+    if not isinstance(scores, str | Path | pd.DataFrame):
         scores = _to_pandas(scores)
     options = TableOptions(**table, arms=needed_arms(choose_analyses(analyses)))
-    try:
+    with python_messages(options):
         return ReportView(_analyze(scores, analyses, options, name, allow_incomplete=allow_incomplete))
-    except ResultsError as error:
-        raise ResultsError(explain_table(error, options)) from error
 
 
 def _analyze(
@@ -117,8 +120,12 @@ def _analyze(
     results = drop_incomplete(tidied.results) if options.needs_pairs else tidied.results
     if isinstance(scores, pd.DataFrame):
         report = report_of_table(Path(FRAME), results, effects, name=name or "scores", columns=tidied.columns)
-        return replace(report, command="")
-    return report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
+        command = ""
+    else:
+        report = report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
+        command = analyze_command(Path(scores), analyses or (), options, allow_incomplete=allow_incomplete)
+    read = partial(read_table, report, replace(tidied, results=results), choose_analyses(analyses))
+    return replace(report, command=command, extension=Extension(command), read_run=read)
 
 
 def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:

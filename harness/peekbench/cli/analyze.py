@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -30,6 +30,7 @@ from peekbench.cli.reports import (
     ReportChoices,
     TableFlags,
     apply_gates,
+    check_formats,
     parse_gates,
     report_run,
     show_report,
@@ -45,6 +46,15 @@ ScoresArgument = Annotated[
     str,
     typer.Argument(
         metavar="RUN", autocompletion=complete_runs, help="Name, spec or store of a run, or a table of scores."
+    ),
+]
+FormatOption = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format to write instead of the usual ones, such as html, or PLUGIN.THING of `peekbench show formats`; "
+        "repeatable.",
     ),
 ]
 AnalysisOption = Annotated[
@@ -81,6 +91,7 @@ def analyze(
     ] = None,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
+    formats: FormatOption = None,
     fail_on: FailOnOption = None,
 ) -> None:
     """Analyze the scores of a run or of any other tool.
@@ -88,7 +99,11 @@ def analyze(
     Example: peekbench analyze accuracies.csv
     """
     from peekbench.cli.inputs import find_analysis_spec  # noqa: PLC0415 - for a fast --help
-    from peekbench.report import report_of_table  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.build.table_report import (  # noqa: PLC0415 - for a fast --help
+        analyze_command,
+        read_table,
+        report_of_table,
+    )
     from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import (  # noqa: PLC0415 - for a fast --help
         choose_analyses,
@@ -99,38 +114,38 @@ def analyze(
     )
     from peekbench.results.looks import look_at  # noqa: PLC0415 - for a fast --help
     from peekbench.results.read import load_table  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.analysis_only import load_analysis_only  # noqa: PLC0415 - for a fast --help
+    from peekbench.spec.analysis_only import Selection, load_analysis_only  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
 
     gates = parse_gates(fail_on)
+    chosen = check_formats(formats or ())
+    reports = Path("reports") if formats and reports is None else reports
     printer.start()
     if spec is None and not analyses and crate_store(path) is not None:  # as `peekbench report` does
-        apply_gates(gates, report_run(run_path(str(path)), reports, printer, ReportChoices(allow_incomplete)))
+        choices = ReportChoices(allow_incomplete, formats=chosen)
+        apply_gates(gates, report_run(run_path(str(path)), reports, printer, choices))
         return
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)
     path = scores_path(path)
     options = table.read()
-    arguments = [str(path), *(part for name in analyses or () for part in ("--analysis", name)), *options.arguments()]
-    arguments += ["--spec", str(spec)] if spec is not None else []
-    command = shlex.join(["peekbench", "analyze", *arguments, *["--allow-incomplete"] * allow_incomplete])
+    command = analyze_command(path, analyses or (), options, spec=spec, allow_incomplete=allow_incomplete)
     if analysis_spec is not None:
         options = options.combine(analysis_spec.table)
     wanted = analyses if analysis_spec is None else analysis_spec.analyses
     options = replace(options, arms=needed_arms(choose_analyses(wanted)))
-    loaded = load_table(path, options)
-    results, planned, name = loaded.results, planned_trials(path), ""
+    only, name = Selection(task=tuple(options.tasks)), ""
+    loaded = load_table(path, replace(options, tasks=()) if is_store(path) else options)
     if analysis_spec is not None:
-        results, planned = analysis_spec.only.select_rows(results), analysis_spec.only.select_trials(planned)
-        name = analysis_spec.name
+        only, name = analysis_spec.only, analysis_spec.name
         allow_incomplete = allow_incomplete or analysis_spec.report.allow_incomplete
-    looks = None
+    results, planned = only.select_rows(loaded.results), only.select_trials(planned_trials(path))
     if is_store(path):
         only_complete(results, planned, allow_incomplete=allow_incomplete)  # results that are refused are not looked at
-        looks = look_at(path, drop_incomplete(loaded.results))
+        look_at(path, drop_incomplete(loaded.results))
     selected = replace(loaded, results=results)
-    effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
+    effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned)
     analyzed = drop_incomplete(results) if planned or options.needs_pairs else results
     report = report_of_table(path, analyzed, effects, name=name, columns=loaded.columns)
     extension = report.extension if is_store(path) else replace(report.extension, command=command)
@@ -139,6 +154,9 @@ def analyze(
     if analysis_spec is not None:
         settings = analysis_spec.report
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
+    exported = replace(loaded, results=analyzed)
+    read = partial(read_table, report, exported, choose_analyses(wanted))
+    report = replace(report, formats=chosen or report.formats, read_run=read)
     show_report(report, reports, printer)
     apply_gates(gates, report)
 
@@ -178,15 +196,7 @@ def report(
             "--analysis", metavar="PLUGIN.THING", help="Analysis to do instead of those of the spec; repeatable."
         ),
     ] = None,
-    formats: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="Format to write instead of those of the spec, such as html, or PLUGIN.THING of `peekbench show "
-            "formats`; repeatable.",
-        ),
-    ] = None,
+    formats: FormatOption = None,
     author: Annotated[str, typer.Option(help="Person or organization that publishes the results.")] = "",
     license_: Annotated[
         str, typer.Option("--license", metavar="URL", help="License of the results: a URL or an SPDX identifier.")

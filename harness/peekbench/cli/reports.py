@@ -68,6 +68,10 @@ class TableFlags:
             help="Largest bias that is negligible, in the unit of the table's scores.",
         ),
     ] = None
+    task: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--task", metavar="TASK", help="Task of the table to read; repeatable. Default: all tasks."),
+    ] = None
 
     def read(self) -> TableOptions:
         """Return how to read the table."""
@@ -75,7 +79,8 @@ class TableFlags:
 
         columns = _parse_mapping(self.columns or ())
         ignore = tuple(self.ignore or ())
-        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region)
+        tasks = tuple(self.task or ())
+        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region, tasks)
 
 
 def _parse_mapping(arguments: Iterable[str]) -> dict[str, str]:
@@ -296,6 +301,14 @@ def show_report(report: Report, folder: Path | None, printer: Printer) -> None:
     printer.write_and_print(report, None if folder is None else folder / folder_name(report.name))
 
 
+def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
+    """Return formats with the code that they name; refuse those that do not exist before anything is analyzed."""
+    from peekbench.plugins.local_code import locate_code  # noqa: PLC0415 - for a fast --help
+    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
+
+    return tuple(check_format(locate_code(name, Path.cwd())) for name in formats)
+
+
 @dataclass(frozen=True, slots=True)
 class ReportChoices:
     """What the report of a run contains instead of what its spec says, and who publishes it."""
@@ -319,12 +332,10 @@ def report_run(
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> Report:
     """Write the files of a run's report, print it, and return it."""
-    from peekbench.plugins.local_code import locate_code  # noqa: PLC0415 - for a fast --help
-    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
     from peekbench.report import changed_texts, report_of_run  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
-    chosen = tuple(check_format(locate_code(name, Path.cwd())) for name in choices.formats)
+    chosen = check_formats(choices.formats)
     allow_incomplete, analyses = choices.allow_incomplete, choices.analyses
     report = report_of_run(
         path, allow_incomplete=allow_incomplete, analyses=analyses, given=choices.code, on_analysis=on_analysis

@@ -30,6 +30,7 @@ def check_tasks(spec: ExperimentSpec) -> None:
         If a method does not support the kind of a task, or its inputs.
     """
     errors: dict[str, DataError] = {}
+    kinds: dict[TaskKind, str] = {}
     for task in spec.tasks:
         try:
             dataset = load_dataset(spec.source(task))
@@ -38,6 +39,12 @@ def check_tasks(spec: ExperimentSpec) -> None:
             errors[task.name] = error
         else:
             _check_kinds(spec, task.name, dataset)
+            kinds.setdefault(dataset.kind, task.name)
+    if len(kinds) > 1:
+        listed = ", ".join(f"{name} is {kind}" for kind, name in kinds.items())
+        raise DataError(
+            f"tasks of different kinds have scores without a common average: {listed}; put them into different specs"
+        )
     if len(errors) == 1:
         raise next(iter(errors.values()))
     if errors:

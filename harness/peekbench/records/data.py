@@ -349,9 +349,16 @@ class TableOptions:
     """Whether scores are percentages."""
     region: float | None = None
     """Half-width of the region of practical equivalence, in the unit of the scores; None for the default."""
+    tasks: Collection[str] = ()
+    """Tasks to read; all if there are none."""
     arms: tuple[str, ...] = ("extra", "test")
     """Arms that the table must have, because its analyses need them. If these are not extra and test, a table without
     arms has the scores of the arm base."""
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Ignored columns; a text is one column."""
+        return (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore)
 
     @property
     def needs_pairs(self) -> bool:
@@ -371,6 +378,7 @@ class TableOptions:
             other.pair_by_order or self.pair_by_order,
             other.percent or self.percent,
             other.region if self.region is None else self.region,
+            self.tasks or other.tasks,
             self.arms,
         )
 
@@ -382,4 +390,5 @@ class TableOptions:
             *(["--pair-by-order"] if self.pair_by_order else []),
             *(["--percent"] if self.percent else []),
             *([] if self.region is None else ["--region", f"{self.region:g}"]),
+            *(part for task in self.tasks for part in ("--task", task)),
         ]

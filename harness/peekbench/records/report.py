@@ -393,12 +393,13 @@ class Report:
     texts: tuple[Table, ...] = ()
     """Test texts whose answers change between the arms; only the HTML file has them."""
     read_run: Callable[[], RunContent] | None = None
-    """Function that reads the run, for formats that write more than a report has; None if the report is of no run."""
+    """Function that reads the run or the table of scores, for formats that write more than a report has; None if the
+    report is of neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContent:
-    """What formats can write of a run besides its report.
+    """What formats can write of a run, or of a table of scores, besides its report.
 
     Examples
     --------
@@ -408,18 +409,18 @@ class RunContent:
     """
 
     report: Report
-    """The report with the texts as they are: hidden characters are no escapes. `details` has the spec, the data and the
-    sessions of the run, oldest first."""
+    """The report with the texts as they are: hidden characters are no escapes. For a run, `details` has the spec, the
+    data and the sessions, oldest first."""
     results: pd.DataFrame
     """The results table, with complete trials only."""
     estimates: tuple[ScoreEstimate, ...]
     """Scores and effects with intervals, by configuration and quantity: the average, then by task."""
     num_planned: int
-    """Number of trials that the design plans."""
+    """Number of trials that the design plans; those of a table are its own."""
     summaries: Mapping[str, str]
     """Summaries of the analyses of the spec, by their names."""
-    copy_store: Callable[[Path], None]
-    """Function that writes a copy of the store."""
+    copy_store: Callable[[Path], None] | None = None
+    """Function that writes a copy of the store; None for a table of scores."""
     num_looks: int = 1
     """Number of planned looks, of which the last is at all subsamples."""
     last_look: int | None = None

@@ -3,7 +3,7 @@ from .build.comparison import report_of_comparison as report_of_comparison
 from .build.comparison import report_of_ranking as report_of_ranking
 from .build.run_report import report_of_audits as report_of_audits
 from .build.run_report import report_of_run as report_of_run
-from .build.run_report import report_of_table as report_of_table
+from .build.table_report import report_of_table as report_of_table
 from .build.tables import text_tables as text_tables
 from .render.files import write_pictures as write_pictures
 from .render.files import write_report as write_report

@@ -21,7 +21,8 @@ from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.trials import Trial
 from peekbench.results.cells import quoted
 from peekbench.results.columns import TRIAL
-from peekbench.results.looks import look_at
+from peekbench.results.looks import look_at, read_looks
+from peekbench.results.metrics import find_metric
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.read import is_results_table, load_table
 from peekbench.results.roles import ColumnUse
@@ -80,8 +81,8 @@ def analyze(
     planned
         Trials that the table should contain. If `source` is a store, its spec determines them.
     looks
-        Looks at the run that the table is from. If `source` is a store, they are read from it, and this look is
-        recorded there.
+        Looks at the run that the table is from; by default those of its column `looks`. If `source` is a store, they
+        are read from it, and this look is recorded there.
     **table
         How to read a table of another tool: `columns`, `ignore`, `pair_by_order` and `percent`, as for
         `load_results`, and `region`, the half-width of the region of practical equivalence.
@@ -126,9 +127,9 @@ def analyze(
         results, warnings = only_complete(
             results, planned, allow_incomplete=allow_incomplete, has_texts_as_draws=tidied.has_texts_as_draws
         )
-    if looks is None and isinstance(source, str | Path):
-        looks = look_at(Path(source), results)
-    seen = Seen(looks or Looks(), tidied.predictions)
+    if looks is None:
+        looks = look_at(Path(source), results) if isinstance(source, str | Path) else read_looks(results)
+    seen = Seen(looks, tidied.predictions)
     return tuple(run_analysis(analysis, results, warnings, seen) for analysis in chosen)
 
 
@@ -216,14 +217,15 @@ def only_complete(
         return results, ()
     more = [f"... and {'at least ' * (len(gaps) == MAX_GAPS)}{len(gaps) - MAX_LISTED} more"]
     lines = "\n  ".join(gaps[:MAX_LISTED] + more * (len(gaps) > MAX_LISTED))
+    complete = drop_incomplete(results)
+    if complete.empty:
+        remedy = "finish the run" if planned else "give the rows of a draw the same number in all arms"
+        raise ResultsError(f"no subsample has all arms ({quoted(results['arm'].unique())}); {remedy}:\n  {lines}")
     if not allow_incomplete:
         raise ResultsError(
             f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; "
             f"--allow-incomplete analyzes the complete trials and says so in the report"
         )
-    complete = drop_incomplete(results)
-    if complete.empty:
-        raise ResultsError(f"no trial is complete, so there is nothing to analyze:\n  {lines}")
     lost = _name_lost(results, complete, planned)
     return complete, (f"The design has missing trials, and only complete trials were analyzed{lost}:\n  {lines}",)
 
@@ -324,6 +326,8 @@ def run_analysis(
             f"{', '.join(present)}; add them, or choose another analysis"
         )
     score = getattr(analysis.options, "score", "score")
+    if score == "score":
+        find_metric(visible)  # refuses tasks of different metrics
     if score not in visible and isinstance(seen.predictions, StoredPredictions):
         visible = visible.assign(**{score: seen.predictions.scores(visible, score)})
     try:

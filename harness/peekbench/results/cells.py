@@ -9,6 +9,7 @@ import math
 import re
 import shlex
 from collections.abc import Collection, Sequence
+from datetime import date
 from decimal import Decimal
 from itertools import islice
 from numbers import Real
@@ -20,7 +21,16 @@ from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray
-from peekbench.results.columns import LOSS, SCORE_SOURCES, USER_COLUMNS, WHOLE_NUMBERS, ColumnRoles, Role, find_role
+from peekbench.results.columns import (
+    LOSS,
+    SCORE_SOURCES,
+    USER_COLUMNS,
+    WHOLE_NUMBERS,
+    ColumnRoles,
+    Role,
+    find_role,
+    is_counted,
+)
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
@@ -87,6 +97,17 @@ class CellReader:
         """Refuse the first empty cell of a column."""
         self.require(~is_empty(self._table[source]), source, f"is empty; {remedy}")
 
+    def require_one_spelling(self, source: str) -> None:
+        """Refuse names that differ only by case or by spaces around them."""
+        cells = self._table[source]
+        names = pd.Series(cells.dropna().astype("str").unique(), dtype="str")
+        folded = names.str.strip().str.casefold()
+        if folded.duplicated().any():
+            name = names[folded.duplicated()].iloc[0]
+            other = names[folded == name.strip().casefold()].iloc[0]
+            problem = f"differs from {short(other)!r} only by case or spaces; write one name in all rows, or rename one"
+            self.require(cells.astype("str") != name, source, problem)
+
     def error(self, position: int, source: str, problem: str, arguments: Sequence[str] = ()) -> ResultsError:
         """Return an error about the cell of a row, which is counted from 0."""
         cell = self._table[source].iloc[position]
@@ -110,10 +131,10 @@ class CellReader:
             remedy = "give fractions, or use --percent if these are percentages"
             if column == "score":
                 arm = (find_role(source) or Role("")).arm
-                loss = Role(LOSS.name, arm) if arm else f"{LOSS.name} (loss_ARM for a column of one arm)"
+                of_arm = "" if arm else " (loss_ARM for a column of one arm)"
                 remedy += (
                     "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
-                    f"with one row per arm; --map {short(source)}={loss} is for "
+                    f"with one row per arm; {mapping(source, Role(LOSS.name, arm))}{of_arm} is for "
                     "scores of which lower is better, and "
                     "--region WIDTH for a unit of your own: the largest bias that is negligible"
                 )
@@ -209,15 +230,25 @@ def _to_float(value: object) -> float:
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a cell of a column of texts is a text that can be stored, a number, or missing."""
+    """Return whether a cell of a column of texts is a text that can be stored, a number, a date, or missing."""
     if isinstance(value, str):
         return SURROGATE.search(value) is None
-    return isinstance(value, Real | Decimal) or value is None or value is pd.NA or value is pd.NaT
+    return isinstance(value, Real | Decimal | date) or value is None or value is pd.NA or value is pd.NaT
 
 
 def short(text: str) -> str:
     """Return the start of a text of any length."""
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+
+
+def mapping(source: str, target: object) -> str:
+    """Return the option that names the meaning of a column, as users type it."""
+    return shlex.join(["--map", f"{source}={target}"])
+
+
+def ignoring(source: str) -> str:
+    """Return the option that ignores a column, as users type it."""
+    return shlex.join(["--ignore", source])
 
 
 def quoted(names: Collection[object]) -> str:
@@ -262,12 +293,13 @@ def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellRead
     for column in (names[0] for role, names in roles.sources.items() if role.column == "bits_per_byte"):
         raise ResultsError(
             f"{reader.origin}: bits per byte of single texts cannot be averaged, because texts have different lengths; "
-            f"give one row for each subsample and arm, or use --ignore {short(column)}"
+            f"give one row for each subsample and arm, or use {ignoring(column)}"
         )
     given, sizes = results["num_correct"], results["num_test"]
     scores = results["score"].fillna(given.astype("float64"))
     if scores.isin((0.0, 1.0)).all() and (given.isna() | (given == scores)).all():
         answers = pd.Series(1, index=results.index, dtype="Int64")
+        results["num_correct"] = given.fillna(scores.astype("Int64"))
     else:
         answers = sizes.where(given.notna())
     results["num_test"] = answers
@@ -315,13 +347,15 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     fits = given.isna() | (scores <= 1)
     require(fits, "is larger than the number of test texts; correct one of them", "num_correct")
     is_loss = any(role.column == LOSS.name for role in roles.sources)
-    is_accuracy = ~(~scores.between(0, 1) | is_loss).groupby(results["task"]).transform("any")  # R^2 can be negative
+    is_other = given.isna() & results["metric"].map(lambda metric: bool(metric) and not is_counted(metric))
+    is_none = ~scores.between(0, 1) | is_loss | is_other  # R^2 can be negative
+    is_accuracy = ~is_none.groupby(results["task"]).transform("any")
     exact = scores * size
-    tolerance = size * (_last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
+    tolerance = size * (last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
-    size_column = short(roles.source("num_scored") or roles.source("num_test") or "num_test")
-    problem = f"is not a whole number of correct answers out of {size_column}; correct {size_column}, or use --ignore "
-    require(is_whole, f"{problem}{shlex.quote(size_column)} if the score is not an accuracy")
+    size_column = roles.source("num_scored") or roles.source("num_test") or "num_test"
+    problem = f"is not a whole number of correct answers out of {short(size_column)}; correct {short(size_column)}, or "
+    require(is_whole, f"{problem}use {ignoring(size_column)} if the score is not an accuracy")
     counts = exact.where(is_accuracy).round().astype("Int64")
     agrees = given.isna() | counts.isna() | ((given - exact).abs() <= tolerance)
     require(agrees.fillna(True), "is not score x num_test; correct one of them", "num_correct")
@@ -329,7 +363,7 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     results["num_correct"] = given.fillna(counts)
 
 
-def _last_decimal(results: pd.DataFrame) -> pd.Series[float]:
+def last_decimal(results: pd.DataFrame) -> pd.Series[float]:
     """Return the unit of the last decimal of the scores of each task and arm: 0.0001 for 0.7222 and 0.7."""
     scores = results["score"]
     decimals = pd.Series(DECIMALS.stop, index=scores.index).where(scores.notna(), DECIMALS.start)

@@ -98,6 +98,9 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     ),
     ResultsColumn("fit_seconds", "number", "seconds to fit", minimum=0),
     ResultsColumn("predict_seconds", "number", "seconds to predict", minimum=0),
+    ResultsColumn(
+        "looks", "text", "looks at the run of an exported table", "unknown", is_of_arm=False
+    ),
 )  # fmt: skip
 """All columns in order. Scores come from `peekbench.results.SCORES`.
 
@@ -138,6 +141,8 @@ ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and c
 """Columns whose values belong to one arm."""
 LOSSES = (LOSS.name, ERROR_RATE.name)
 """Columns of scores of which lower is better."""
+COUNTED = ("acc", "acc_norm", "accuracy", "exact_match")
+"""Metrics that are shares of correct answers."""
 SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", *LOSSES)
 """Columns of users' tables from which the score is known."""
 ARMS = ("base", "extra", "test")
@@ -223,8 +228,8 @@ def normalize(name: str) -> str:
 NAMES = {normalize(column.name): column.name for column in USER_COLUMNS}
 SYNONYMS = {normalize(synonym): column.name for column in USER_COLUMNS for synonym in column.synonyms}
 SEPARATOR = re.compile(r"[\s_.:(\-]+")
-ORDINARY_WORDS = {"single", "swap-in"}  # names of arms that mean nothing as a part of a column's name
 """What separates the arm and the measure in the name of a column."""
+ORDINARY_WORDS = {"single", "swap-in"}  # names of arms that mean nothing as a part of a column's name
 
 
 def normalize_arm(name: str) -> str | None:
@@ -285,7 +290,19 @@ def names_loss(name: str) -> bool:
     parts = {
         normalize("".join(words[start:end])) for start in range(len(words)) for end in range(start, len(words) + 1)
     }
-    return any((NAMES | SYNONYMS).get(part) in LOSSES for part in parts)
+    lower = (*LOSSES, *(score.name for score in SCORES if not score.is_higher_better))
+    return any((NAMES | SYNONYMS).get(part) in lower for part in parts)
+
+
+def is_counted(metric: str) -> bool:
+    """Return whether a metric is the share of correct answers, whatever its filter.
+
+    Examples
+    --------
+    >>> [is_counted(name) for name in ("Accuracy", "exact_match,strict-match", "auc")]
+    [True, True, False]
+    """
+    return normalize(metric.partition(",")[0]) in map(normalize, COUNTED)
 
 
 def describe_columns() -> str:

@@ -7,19 +7,29 @@ every time that the number of subsamples is lowered.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from peekbench.errors import ResultsError
 from peekbench.records.runs import Looks, Size
+from peekbench.results.cells import short
 from peekbench.results.columns import TRIAL
 from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
 CONFIGURATION = ("method", "num_train", "num_test")
+CELL = re.compile(
+    r"((?P<method>group_sequential|confidence_sequence) (?P<shares>[\d.e -]+) of (?P<maximum>\d+); )?"
+    r"(after (?P<earlier>\d+( \d+)*); )?at (?P<now>[1-9]\d*)"
+)
+"""Looks at the run of a configuration in a results table, such as 'group_sequential 0.25 0.5 of 100; at 40': planned
+looks as shares of a maximum number of subsamples, trials at other looks, and trials of the configuration."""
 
 
 def look_at(path: Path, results: pd.DataFrame) -> Looks:
@@ -31,12 +41,12 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
     Parameters
     ----------
     path
-        Store of a run, or another source of results, whose looks are unknown.
+        Store of a run, or another source of results, whose column `looks` has the looks, if it has any.
     results
         Its results.
     """
     if not is_store(path) or results.empty:
-        return Looks()
+        return read_looks(results)
     with Store.open(path, verified=False) as store:
         recorded, spec, stopped_at = store.looks(), store.spec(), store.stopped_at()
     trials = count_trials(results)
@@ -44,6 +54,86 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
     if not any(look.items() <= each.items() for each in recorded):
         Store.append_look(path, look)
     return describe_looks(Design.model_validate(spec["design"]), recorded, look["fraction"], trials)
+
+
+def write_looks(store: Store, results: pd.DataFrame) -> pd.Series[str]:
+    """Return the column `looks` of the results of a run, so that a table keeps what its verdicts must account for."""
+    if results.empty:
+        return pd.Series(index=results.index, dtype="str")
+    recorded, spec, trials = store.looks(), store.spec(), count_trials(results)
+    look = describe_look(spec, recorded, trials, store.stopped_at())
+    looks = describe_looks(Design.model_validate(spec["design"]), recorded, look["fraction"], trials)
+    cells = {size: _as_cell(looks, size, number) for size, number in trials.items()}
+    sizes = zip(*(results[name] for name in CONFIGURATION), strict=True)
+    return pd.Series([cells[size] for size in sizes], index=results.index, dtype="str")
+
+
+def _as_cell(looks: Looks, size: Size, num_trials: int) -> str:
+    parts = [f"at {num_trials}"]
+    if earlier := looks.earlier_of(*size):
+        parts.insert(0, f"after {' '.join(map(str, earlier))}")
+    if looks.method:
+        parts.insert(0, f"{looks.method} {' '.join(map(repr, looks.fractions))} of {looks.maximum}")
+    return "; ".join(parts)
+
+
+def read_looks(results: pd.DataFrame) -> Looks:
+    """Return the looks of a results table, by method if methods are from different runs.
+
+    If the table has only a part of the trials of a configuration, earlier looks had the same part of theirs. If it has
+    more, rows were added after the last look.
+
+    Examples
+    --------
+    >>> table = {"method": "lsa", "num_train": 50, "num_test": 200, "task": "news", "subsample": range(40)}
+    >>> results = pd.DataFrame({**table, "model": "", "looks": "after 10 20; at 40"})
+    >>> read_looks(results).earlier_of("lsa", 50, 200), read_looks(results.head(20)).earlier_of("lsa", 50, 200)
+    ((10, 20), (5, 10))
+    """
+    of_methods: dict[str, Looks] = {}
+    trials = results.drop_duplicates(list(TRIAL))
+    key: Any
+    for key, rows in trials.groupby(list(CONFIGURATION), dropna=False, sort=False):
+        method, *sizes = key
+        cells = rows["looks"].unique()
+        if len(cells) > 1:
+            raise ResultsError(
+                f"method {method} has different looks ({', '.join(cell or 'none' for cell in cells)}); "
+                "analyze the table of each run on its own"
+            )
+        looks, before, last = _read_cell(str(cells[0]))
+        earlier = [max(1, round(count * min(1.0, len(rows) / last))) for count in before]
+        if looks.are_known and len(rows) > last:
+            earlier.append(last)
+        known = of_methods.setdefault(str(method), looks)
+        if replace(known, earlier={}) != looks:
+            raise ResultsError(f"method {method} has looks of several runs; analyze the table of each run on its own")
+        if earlier:
+            num_train, num_test = (0 if pd.isna(each) else int(each) for each in sizes)
+            size = (str(method), num_train, num_test)
+            of_methods[str(method)] = replace(known, earlier={**known.earlier, size: tuple(earlier)})
+    plans = [replace(looks, earlier={}) for looks in of_methods.values()]
+    if any(plan != plans[0] for plan in plans):
+        return Looks(of_methods=of_methods)
+    return replace(
+        plans[0], earlier={size: counts for each in of_methods.values() for size, counts in each.earlier.items()}
+    )
+
+
+def _read_cell(cell: str) -> tuple[Looks, tuple[int, ...], int]:
+    """Return the planned looks of a cell of the column `looks`, trials at other looks, and trials at the last one."""
+    if not cell:
+        return Looks(), (), 0
+    found = CELL.fullmatch(cell)
+    if found is None:
+        raise ResultsError(
+            f"the column 'looks' has {short(cell)!r}, which is no record of looks, such as 'after 10; at 40'; copy the "
+            "column from the exported table"
+        )
+    fractions = tuple(map(float, (found["shares"] or "").split()))
+    method: Any = found["method"] or ""
+    looks = Looks(True, method, fractions, int(found["maximum"] or 0))
+    return looks, tuple(map(int, (found["earlier"] or "").split())), int(found["now"])
 
 
 def describe_looks(

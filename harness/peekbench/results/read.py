@@ -34,6 +34,8 @@ from peekbench.results.columns import (
     is_arm,
     sort_arms,
 )
+from peekbench.results.looks import write_looks
+from peekbench.results.python_arguments import python_messages
 from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable, tidy_table
@@ -72,6 +74,8 @@ def load_results(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
+    region: float | None = None,
+    tasks: Collection[str] = (),
 ) -> pd.DataFrame:
     r"""Load the results table.
 
@@ -90,6 +94,10 @@ def load_results(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
+    region
+        Largest bias that is negligible, in the unit of the scores, which can then have any size.
+    tasks
+        Tasks to read; by default all.
 
     Returns
     -------
@@ -118,8 +126,9 @@ def load_results(
     1  news          0  extra          143  0.715
     2  news          0   test          146  0.730
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent)
-    return load_table(path, options).results
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent, region, tasks)
+    with python_messages(options):
+        return load_table(path, options).results
 
 
 def load_table(path: str | Path, options: TableOptions) -> TidyTable:
@@ -163,7 +172,10 @@ def read_store(store: Store) -> pd.DataFrame:
     majorities = store.majorities()
     draws = zip(*(table[column] for column in ("task", *SIZES, "subsample")), strict=True)
     table[MAJORITY] = [majorities.get(draw) for draw in draws]
-    return table.astype(TYPES)[list(COLUMN_NAMES)]
+    table["looks"] = ""
+    table = table.astype(TYPES)
+    table["looks"] = write_looks(store, table)
+    return table[list(COLUMN_NAMES)]
 
 
 def read_file(path: Path) -> pd.DataFrame:

@@ -11,25 +11,28 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import pandas as pd
-from pandas.api.types import is_integer_dtype
+from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import visible
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.data import TableOptions
-from peekbench.results.cells import MAX_QUOTED, CellReader, is_missing, quoted, short
+from peekbench.results.cells import MAX_QUOTED, CellReader, ignoring, is_missing, mapping, quoted, short
 from peekbench.results.columns import (
     ARM_MEASURES,
     ARMS,
+    ERROR_RATE,
     LOSS,
     LOSSES,
     NAMES,
     SCORE_SOURCES,
+    SEPARATOR,
     ColumnRoles,
     Role,
     find_role,
     names_loss,
     normalize,
+    normalize_arm,
 )
 
 ARM, SUBSAMPLE, TASK, SCORE = Role("arm"), Role("subsample"), Role("task"), Role("score")
@@ -40,6 +43,8 @@ MAX_LISTED = 5  # columns that a message lists
 MAX_VALUES = 4  # values of each
 MAX_SCANNED = 1000  # rows from which these values are
 
+ERRORS = ("error", "err", "errors", "errorrate")
+"""Normalized names of columns that are probably error rates, but could also be standard errors."""
 KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
 """Columns of scores with a known unit."""
 MIN_SHARE = 0.05
@@ -51,7 +56,7 @@ WARNINGS_OF_PAIRING = {
     BY_TEXT: "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
     "fitted models, and not for models that are trained again. Several runs of each arm, such as training seeds, would "
     "show both.",
-    BY_ORDER: "Rows were paired by their order in the table, on request (--pair-by-order). If arms or methods have "
+    BY_ORDER: "Rows were paired by their order in the table, on request. If arms or methods have "
     "their rows in different orders, all intervals are wrong.",
 }
 
@@ -69,7 +74,13 @@ def plain_table(table: pd.DataFrame, origin: str) -> pd.DataFrame:
         )
     names = [str(name).strip() or f"Unnamed: {position}" for position, name in enumerate(table.columns)]
     refuse_duplicates(names, origin)
-    return table.reset_index(drop=True).set_axis(names, axis="columns")
+    table = table.reset_index(drop=True).set_axis(names, axis="columns")
+    return table.astype({name: "object" for name, dtype in table.dtypes.items() if not _is_plain(dtype)})
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Return whether cells of a type are read as they are; categories, dates and lists become objects of Python."""
+    return is_numeric_dtype(dtype) or dtype == "object" or isinstance(dtype, pd.StringDtype)
 
 
 def refuse_duplicates(names: Iterable[str], origin: str) -> None:
@@ -89,10 +100,10 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
     """
     names = list(table.columns)
     mapped, arm_names = _read_mapping(options, names, origin)
-    ignored = [options.ignore] if isinstance(options.ignore, str) else [*options.ignore]
+    ignored = options.ignored
     for name in ignored:
         if name not in names:
-            raise _no_column(f"--ignore {short(name)}", name, names, origin)
+            raise _no_column(ignoring(name), name, names, origin)
         if name in mapped:
             raise ResultsError(f"{origin}: the column {short(name)!r} is both mapped and ignored; choose one")
     by_name = {name: mapped.get(name) or find_role(name) for name in names if name not in ignored}
@@ -110,11 +121,11 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
         roles = {name: METHOD if role == MODEL else role for name, role in roles.items()}  # scores of models
     _refuse_ambiguity(roles, mapped, origin)
     sources = {role: tuple(name for name in roles if roles[name] == role) for role in roles.values()}
-    assigned = ColumnRoles(sources, unknown, tuple(ignored), frozenset(mapped), arm_names)
+    assigned = ColumnRoles(sources, unknown, ignored, frozenset(mapped), arm_names)
     missing = _find_missing(assigned, options)
     if arm_names and ARM not in sources and missing != ARM:
         source, arm = next(iter(arm_names.items()))
-        raise _no_column(f"--map {short(source)}={arm}", source, names, origin)
+        raise _no_column(mapping(source, arm), source, names, origin)
     if missing is not None:
         _refuse_missing(missing, assigned, names, origin)
     return assigned
@@ -125,7 +136,7 @@ def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> t
     mapped: dict[str, Role] = {}
     arm_names: dict[str, str] = {}
     for source, target in options.columns.items():
-        option, role = f"--map {short(source)}={short(str(target))}", find_role(str(target))
+        option, role = mapping(source, target), find_role(str(target))
         if role is None or normalize(str(target)) != normalize(str(role)):
             near = find_nearest(str(target), [*NAMES.values(), *ARMS])
             raise ResultsError(
@@ -134,8 +145,11 @@ def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> t
             )
         if role.column == "score" and source in names and names_loss(source):
             raise ResultsError(
-                f"{option}: lower is better for {source}; use --map {source}={Role(LOSS.name, role.arm)}"
+                f"{option}: lower is better for {source}; use {mapping(source, Role(LOSS.name, role.arm))}"
             )
+        own_arm = (find_role(source) or role).arm
+        if own_arm and role.arm and own_arm != role.arm:
+            raise ResultsError(f"{option}: {origin} has scores of the arm {own_arm} there. {explain_arms(own_arm)}")
         if source in names:
             mapped[source] = role
         elif role.arm and role.column == "score":
@@ -187,13 +201,33 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
         f"are {quoted(names)}. Add it"
     )
     if not roles.unknown:
-        raise ResultsError(f"{problem}, or name yours with --map COLUMN={missing}")
+        raise ResultsError(f"{problem}. {explain_arms(missing.arm)}" if missing.arm else problem)
+    if likely := {name: role for name in roles.unknown if (role := _guess_role(name, missing))}:
+        raise ResultsError(f"{problem}, or name yours, if this is its meaning", TableOptions(likely).arguments())
     example = "extra, test, loss_extra if lower is better, arm" if missing == ARM else missing
     raise ResultsError(
         f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {example} or method, "
         "and ignore columns that say nothing about the scores",
         TableOptions(dict.fromkeys(roles.unknown, "MEANING")).arguments(),
     )
+
+
+def explain_arms(arm: str) -> str:
+    """Return why the scores of one arm are not those of another."""
+    return (
+        f"Scores of {arm} can only come from fits in this arm: base has no unlabeled text, extra has texts that are "
+        "not in the test set, and test has the test texts. Run the method in each arm"
+    )
+
+
+def _guess_role(name: str, missing: Role) -> str:
+    """Return the role that an unknown column probably has, to be confirmed by the user; empty if nothing is likely."""
+    for separator in SEPARATOR.finditer(name):
+        for measure, arm in (parts := (name[: separator.start()], name[separator.end() :]), parts[::-1]):
+            if normalize_arm(arm) and normalize(measure) in ERRORS:
+                return str(Role(ERROR_RATE.name, str(normalize_arm(arm))))
+    near = find_nearest(name, [*ARMS, str(missing)])
+    return near if near and (missing == ARM or near == str(missing)) else ""
 
 
 def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, origin: str) -> None:
@@ -241,6 +275,10 @@ class ColumnUse:
     """Why scores have no default region of practical equivalence; empty if they are shares, as accuracies are."""
     region: float | None = None
     """Half-width of the region of practical equivalence that the user chose for this table."""
+    metric: str = ""
+    """Metric of the scores; empty if it is not known."""
+    controls: tuple[str, ...] = ()
+    """Methods that are controls according to the table, which no spec confirms."""
 
     def __bool__(self) -> bool:
         """Whether anything is known; the columns of a store need no words."""
@@ -266,8 +304,11 @@ class ColumnUse:
         """What readers of a report must know about the direction of scores and the pairing of rows."""
         losses = [name for name, role in self.mapped.items() if role.startswith("loss")]
         losses += [name for name in self.used if name.startswith("loss")]
+        controls = f"Controls according to the table itself: {_listed(self.controls)}. They are not judged as methods."
         lower = f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
-        return tuple(filter(None, [bool(losses) * lower, WARNINGS_OF_PAIRING.get(self.pairing, "")]))
+        pairing = WARNINGS_OF_PAIRING.get(self.pairing, "")
+        stated = ((self.controls, controls), (losses, lower), (pairing, pairing))
+        return tuple(warning for is_stated, warning in stated if is_stated)
 
     def as_json(self) -> dict[str, Any]:
         """Return the columns as JSON values."""
@@ -277,11 +318,12 @@ class ColumnUse:
             "ignored": dict(self.ignored),
             "percentages": list(self.percentages),
             "pairing": self.pairing,
+            "controls": list(self.controls),
         }
 
 
 def describe_use(
-    results: pd.DataFrame, roles: ColumnRoles, reader: CellReader, pairing: str, region: float | None
+    results: pd.DataFrame, roles: ColumnRoles, reader: CellReader, pairing: str, region: float | None, metric: str
 ) -> ColumnUse:
     """Return what was done with the columns of a table."""
     assigned = [(name, role) for role, names in roles.sources.items() for name in names]
@@ -293,6 +335,8 @@ def describe_use(
         pairing,
         _explain_unit(results, roles, reader.origin),
         region,
+        metric,
+        tuple(results.loc[results["control"] != "", "method"].unique()),
     )
 
 
@@ -302,7 +346,8 @@ def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> str
         return ""
     losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
     sizes = results["score"].abs()
-    if not losses and MIN_SHARE <= sizes.max() <= 1:
+    is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
+    if not losses and is_share:
         return ""
     name = quoted(losses) if losses else "the scores"
     return (

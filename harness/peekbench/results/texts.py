@@ -21,7 +21,7 @@ from peekbench.plugins.references import Reference
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES, average_sets
 from peekbench.records.trials import Draw, Trial
-from peekbench.results.cells import ANSWERS, CellReader, natural_key, short
+from peekbench.results.cells import ANSWERS, CellReader, ignoring, natural_key, short
 from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL, ColumnRoles, Role
 from peekbench.store.writer import Store
 
@@ -279,7 +279,7 @@ def _check_equal(rows: pd.DataFrame, groups: IntArray, origin: str) -> None:
         if is_other.any():
             raise ResultsError(
                 f"{origin}: {_describe(rows.iloc[int(is_other.to_numpy().argmax())])}: {column} differs between texts, "
-                f"and it is a measure of all texts; give the same value in all rows, or use --ignore {column}"
+                f"and it is a measure of all texts; give the same value in all rows, or use {ignoring(column)}"
             )
 
 

@@ -12,7 +12,20 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.trials import Control
-from peekbench.results.cells import MAX_COUNT, CellReader, fill_scores, fill_text_scores, rank, short, to_floats
+from peekbench.results.cells import (
+    FLOAT_ERROR,
+    MAX_COUNT,
+    MAX_NAME,
+    CellReader,
+    fill_scores,
+    fill_text_scores,
+    ignoring,
+    last_decimal,
+    mapping,
+    rank,
+    short,
+    to_floats,
+)
 from peekbench.results.columns import (
     ARM_MEASURES,
     COLUMN_NAMES,
@@ -20,6 +33,7 @@ from peekbench.results.columns import (
     ERROR_RATE,
     LOSSES,
     MAJORITY,
+    METRIC,
     SIZES,
     TEXT_DEFAULTS,
     TRIAL,
@@ -29,6 +43,7 @@ from peekbench.results.columns import (
     normalize_arm,
     sort_arms,
 )
+from peekbench.results.metrics import find_metric, refuse_losses, select_tasks
 from peekbench.results.roles import (
     ARM,
     BY_ORDER,
@@ -42,17 +57,22 @@ from peekbench.results.roles import (
     ColumnUse,
     assign_roles,
     describe_use,
+    explain_arms,
     plain_table,
     refuse_unknown,
 )
 from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
 AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
-"""Normalized names of rows that summarize other tasks."""
+"""Normalized names of rows that summarize other rows."""
+SPREADS = frozenset(("std", "sd", "se", "sem", "stderr", "var", "ci", "median", "min", "max"))
+"""Normalized names of further rows that are no draws."""
 PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
 MAX_LISTED = 3  # rows that a message lists
 MAX_ARMS = 12  # values of a column of arms that a message lists
+MAX_LOOKS = 100_000  # characters of the column of looks
+MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
 
@@ -139,6 +159,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     refuse_unknown(table, roles, origin)
     rows = _read_arms(trials, roles, reader, options.arms)
     (fill_text_scores if texts else fill_scores)(rows, roles, reader)
+    if source := roles.source("subsample"):
+        _refuse_means(rows, to_floats(table[source]), source, reader)
     num_arms = max(1, len(roles.arms))
     if pairing in (BY_ORDER, BY_ROW):
         _refuse_copies(trials, rows, origin)
@@ -151,13 +173,16 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     results = sort_rows(rows, [TEXT.column] if texts else [])
     if results is None:
         _refuse_duplicate(rows, roles, reader)
+    results = select_tasks(results, options.tasks, origin)
+    metric = find_metric(results, origin)
+    refuse_losses(results, metric, roles, origin)
     predictions = None
     if texts:
         results, predictions = add_up(results, texts.names, origin)
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
             assert results is not None  # no text is duplicated
-    use = describe_use(results, roles, reader, pairing, options.region)
+    use = describe_use(results, roles, reader, pairing, options.region, metric)
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 
 
@@ -166,11 +191,16 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
     trials = pd.DataFrame(index=reader.index)
     for column, default in TEXT_DEFAULTS.items():
         if sources := roles.sources.get(Role(column)):
-            trials[column] = reader.joined_texts(sources)
+            trials[column] = reader.joined_texts(sources, MAX_LOOKS if column == "looks" else MAX_NAME)
         elif column != "arm":
             trials[column] = pd.Series(default, index=reader.index, dtype="str")
     for column in (*SIZES, "num_scored", MAJORITY):
-        trials[column] = reader.column(roles.source(column), column)
+        size = roles.source(column)
+        trials[column] = reader.column(size, column)
+        if size is not None and column != MAJORITY and trials[column].notna().any():
+            reader.require_filled(size, f"fill it in as in other rows, or use {ignoring(size)}")
+    metric = roles.source(METRIC.name)
+    trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:
         trials["arm"] = _read_arm_names(trials["arm"], roles, reader)
     elif not roles.arms:
@@ -186,7 +216,7 @@ def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReade
     for name, arm in roles.arm_names.items():
         if name not in values:
             raise ResultsError(
-                f"--map {short(name)}={arm}: {reader.origin} has no column {short(name)!r}, and the column of arms, "
+                f"{mapping(name, arm)}: {reader.origin} has no column {short(name)!r}, and the column of arms, "
                 f"{short(source)!r}, has no such value, but {', '.join(map(short, values[:MAX_ARMS]))}"
             )
     arms = {value: roles.arm_names.get(value) or normalize_arm(value) for value in values}
@@ -210,13 +240,16 @@ def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     if MODEL in roles.sources:
         has_some = (trials["model"] != "").groupby(trials["method"]).transform("any")
         reader.require((trials["model"] != "") | ~has_some, roles.sources[MODEL][0], remedy)
+    for role in (TASK, METHOD, MODEL):
+        for name in roles.sources.get(role, ()):
+            reader.require_one_spelling(name)
     is_average = trials["task"].map(normalize).isin(AVERAGES)
     if not is_average.all():
         problem = "is an average of other tasks, which would count twice; delete its rows, or rename the task"
         reader.require(~is_average, roles.sources[TASK][0], problem)
-    if source := roles.source("metric"):
-        metrics = reader.texts(source)
-        is_first = metrics == metrics.groupby(trials["task"]).transform("first")
+    if source := roles.source(METRIC.name):
+        reader.require(trials["metric"] != "", source, "is empty; name the metric, or ignore the column")
+        is_first = trials["metric"] == trials.groupby("task")["metric"].transform("first")
         problem = "differs from the first row of its task, so scores are not comparable; give one metric for each task"
         reader.require(is_first, source, problem)
     if source := roles.source("control"):
@@ -244,7 +277,7 @@ def _number_rows(
         if pair_by_order:
             raise ResultsError(
                 f"{reader.origin}: --pair-by-order is given, but the column {short(source)!r} numbers the subsamples; "
-                f"remove the option, or use --ignore {short(source)}"
+                f"remove the option, or use {ignoring(source)}"
             )
         return _read_subsamples(table, roles, reader), ""
     places = trials[[name for name in (*PLACE, "arm") if name in trials]]
@@ -273,10 +306,11 @@ def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader
     for name in names:
         reader.require_filled(name, "number every row, or none, and delete rows that are not draws, such as means")
         if name in roles.mapped:
-            reader.texts(name)
+            is_summary = reader.texts(name).map(normalize).isin(AVERAGES | SPREADS)
+            reader.require(~is_summary, name, "summarizes other rows; delete its rows, or rename the draw")
     numbers = to_floats(table[names[0]])
     if len(names) == 1 and names[0] not in roles.mapped:
-        remedy = f"number the draws, delete rows that are not draws, or name them with --map {names[0]}={SUBSAMPLE}"
+        remedy = f"number the draws, delete rows that are not draws, or name them with {mapping(names[0], SUBSAMPLE)}"
         reader.require(numbers == numbers.round(), names[0], f"is not a whole number; {remedy}")
         return reader.whole_numbers(names[0], "subsample")
     if len(names) == 1 and (numbers == numbers.round()).all() and numbers.between(0, MAX_COUNT).all():
@@ -338,8 +372,33 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
     rows = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
     for arm in needed:
         if not (rows["arm"] == arm).any():
-            raise ResultsError(f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows")
+            raise ResultsError(
+                f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows. "
+                f"{explain_arms(arm)}"
+            )
     return rows
+
+
+def _refuse_means(rows: pd.DataFrame, numbers: pd.Series[float], source: str, reader: CellReader) -> None:
+    """Refuse draws whose numbers are far from all others, such as -1, and whose scores are the means of the others."""
+    order = np.unique(numbers.dropna())
+    if len(order) < MIN_AVERAGED:
+        return
+    groups = [rows[name] for name in (*PLACE, "arm")]
+    of_rows = np.tile(numbers.to_numpy(), len(rows) // len(numbers))
+    for number, gap in ((order[0], order[1] - order[0]), (order[-1], order[-1] - order[-2])):
+        is_it = of_rows == number
+        if gap <= len(order) and number >= 0:
+            continue
+        means = rows["score"].mask(is_it).groupby(groups, dropna=False).agg(["mean", "std"])
+        found = rows[is_it].merge(means, left_on=[*PLACE, "arm"], right_index=True)
+        is_mean = (found["score"] - found["mean"]).abs() <= last_decimal(rows)[is_it] / 2 + FLOAT_ERROR
+        if is_mean.all() and (found["std"] > 0).any():
+            raise reader.error(
+                int((numbers == number).to_numpy().argmax()),
+                source,
+                "numbers rows with the means of the others; delete them, or give the draws consecutive numbers",
+            )
 
 
 def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> None:

@@ -101,7 +101,7 @@ class AnalysisOnlySpec(SpecModel):
     @property
     def table(self) -> TableOptions:
         """How to read the table."""
-        return TableOptions(self.columns, self.ignore, self.pair_by_order, self.percent)
+        return TableOptions(self.columns, self.ignore, self.pair_by_order, self.percent, tasks=self.only.task)
 
 
 def is_analysis_only(path: Path) -> bool:

@@ -9,21 +9,23 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 import pytest
 from commands import run_command
 from scipy.stats import norm
 
+import peekbench as pb
 from peekbench import ExperimentSpec, PeekbenchError
 from peekbench.execution.observers import Progress
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
 from peekbench.records.runs import PlannedLook
-from peekbench.report import report_of_ranking, report_of_run, state
+from peekbench.report import report_of_ranking, report_of_run, state, write_report
 from peekbench.report.build.tables import look_tables
 from peekbench.report.render.sentences import tell_looks
 from peekbench.results import load_results
 from peekbench.results.analyze import analyze
-from peekbench.results.looks import look_at
+from peekbench.results.looks import look_at, read_looks
 from peekbench.results.planned_looks import run
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
@@ -173,6 +175,45 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     assert joint[f"{name}: {verdict.method}"].estimate.level > 0.999
     with pytest.raises(PeekbenchError, match="design.stop: null before"):  # looks cannot be planned after a report
         run(sequential(make_spec, maximum=8, methods=("toy.vote", "toy.constant")), store=store)
+
+
+def test_an_exported_table_keeps_the_looks_at_its_run(make_spec: MakeSpec) -> None:
+    run(make_spec(**design_of(4)))
+    report_of_run(Path("runs/small.sqlite"))
+    extended = run(make_spec(**design_of(6))).store
+    planned = run(sequential(make_spec, methods=("toy.vote",), looks=2), store="planned.sqlite").store
+    cases: list[tuple[Path, dict[str, Any]]] = [(extended, {}), (planned, {"region": 0.02})]
+    for store, region in cases:
+        report = report_of_run(store)
+        write_report(report, store.stem, ["exports.csv"])
+        folder = Path(store.stem, "exports.csv")
+        expected = {each.method: each for each in report.verdicts if each.analysis == "summary"}
+        for source in (folder / "scores.csv", load_results(store)):
+            verdicts = pb.analyze(source, ["summary"], **region).verdicts
+            assert len(verdicts) == len(expected)
+            for verdict in verdicts:
+                same = expected[verdict.method]
+                assert (verdict.decision, verdict.estimate, looks_of(verdict)) == (
+                    same.decision, same.estimate, looks_of(same),
+                )  # fmt: skip
+        wide = pb.analyze(folder / "effects.csv", ["summary"], ignore=["boost", "bias"], **region).verdicts[0]
+        assert looks_of(wide) == looks_of(expected[wide.method])
+
+    table = load_results(extended)
+    assert read_looks(table).earlier_of("toy.vote", 12, 30) == (8,)
+    assert read_looks(table[table["task"] == "a"]).earlier_of("toy.vote", 12, 30) == (4,)
+    more = pd.concat([table, table.assign(subsample=table["subsample"] + 6)])
+    assert read_looks(more).earlier_of("toy.vote", 12, 30) == (8, 12), "rows were added after the last look"
+    plain = table.assign(looks="")
+    for mixture, message in (
+        (pd.concat([table, plain.assign(subsample=plain["subsample"] + 6)]), "toy.vote has different looks"),
+        (pd.concat([table, load_results(planned).assign(num_test=60)]), "toy.vote has looks of several runs"),
+        (table.assign(looks="twice"), "'twice', which is no record of looks"),
+    ):
+        with pytest.raises(PeekbenchError, match=message):
+            pb.analyze(mixture, ["summary"])
+    beside = read_looks(pd.concat([table, plain.assign(method="mine")]))
+    assert (beside.of("toy.vote").are_known, beside.of("mine").are_known) == (True, False)
 
 
 def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec: MakeSpec) -> None:

@@ -227,7 +227,7 @@ def test_unnamed_columns_are_refused_unless_they_are_ignored(tmp_path: Path) -> 
     plain = load_results(write(tmp_path, "task,extra,test\na,0.1,0.2\na,0.1,0.3\n"))
     path = write(tmp_path, ",task,extra,test,,\n0,a,0.1,0.2,,\n1,a,0.1,0.3,,\n")
     unnamed = ["Unnamed: 0", "Unnamed: 4", "Unnamed: 5"]
-    with pytest.raises(ResultsError, match="--ignore 'Unnamed: 0' --ignore 'Unnamed: 4' --ignore 'Unnamed: 5'$"):
+    with pytest.raises(ResultsError, match=r"ignore=\['Unnamed: 0', 'Unnamed: 4', 'Unnamed: 5'\]$"):
         load_results(path)
     pd.testing.assert_frame_equal(load_results(path, ignore=unnamed), plain)
     frame = pd.DataFrame({"task": ["a", "a"], "extra": [0.1, 0.1], "test": [0.2, 0.3]}, index=[4, 8])

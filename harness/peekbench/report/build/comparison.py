@@ -25,7 +25,8 @@ from peekbench.results.analyze import (
     only_complete,
     planned_trials,
 )
-from peekbench.results.looks import look_at
+from peekbench.results.looks import look_at, read_looks
+from peekbench.results.metrics import find_metric
 from peekbench.results.read import load_table
 from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
@@ -163,7 +164,7 @@ def report_of_ranking(
         extension=extension,
         command=command,
     )
-    seen = runs[0].seen() if len(runs) == 1 else Seen(_looks_of_methods(runs, shared))
+    seen = runs[0].seen() if len(runs) == 1 else Seen(read_looks(shared))
     return add_analyses(
         report,
         [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))],
@@ -189,30 +190,6 @@ def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
                 f"{run.name}: this run was looked at repeatedly. The verdicts here do not account for that; those in "
                 "its own report do"
             )
-
-
-def _looks_of_methods(runs: Sequence[Run], shared: pd.DataFrame) -> Looks:
-    """Return the looks at several runs by method, with trials in proportion to those on the tasks that all runs have.
-
-    Parameters
-    ----------
-    runs
-        The runs.
-    shared
-        Results on these tasks, in which the names of methods begin with that of their run.
-    """
-    of_methods = {}
-    for run in runs:
-        for method, of_method in run.results.groupby("method"):
-            label = f"{run.name}: {method}"
-            share = (shared["method"] == label).sum() / of_method["arm"].isin(shared["arm"]).sum()
-            earlier = {
-                (label, num_train, num_test): tuple(max(1, round(share * count)) for count in counts)
-                for (name, num_train, num_test), counts in run.looks.earlier.items()
-                if name == method
-            }
-            of_methods[label] = replace(run.looks, earlier=earlier)
-    return Looks(of_methods=of_methods)
 
 
 def _columns(runs: Sequence[Run]) -> dict[str, str]:
@@ -285,6 +262,11 @@ class Run:
     rows: RowName = "texts"
     """What sentences call the rows of the tasks."""
 
+    @property
+    def metric(self) -> str:
+        """Metric of the scores; empty if it is not known."""
+        return self.columns.metric or find_metric(self.results)
+
     def seen(self) -> Seen:
         """Return what analyses can take besides the results."""
         return Seen(self.looks, StoredPredictions(self.path) if is_store(self.path) else None)
@@ -319,6 +301,10 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: T
     if table and not table.is_default and all(map(is_store, paths)):
         raise ResultsError(f"the columns of stores are known; remove {' '.join(table.arguments())}")
     runs = [_open(path, allow_incomplete, table or TableOptions()) for path in paths]
+    metrics = {run.metric: run for run in runs if run.metric}
+    if len(metrics) > 1:
+        listed = ", ".join(f"{metric} ({run.path})" for metric, run in metrics.items())
+        raise ResultsError(f"the scores have different metrics: {listed}; name runs or tables of one metric")
     names = [run.name for run in runs]
     return [replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs]
 

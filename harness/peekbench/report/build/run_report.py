@@ -1,4 +1,4 @@
-"""Builds the report of a run, of a table of scores, and of audits."""
+"""Builds the report of a run, and of audits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
 from peekbench.plugins.local_code import Code
-from peekbench.records.report import Analysis, Extension, MethodFacts, Report, RuleWorth, RunContent, read_estimates
+from peekbench.records.report import Analysis, Extension, Report, RuleWorth, RunContent, read_estimates
 from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial
 from peekbench.records.verdicts import RowName, Verdict
@@ -43,11 +43,16 @@ from peekbench.report.build.tables import (
     text_tables,
 )
 from peekbench.report.render.sentences import put_into_words, warn_of_controls
-from peekbench.results.analyze import Seen, analyze, find_analysis, only_complete, planned_trials, run_analysis
-from peekbench.results.columns import TRIAL
+from peekbench.results.analyze import (
+    Seen,
+    analyze,
+    find_analysis,
+    only_complete,
+    planned_trials,
+    run_analysis,
+)
 from peekbench.results.looks import look_at
 from peekbench.results.read import load_results, read_store
-from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component
@@ -59,61 +64,10 @@ from peekbench.store.reader import StoredMethod
 from peekbench.store.writer import Store
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from peekbench.spec.experiment import ExperimentSpec
 
 
 MANY_USES = 5  # subsamples that test each text, from which the bias for other texts is estimated too
-
-
-def report_of_table(
-    path: Path, results: pd.DataFrame, analyses: Sequence[Analysis], name: str = "", columns: ColumnUse | None = None
-) -> Report:
-    """Return a report on a table of scores that another tool produced.
-
-    Parameters
-    ----------
-    path
-        File of the scores.
-    results
-        Results table, as `peekbench.load_results` returns it; without incomplete trials if the analyses leave them out.
-    analyses
-        Analyses of the table, as `peekbench.analyze` returns them.
-    name
-        Name of the report; by default the name of the file without its suffix.
-    columns
-        What was done with the columns of the file.
-
-    Returns
-    -------
-    Report
-        Verdicts, tables and figures of the analyses.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from pathlib import Path
-    >>> from peekbench.results import tidy
-    >>> scores = pd.DataFrame({"task": ["trec"], "method": ["lsa"], "extra": [0.7], "test": [0.72]})
-    >>> report_of_table(Path("scores.csv"), tidy(scores, "scores.csv"), analyses=()).headline
-    '1 method on 1 task, 1 trial, from scores.csv'
-    """
-    num_trials = len(results[list(TRIAL)].drop_duplicates())
-    num_judged = int(results.drop_duplicates("method")["control"].eq("").sum())
-    methods_in_words = _methods_in_words(num_judged, results["method"].nunique() - num_judged)
-    tasks = pluralize(results["task"].nunique(), "task")
-    report = Report(
-        name=name or path.stem,
-        headline=f"{methods_in_words} on {tasks}, {pluralize(num_trials, 'trial')}, from {path}",
-        warnings=columns.warnings if columns else (),
-        provenance={"source": str(path), **({"columns": str(columns)} if columns else {})},
-        details={"source": str(path), **({"columns": columns.as_json()} if columns else {})},
-        methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
-        extension=extension_of(path),
-        command=shlex.join(["peekbench", "analyze", str(path)]),
-    )
-    return add_analyses(report, [*analyses, *check_results(results, analyses, is_run=is_store(path))])
 
 
 def extension_of(path: Path, command: str = "") -> Extension:
@@ -338,7 +292,8 @@ def _warn_of_missing_renderer(use: str) -> Iterator[str]:
             yield f"Figures are not drawn, because the renderer {use!r} cannot be loaded: {error}"
 
 
-def _methods_in_words(num_judged: int, num_controls: int) -> str:
+def methods_in_words(num_judged: int, num_controls: int) -> str:
+    """Return the numbers of methods and controls."""
     numbers = ((num_judged, "method"), (num_controls, "control"))
     return " and ".join(pluralize(number, noun) for number, noun in numbers if number)
 
@@ -359,7 +314,7 @@ def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMetho
     by_set = {"training": design.num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
     sizes = (f"{', '.join(map(str, numbers))} {noun} rows" for noun, numbers in by_set.items() if all(numbers))
     shares = "" if design.train == "balanced" else "; training rows at natural class shares"
-    listed = _methods_in_words(len(methods) - num_controls, num_controls)
+    listed = methods_in_words(len(methods) - num_controls, num_controls)
     return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"
 
 
@@ -457,7 +412,7 @@ def read_run(
     if results.empty or not sessions:
         raise PeekbenchError(f"{path} has no finished trial, so there is nothing to export; finish the run")
     complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
-    component = _find_estimates_analysis(spec)
+    component = find_estimates_analysis(spec.analyses)
     analysis = run_analysis(component, complete, (), Seen(look_at(path, complete), StoredPredictions(path)))
     if not analysis.tables:
         raise ContractError(f"{component.use} has the role 'estimates' and returned no table; see estimates_table")
@@ -474,11 +429,11 @@ def read_run(
     )
 
 
-def _find_estimates_analysis(spec: ExperimentSpec) -> AnalysisSpec:
-    """Return the analysis for estimates, with the options of the spec's first analysis that has the same options."""
+def find_estimates_analysis(analyses: Sequence[AnalysisSpec]) -> AnalysisSpec:
+    """Return the analysis for estimates, with the options of the first analysis that has the same options."""
     use = find_analysis("estimates")
     model = registry.find(use, AnalyzerEntry).options
-    options = (analysis.raw_options() for analysis in spec.analyses if analysis.entry.options is model)
+    options = (analysis.raw_options() for analysis in analyses if analysis.entry.options is model)
     return make_component(AnalysisSpec, use, next(options, None))
 
 

@@ -125,12 +125,11 @@ def check_same_report(report: Report, folder: Path) -> None:
     """
     present = {name for name, file in NAMES.items() if (folder / file).exists()}
     is_run_report = "spec" in report.details
-    if "json" not in report.formats and present <= set(report.formats):
-        if is_run_report or all(_mentions(folder / NAMES[name], report.command) for name in present):
-            return
-    elif not present:
+    if "json" not in present and (
+        is_run_report or all(_mentions(folder / NAMES[each], report.command) for each in present)
+    ):
         return
-    command, is_run = None, "json" not in present
+    command, is_run = None, False
     try:
         content = json.loads((folder / NAMES["json"]).read_text(encoding="utf-8"))
         command, is_run = content.get("command", ""), "spec" in content
