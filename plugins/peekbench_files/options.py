@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from peekbench import Options
-from peekbench_files.labels import label_key
+from peekbench.data import label_key
 
 Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet", "arrow"]
 SUFFIXES: Mapping[str, Format] = {

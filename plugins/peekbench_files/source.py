@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,10 +14,17 @@ from reprlib import repr as short_repr
 from typing import Literal, get_args
 
 from peekbench import DataError, Dataset, Folders
-from peekbench.data import hash_rows
+from peekbench.data import (
+    ClassNames,
+    find_missing,
+    hash_rows,
+    label_key,
+    name_classes,
+    refuse_hidden,
+    refuse_missing,
+)
 from peekbench.formatting import pluralize
 from peekbench.records import Split
-from peekbench_files.labels import assign_classes, label_key
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import Row, read
 
@@ -83,7 +91,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             raise DataError(
                 f"cannot read {path}: No such file or directory; {remedy} Relative paths start at the spec's folder"
             )
-    class_names = options.class_names
+    class_names: ClassNames = options.class_names
     if options.file_format() == "arrow":
         paths = find_splits(paths)
         class_names = class_names or read_class_names(paths[0], options.label)
@@ -93,8 +101,15 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         for path, split, rows in zip(paths, get_args(Split), contents, strict=False)
         for example in _check_rows(rows, options, path, split)
     ]
-    class_names, labels = _assign_labels(examples, options, class_names)
     num_read = sum(map(len, contents))
+    names: tuple[str, ...] = ()
+    labels = [0] * len(examples)
+    if options.label is not None:
+        examples = _drop_missing_labels(examples, options, paths, class_names)
+        counts = Counter(example.key for example in examples)
+        first = {example.key: example.location for example in reversed(examples)}
+        names, positions = name_classes(counts, class_names, " and ".join(map(str, paths)), first.__getitem__)
+        labels = [positions[example.key] for example in examples]
     dropped = {"missing": num_read - len(examples), "duplicate": 0}
     if options.drop_duplicates != "none":
         kept = _find_distinct([example.text for example in examples], labels, options.drop_duplicates)
@@ -107,10 +122,10 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     return Dataset(
         inputs=texts,
         labels=tuple(labels),
-        class_names=class_names,
+        class_names=names,
         kind="language_modeling" if options.label is None else "classification",
         instruction=options.instruction,
-        fingerprint=hash_rows(texts, labels or [""] * len(texts), class_names),
+        fingerprint=hash_rows(texts, labels or [""] * len(texts), names),
         details={
             "file": ", ".join(path.name for path in paths),
             "rows_read": num_read,
@@ -150,15 +165,21 @@ def read_class_names(folder: Path, label: str | None) -> tuple[str, ...] | None:
         return None
 
 
-def _assign_labels(
-    examples: Sequence[Example], options: FileOptions, class_names: tuple[str, ...] | dict[str, str] | None
-) -> tuple[tuple[str, ...], list[int]]:
-    """Return the names of the classes and the label of each row; without labels, all rows have the same."""
-    if options.label is None:
-        return (), [0] * len(examples)
-    return assign_classes(
-        [example.key for example in examples], [example.location for example in examples], class_names
-    )
+def _drop_missing_labels(
+    examples: Sequence[Example], options: FileOptions, paths: Sequence[Path], class_names: ClassNames
+) -> list[Example]:
+    """Return the rows that have a label; on request, or else raise an error if some have none."""
+    counts = Counter(example.key for example in examples)
+    missing = find_missing(counts, class_names)
+    for path, split in zip(paths, get_args(Split), strict=False):
+        keys = {example.key for example in examples if example.split == split}
+        if len(paths) > 1:
+            option = "`test_path`" if options.test_path and split == "test" else "`test_split`"
+            refuse_hidden(keys, counts, class_names, path.name, f"use the validation split, with {option}")
+    if not options.drop_missing:
+        first = next((example.location for example in examples if example.key in missing), "")
+        refuse_missing(counts, class_names, f"column {options.label!r}", first=first)
+    return [example for example in examples if example.key not in missing]
 
 
 def _resolve(path: Path, folders: Folders) -> Path:
@@ -199,17 +220,17 @@ class Example:
 
 def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Split) -> Iterator[Example]:
     """Yield the rows as examples; rows without a value are dropped on request."""
-    columns = options.columns()
     for row in rows:
         location = f"{path}, {row.position}"
-        missing = [column for column, value in zip(columns, row.values, strict=True) if _is_missing(value)]
+        texts = row.values[: len(options.text)]
+        missing = [column for column, text in zip(options.text, texts, strict=True) if label_key(text) == ""]
         if missing and options.drop_missing:
             continue
         if missing:
             raise DataError(
-                f"{location}: no value in column {missing[0]!r}; add one, or set `drop_missing: true` to drop such rows"
+                f"{location}: no value in column {missing[0]!r}; add one, or set `drop_missing` to True to drop such "
+                "rows"
             )
-        texts = row.values[: len(options.text)]
         for column, text in zip(options.text, texts, strict=True):
             if not isinstance(text, str):
                 raise DataError(
@@ -237,10 +258,6 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                 "is text or an integer; store it as one of them, or name another column as `label`"
             )
         yield Example(location, options.joined_by.join(texts), key, split)
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or value != value or (isinstance(value, str) and not value.strip())  # NaN differs from itself
 
 
 def _find_distinct(texts: Sequence[str], labels: Sequence[int], likeness: Literal["exact", "near"]) -> list[int]:

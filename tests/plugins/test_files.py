@@ -101,7 +101,8 @@ def test_every_format_gives_the_same_rows(read: Callable[..., Dataset], read_par
     ("labels", "class_names", "expected_names", "expected_labels"),
     [
         (["b", "a", "b"], None, ("a", "b"), (1, 0, 1)),
-        (["10", "9", "-1"], None, ("-1", "9", "10"), (2, 1, 0)),
+        (["10", "9", "-1", "-2"], None, ("-2", "-1", "9", "10"), (3, 2, 1, 0)),
+        (["1", "-1"], None, ("-1", "1"), (1, 0)),
         (["b", "a", "b"], ["b", "a"], ("b", "a"), (0, 1, 0)),
         (["1", "0", "1"], ["no", "yes"], ("no", "yes"), (1, 0, 1)),
         (["1", "2", "1"], ["2", "1"], ("2", "1"), (1, 0, 1)),
@@ -164,13 +165,14 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
         (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
         ("", "rows.csv", {}, "is an empty file; write the rows into it"),
-        ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: .*column 'text'; .*drop_missing: true"),
-        ("text,label\na,x\nb,\n", "rows.csv", {}, "line 3: .*column 'label'"),
+        ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: .*column 'text'; .*`drop_missing` to True"),
+        ("text,label\na,x\nb,\n", "rows.csv", {}, "column 'label': 1 of 2 rows .*line 3"),
         ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 fields, but the header has 2"),
         ("text,label\na,x\nb, c,y\n", "rows.csv", {}, "line 3: 3 fields, but the header has 2"),
         ('text,label\na,x\n"b,y\n', "rows.csv", {}, "line 3: unexpected end of data"),
         (CSV.encode("utf-16"), "rows.csv", {}, "is not utf-8: .*set `encoding`"),
         ("text,label\nü,x\n".encode("latin-1"), "rows.csv", {}, "is not utf-8"),
+        ("text,label\na,x\nb,x\nc,X \n", "rows.csv", {}, r'\'x\' and \'X \' differ only .*{"X ": "x", "x": "x"}'),
         (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
         ("text,label\na,0\nb,2\n", "rows.csv", {"class_names": ["n", "y"]}, "line 3: the label '2' has no class"),
         ("text,label\na,1\nb,2\n", "rows.csv", {"class_names": {1: "n", 3: "y"}}, "line 3: the label '2' has no class"),
@@ -180,7 +182,7 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
         ("[" * 100_000 + "\n", "rows.jsonl", {}, "line 1: not valid JSON"),
         ('["a", 1]\n', "rows.jsonl", {}, "line 1: a JSON list"),
         ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; .*'text', 'label'"),
-        ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "line 2: .*column 'label'"),
+        ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "column 'label': .*line 2"),
         ('{"text": null, "label": 1}\n', "rows.jsonl", {}, "line 1: .*column 'text'"),
         ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "line 1: 12 in column 'text' is int, not text"),
         ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: 0.5 in column 'label' is float"),
@@ -260,7 +262,7 @@ def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Datase
         read_parquet({"text": ["a"], "class": [1]})
     with pytest.raises(DataError, match="row 2: .*column 'text'"):
         read_parquet({"text": ["a", None], "label": [1, 2]})
-    with pytest.raises(DataError, match="row 2: .*column 'label'"):
+    with pytest.raises(DataError, match="column 'label': .*row 2"):
         read_parquet({"text": ["a", "b"], "label": [1.0, float("nan")]})
 
 

@@ -1,5 +1,11 @@
 from .duplicates import group_duplicates as group_duplicates
 from .duplicates import keep_first as keep_first
+from .labels import ClassNames as ClassNames
+from .labels import find_missing as find_missing
+from .labels import label_key as label_key
+from .labels import name_classes as name_classes
+from .labels import refuse_hidden as refuse_hidden
+from .labels import refuse_missing as refuse_missing
 from .loading import hash_rows as hash_rows
 from .loading import load_dataset as load_dataset
 from .loading import size_limit as size_limit
