@@ -26,9 +26,10 @@ from peekbench.data import (
 from peekbench.formatting import pluralize
 from peekbench.records import Split
 from peekbench_files.options import FileOptions
-from peekbench_files.reading import Row, read
+from peekbench_files.reading import NoColumnError, Row, read
 
 MAX_FILES = 1000  # of each folder
+VALIDATION = "use the validation split, with `test_path`, or `test_split` for a folder"
 SIMILAR = 0.75  # least similarity, between 0 and 1
 MAX_NAME = 100  # characters of a name that is compared
 
@@ -93,9 +94,16 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             )
     class_names: ClassNames = options.class_names
     if options.file_format() == "arrow":
-        paths = find_splits(paths)
+        paths = find_splits(paths, options.test_split)
         class_names = class_names or read_class_names(paths[0], options.label)
-    contents = [read(path, options.columns(), options) for path in paths]
+    contents = []
+    for path in paths:
+        try:
+            contents.append(read(path, options.columns(), options))
+        except NoColumnError as error:
+            if path == paths[0] or repr(options.label) not in str(error):
+                raise
+            raise DataError(f"the labels of {path.name} are not public; {VALIDATION}. {error}") from error
     examples = [
         example
         for path, split, rows in zip(paths, get_args(Split), contents, strict=False)
@@ -136,22 +144,22 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     )
 
 
-def find_splits(paths: list[Path]) -> list[Path]:
-    """Return the folders of the splits train and test of a saved `DatasetDict`, and other paths as they are.
+def find_splits(paths: list[Path], test_split: str) -> list[Path]:
+    """Return the folders of the splits `train` and `test_split` of a saved `DatasetDict`, and other paths as they are.
 
     Raises
     ------
     DataError
-        If it has other splits.
+        If it does not have these splits.
     """
     if len(paths) > 1 or not (paths[0] / "dataset_dict.json").is_file():
         return paths
-    splits = [paths[0] / split for split in get_args(Split)]
+    splits = [paths[0] / split for split in ("train", test_split)]
     if not all(split.is_dir() for split in splits):
         names = sorted(each.name for each in _list(paths[0], folders=True))
         raise DataError(
-            f"{paths[0]}: its splits are {', '.join(names) or 'missing'}; official splits are `train` and `test`, so "
-            f"set `path` to the folder of one split, as in path: {paths[0] / next(iter(names), 'train')}"
+            f"{paths[0]}: its splits are {', '.join(names) or 'missing'}, but train and {test_split} are needed; set "
+            f"`test_split` to another one, or `path` to one split, such as {paths[0] / next(iter(names), 'train')}"
         )
     return splits
 
@@ -174,8 +182,7 @@ def _drop_missing_labels(
     for path, split in zip(paths, get_args(Split), strict=False):
         keys = {example.key for example in examples if example.split == split}
         if len(paths) > 1:
-            option = "`test_path`" if options.test_path and split == "test" else "`test_split`"
-            refuse_hidden(keys, counts, class_names, path.name, f"use the validation split, with {option}")
+            refuse_hidden(keys, counts, class_names, path.name, VALIDATION)
     if not options.drop_missing:
         first = next((example.location for example in examples if example.key in missing), "")
         refuse_missing(counts, class_names, f"column {options.label!r}", first=first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -28,13 +28,21 @@ class HubOptions(Options):
     Relative paths start at the spec's folder. Default: $PEEKBENCH_HUB_MIRROR, or else the Hub."""
     splits: Literal["pooled", "official"] = "pooled"
     """pooled: train, extra and test texts are drawn from the same rows, those of the train split. official: train texts
-    are drawn from the dataset's train split, extra and test texts from its test split."""
+    are drawn from the dataset's train split, extra and test texts from its split `test_split`."""
+    test_split: str = Field(default="test", pattern=r"^[\w.-]+$")
+    """Name of the split that extra and test texts are drawn from with official splits, such as validation."""
     drop_duplicates: Literal["none", "exact", "near"] = "none"
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
     max_gigabytes: float | None = Field(default=None, gt=0)
     """Refuse compressed files that unpack to more. Default: 50 times the size of the file, but at least 0.25 and at
     most 16."""
+
+    @model_validator(mode="after")
+    def _check_test_split(self) -> Self:
+        if self.splits == "pooled" and self.test_split != "test":
+            raise ValueError(f"test_split is {self.test_split!r}, but splits are pooled; set splits to official")
+        return self
 
 
 def _as_tuple(value: Any) -> Any:
@@ -64,8 +72,6 @@ class HubDatasetOptions(HubOptions):
     """Configuration of the dataset."""
     split: str = "train"
     """Split of the dataset; with official splits, the one that train texts are drawn from."""
-    test_split: str = "test"
-    """Split that extra and test texts are drawn from; has an effect only with official splits."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
     """Column of the text, or several columns, which are joined with a line break."""
     label: str = "label"

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
+import io
 import json
+import lzma
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -140,8 +146,67 @@ def test_options_set_delimiter_quote_encoding_and_format(read: Callable[..., Dat
     )
     assert read(b"\xef\xbb\xbf" + CSV.encode()).inputs[0] == "Good fun."
     assert read('text\tlabel\n"5 stars\ta\nb\tc\n', "rows.tsv", quote="").inputs == ('"5 stars', "b")
+    assert read('text\tlabel\n"5 stars\ta\nb\tc\n', "rows.tsv", quote=None).inputs == ('"5 stars', "b")
     assert read(CSV, "rows.txt", format="csv").labels == (1, 0, 1)
     assert read("text,label\r\na,x\r\n\r\nb,y\r\n").inputs == ("a", "b")
+
+
+ROWS_OF_PEOPLE = [("Good fun; I'd go, again", "pos"), ('Dull, "and" long', "neg"), ("Großartig", "pos")]
+
+
+def write_rows(delimiter: str, quote: str = '"', header: bool = True) -> str:
+    """Return rows as the csv module writes them."""
+    sink = io.StringIO()
+    writer = csv.writer(sink, delimiter=delimiter, quotechar=quote)
+    writer.writerows([*([("text", "label")] if header else []), *ROWS_OF_PEOPLE])
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        *[(write_rows(delimiter).encode(), name) for delimiter in ",;\t|" for name in ("rows.csv", "rows.tsv")],
+        (write_rows(",", "'").replace("text,label", "'text','label'").encode(), "rows.csv"),
+        (gzip.compress(write_rows(";").encode()), "rows.csv.gz"),
+        (bz2.compress(write_rows(",").encode()), "rows.csv.bz2"),
+        (lzma.compress(write_rows("\t").encode()), "rows.tsv.xz"),
+        *[
+            (write_rows(",").encode(encoding), "rows.csv")
+            for encoding in ("utf-8-sig", "utf-16", "utf-16-le", "utf-32")
+        ],
+        (gzip.compress(write_rows(";").encode("utf-16")), "rows.csv.gz"),
+        (json.dumps([{"text": text, "label": label} for text, label in ROWS_OF_PEOPLE]).encode(), "rows.json"),
+        (json.dumps([{"text": text, "label": label} for text, label in ROWS_OF_PEOPLE], indent=2).encode(), "r.jsonl"),
+    ],
+)
+def test_files_are_read_as_people_have_them(read: Callable[..., Dataset], content: bytes, name: str) -> None:
+    dataset = read(content, name)
+    found = [(text, dataset.class_names[label]) for text, label in zip(dataset.inputs, dataset.labels, strict=True)]
+    assert found == ROWS_OF_PEOPLE
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        (write_rows(";"), {"text": "text;label", "label": None}),
+        (write_rows(",", "'"), {}),
+        ('text,label\n"5 stars,a\nb,c\n', {}),
+        (write_rows(",", header=False), {}),
+        (write_rows(";", header=False), {}),
+        ("text,label\nü,x\nb,y\n".encode("latin-1"), {}),
+    ],
+)
+def test_the_remedy_of_a_message_reads_the_file(
+    read: Callable[..., Dataset], content: str | bytes, options: dict[str, Any]
+) -> None:
+    with pytest.raises(DataError) as caught:
+        read(content, **options)
+    remedies = {
+        name: json.loads(value) if value[0] in '["' else value
+        for name, value in re.findall(r"`(\w+)` to (\[.*?\]|\".*?\"(?= |,|$)|cp1252)", str(caught.value))
+    }
+    assert remedies
+    assert len(read(content, **remedies).inputs) > 1
 
 
 def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
@@ -156,6 +221,32 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
     assert read(similar, drop_duplicates="near").inputs == ("a long enough text", "another text of that length")
 
 
+@pytest.mark.parametrize("sign", ["-1", "", "?", "unlabeled", "NaN", "NA"])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+def test_signs_of_a_missing_label_are_dropped_or_named(read: Callable[..., Dataset], sign: str, name: str) -> None:
+    labels = ["0", "1", "0", sign]
+    content = "text,label\n" + "".join(f"text {n},{label}\n" for n, label in enumerate(labels))
+    if name == "rows.jsonl":
+        content = "".join(json.dumps({"text": f"text {n}", "label": label}) + "\n" for n, label in enumerate(labels))
+    with pytest.raises(DataError, match="column 'label': 1 of 4 rows have the label .*line [45]") as caught:
+        read(content, name)
+    dataset = read(content, name, drop_missing=True)
+    assert (dataset.labels, dataset.details["dropped"]["missing"]) == ((0, 1, 0), 1)
+    named = read(content, name, class_names=json.loads(str(caught.value).partition("`class_names` to ")[2]))
+    assert [named.class_names[label] for label in named.labels] == ["0", "1", "0", "no label"]
+
+
+def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text,label\na,0\nb,1\n")
+    options = FileOptions(path=Path("train.csv"), test_path=Path("test.csv"))
+    for content in ("text,label\nc,-1\nd,-1\n", "text\nc\nd\n"):
+        (tmp_path / "test.csv").write_text(content)
+        with pytest.raises(
+            DataError, match=r"labels of test\.csv are not public.* use the validation split, with `test_path`"
+        ):
+            load(options=options, folders=Folders(tmp_path, tmp_path))
+
+
 @pytest.mark.parametrize(
     ("content", "name", "options", "message"),
     [
@@ -167,11 +258,13 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
         ("", "rows.csv", {}, "is an empty file; write the rows into it"),
         ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: .*column 'text'; .*`drop_missing` to True"),
         ("text,label\na,x\nb,\n", "rows.csv", {}, "column 'label': 1 of 2 rows .*line 3"),
-        ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 fields, but the header has 2"),
+        ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 field, but the header has 2"),
         ("text,label\na,x\nb, c,y\n", "rows.csv", {}, "line 3: 3 fields, but the header has 2"),
         ('text,label\na,x\n"b,y\n', "rows.csv", {}, "line 3: unexpected end of data"),
-        (CSV.encode("utf-16"), "rows.csv", {}, "is not utf-8: .*set `encoding`"),
-        ("text,label\nü,x\n".encode("latin-1"), "rows.csv", {}, "is not utf-8"),
+        (CSV.encode("utf-16"), "rows.csv", {"encoding": "utf-8"}, "is not utf-8: .*set `encoding`"),
+        ("text,label\nü,x\n".encode("latin-1"), "rows.csv", {}, "is not utf-8: .*set `encoding` .*latin-1"),
+        (b"PK\x03\x04", "rows.csv", {}, "is a ZIP archive or an Excel workbook; unpack it"),
+        (gzip.compress(CSV.encode())[:-9], "rows.csv.gz", {}, "is damaged: .*copy it again"),
         ("text,label\na,x\nb,x\nc,X \n", "rows.csv", {}, r'\'x\' and \'X \' differ only .*{"X ": "x", "x": "x"}'),
         (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
         ("text,label\na,0\nb,2\n", "rows.csv", {"class_names": ["n", "y"]}, "line 3: the label '2' has no class"),
@@ -180,7 +273,7 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
         ("text,label\n", "rows.csv", {}, "0 rows of 0 classes"),
         ('{"text": "a", "label": 1}\n{"text": "b"\n', "rows.jsonl", {}, "line 2: not valid JSON"),
         ("[" * 100_000 + "\n", "rows.jsonl", {}, "line 1: not valid JSON"),
-        ('["a", 1]\n', "rows.jsonl", {}, "line 1: a JSON list"),
+        ('["a", 1]\n', "rows.jsonl", {}, "row 1: a JSON str instead of an object; write"),
         ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; .*'text', 'label'"),
         ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "column 'label': .*line 2"),
         ('{"text": null, "label": 1}\n', "rows.jsonl", {}, "line 1: .*column 'text'"),
@@ -200,7 +293,7 @@ def test_unsuitable_files_are_refused_with_place_and_remedy(
 def test_long_fields_are_read_up_to_a_limit(read: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
     text = "word " * 50_000  # the csv module refuses fields above 131,072 characters by default
     assert read(f"text,label\n{text},x\nb,y\n").inputs[0] == text
-    monkeypatch.setattr("peekbench_files.reading.MAX_CHARACTERS", 1000)
+    monkeypatch.setattr("peekbench.data.text_files.MAX_CHARACTERS", 1000)
     for name, content in (
         ("a.csv", f"text,label\nb,y\n{text},x\n"),
         ("a.jsonl", f'{{"text": "{text}", "label": 1}}\n'),
@@ -212,7 +305,7 @@ def test_long_fields_are_read_up_to_a_limit(read: Callable[..., Dataset], monkey
 def test_quoted_fields_of_several_lines_have_the_same_limit(
     read: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("peekbench_files.reading.MAX_CHARACTERS", 200_000)
+    monkeypatch.setattr("peekbench.data.text_files.MAX_CHARACTERS", 200_000)
     with pytest.raises(DataError, match="line .*field"):
         read('text,label\n"' + ("x" * 1000 + "\n") * 300 + '",y\n')
 
@@ -284,6 +377,7 @@ def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Datase
         ({"path": "a.csv", "delimiter": "||"}, "delimiter"),
         ({"path": "a.csv", "delimiter": '"'}, "delimiter and quote are both"),
         ({"path": "a.csv", "separator": ";"}, "separator"),
+        ({"path": "a.txt.gz"}, "format of 'a.txt.gz'"),
     ],
 )
 def test_options_are_checked_without_opening_the_file(options: dict[str, Any], message: str) -> None:
@@ -386,6 +480,9 @@ def test_saved_data_sets_of_hugging_face_are_read(tmp_path: Path) -> None:
     (tmp_path / "dict" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     both = load(options=FileOptions(path=tmp_path / "dict"), folders=Folders(tmp_path, tmp_path))
     assert (len(both.inputs), both.splits) == (16, ("train",) * 8 + ("test",) * 8)
+    save_to_disk(tmp_path / "dict" / "dev", {**ROWS, "label": [-1] * 8}, ["bug", "question"], num_shards=1)
+    with pytest.raises(DataError, match="labels of dev are not public: all are '-1'; use .* `test_split` for"):
+        load(options=FileOptions(path=tmp_path / "dict", test_split="dev"), folders=Folders(tmp_path, tmp_path))
     run = pb.measure(lambda train, task: lambda texts: np.full((len(texts), 2), 0.5), tmp_path / "saved",
                      design={"num_train": 2, "num_test": 1, "num_subsamples": 1}, progress=False)  # fmt: skip
     assert (run.spec.tasks[0].name, run.spec.tasks[0].use, run.failed) == ("saved", "files", 0)
@@ -397,7 +494,10 @@ def test_saved_data_sets_of_hugging_face_are_read(tmp_path: Path) -> None:
         (lambda folder: (folder / "state.json").unlink(), "is not a folder that `save_to_disk`"),
         (lambda folder: (folder / "state.json").write_text('{"_data_files": []}'), "has no rows"),
         (lambda folder: (folder / "data-00000-of-00002.arrow").write_bytes(b"no stream"), "is not a folder that"),
-        (lambda folder: (folder / "dataset_dict.json").write_text("{}"), "official splits are `train` and `test`"),
+        (
+            lambda folder: (folder / "dataset_dict.json").write_text("{}"),
+            "splits are missing, but train and test are needed; set `test_split`",
+        ),
     ],
 )
 def test_unsuitable_folders_are_refused(change: Callable[[Path], Any], message: str, tmp_path: Path) -> None:

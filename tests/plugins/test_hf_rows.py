@@ -123,7 +123,7 @@ def test_labels_of_every_type_become_classes(
         ([ROW, {"text": None, "label": "b"}], {}, "row 2: .*'text'; 1 row"),
         ([ROW, {"text": " \n", "label": "b"}], {}, "row 2: .*'text'"),
         ([ROW, {"text": "x", "label": None}], {}, "column 'label': 1 of 2 rows have the label ''"),
-        (rows(["a", "b"]), {"text": "label", "label": "text", "class_names": ["text 0", "x"]}, "'text 1' has no class; .*its 1 row"),
+        (rows(["a", "b"]), {"text": "label", "label": "text", "class_names": ["text 0", "x"]}, "'text 1' has no class"),
         (rows([1.5, 2.0]), {}, "column 'label' .*fractions"),
         ([{"text": 3, "label": "a"}, {"text": 4, "label": "b"}], {}, "column 'text' .*int64"),
         (rows(["a", "b"]), {"class_names": ["a", "b", "c"]}, "no row has the class 'c', one of 3"),
@@ -420,8 +420,25 @@ def test_official_splits_are_read_from_the_files_of_both_splits(load: Load) -> N
     assert official.details["test split from"].startswith("data/test-*.parquet")
 
 
+def test_a_task_names_the_split_that_is_scored(load: Load) -> None:
+    names = ("neg", "pos")
+    load(rows([1, 0], "held out {}"), "validation.parquet", names=names, split="validation")
+    with pytest.raises(DataError, match="all labels are missing, '-1', .*use a split that has labels"):
+        load(rows([-1, -1]), "test.parquet", names=names, split="test")
+    with pytest.raises(
+        DataError, match="the labels of the test split are not public: .*set `test_split` to validation"
+    ):
+        load(rows([0, 1]), names=names, splits="official")
+    official = load(rows([0, 1]), names=names, splits="official", test_split="validation")
+    assert list(official.inputs)[2:] == ["held out 0", "held out 1"]
+    with pytest.raises(ValueError, match="test_split is 'validation', but splits are pooled; set splits to official"):
+        load(rows([0, 1]), test_split="validation")
+
+
 def test_official_splits_that_are_missing_or_do_not_match_are_errors(load: Load) -> None:
-    with pytest.raises(DataError, match=r"hf\.dataset has no official test split: .*set `splits` to pooled"):
+    with pytest.raises(
+        DataError, match=r"hf\.dataset has no split named test: .*set `test_split` to .* validation, or `splits` to p"
+    ):
         load(rows(["a", "b"]), splits="official")
     load(rows([0, 1]), "test.parquet", names=("neg", "pos"), split="test")
     with pytest.raises(DataError, match="classes None in the train split"):
@@ -438,10 +455,25 @@ def test_official_splits_that_are_missing_or_do_not_match_are_errors(load: Load)
 def test_files_of_the_test_split_are_named_like_those_of_the_train_split() -> None:
     """The layouts of the fixtures, which do not depend on the definitions, name the test files of 19 tasks."""
     named = {task: [name for name in layout.stray if "test" in name] for task, layout in LAYOUTS.items()}
-    found = {task.name: task.locations[0].test_split() for task in TASKS}
+    found = {task.name: task.locations[0].test_split("test") for task in TASKS}
     for task, files in named.items():
         location = found[task]
         if files:
             assert location is not None and location.choose(files) == tuple(files), task  # type: ignore[union-attr]
     assert sum(map(bool, named.values())) == 19
     assert found["climate_fever"] is None and found["hyperpartisan_news_detection"] is None
+
+
+@pytest.mark.parametrize("names", [(), ("neg", "pos")])
+def test_rows_without_a_label_are_dropped_or_named(names: tuple[str, ...], load: Load) -> None:
+    records = rows([0, 1, -1, 1])
+    with pytest.raises(DataError, match="1 of 4 rows have the label '-1'") as caught:
+        load(records, names=names)
+    assert len(load(records, names=names, drop_missing=True).inputs) == 3
+    suggested = json.loads(str(caught.value).partition("`class_names` to ")[2])
+    named = load(records, names=names, class_names=suggested)
+    assert [named.class_names[label] for label in named.labels] == [
+        *(names or ("0", "1")),
+        "no label",
+        suggested.get("pos", "1"),
+    ]

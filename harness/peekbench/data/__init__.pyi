@@ -14,3 +14,9 @@ from .parquet import read_parquet as read_parquet
 from .prompts import PromptFrame as PromptFrame
 from .prompts import frame_prompt as frame_prompt
 from .prompts import render_prompt as render_prompt
+from .text_files import Dialect as Dialect
+from .text_files import find_dialect as find_dialect
+from .text_files import read_lines as read_lines
+from .text_files import read_objects as read_objects
+from .text_files import suffix_of as suffix_of
+from .text_files import try_dialect as try_dialect
