@@ -177,7 +177,26 @@ def as_predictor(result: Any, task: Any) -> Any:
         return Predictor(lambda inputs: _probabilities(result, inputs, task))
     if hasattr(result, "predict"):
         return Predictor(result.predict)
+    if callable(result) and task.kind == "classification":
+        return Predictor(lambda inputs: _read_labels(result(inputs), task))
     return Predictor(result) if callable(result) else result
+
+
+def _read_labels(predicted: Any, task: Any) -> Any:
+    """Return certain probabilities of predicted numbers or names of classes, and other predictions as they are."""
+    import numpy as np  # noqa: PLC0415 - as below
+
+    answers = np.asarray(predicted)
+    if answers.ndim != 1 or answers.dtype.kind not in "iuUO":
+        return predicted
+    names = list(range(task.num_classes)) if answers.dtype.kind in "iu" else list(task.class_names)
+    unknown = [answer for answer in answers.tolist() if answer not in names]
+    if unknown:
+        raise ContractError(
+            f"the prediction {unknown[0]!r} is no class; return probabilities of shape (n, {task.num_classes}), or the "
+            f"numbers of classes, 0 to {task.num_classes - 1}, or their names, {', '.join(task.class_names)}"
+        )
+    return np.eye(task.num_classes)[[names.index(answer) for answer in answers.tolist()]]
 
 
 def _probabilities(model: Any, inputs: Any, task: Any) -> Any:
