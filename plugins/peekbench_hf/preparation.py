@@ -148,7 +148,7 @@ def _missing_error(is_missing: pa.ChunkedArray, task: HubTask) -> DataError:
     columns = " or ".join(map(repr, task.text))
     return DataError(
         f"row {first + 1}: no value in column {columns}; {pluralize(pc.sum(is_missing).as_py(), 'row')} in total. Drop "
-        "such rows with `drop_missing: true` in hf.dataset, or fix the data"
+        "such rows, with `drop_missing` True in hf.dataset, or fix the data"
     )
 
 
