@@ -100,6 +100,8 @@ class HubTask:
     """Number of rows of the split before any are dropped; None if unknown."""
     max_characters: int | None = None
     """Texts with more characters are dropped."""
+    is_in_order: bool = True
+    """Whether the labels 0, 1, and so on can stand for the keys of `classes` in their order."""
     drop_missing: bool = False
     """Drop rows without a text or a label; by default they are an error."""
     license: str = "see its card"

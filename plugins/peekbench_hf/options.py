@@ -49,18 +49,18 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-def _as_mapping(value: Any) -> Any:
-    """Return class names as a mapping from labels; in a list, the labels are the names."""
+def _as_texts(value: Any) -> Any:
+    """Return class names, and the labels of a mapping, as texts."""
     if isinstance(value, list | tuple):
         if len(set(map(str, value))) < len(value):
             raise ValueError(f"{list(value)} contains a duplicate name; remove it")
-        return {str(name): str(name) for name in value}
+        return tuple(map(str, value))
     if isinstance(value, Mapping):
         return {str(label).lower() if isinstance(label, bool) else str(label): name for label, name in value.items()}
     return value
 
 
-ClassNames: TypeAlias = Annotated[dict[str, str] | None, BeforeValidator(_as_mapping)]
+ClassNames: TypeAlias = Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_as_texts)]
 
 
 class HubDatasetOptions(HubOptions):
@@ -125,12 +125,17 @@ class HubDatasetOptions(HubOptions):
 
     def task(self) -> HubTask:
         """Return the definition of the task that these options describe."""
+        classes = self.class_names
+        is_list = isinstance(classes, tuple)
+        if isinstance(classes, tuple):
+            classes = {name: name for name in classes}
         return HubTask(
             name="dataset",
             locations=self.locations(),
             text=self.text,
             label=self.label,
-            classes=self.class_names,
+            classes=classes,
+            is_in_order=is_list,
             instruction=self.instruction,
             max_characters=self.max_characters,
             drop_missing=self.drop_missing,

@@ -34,8 +34,6 @@ from peekbench_hf.prepared import PreparedTask, find_prepared, metadata_path
 from peekbench_hf.reading import Columns, read_splits
 
 PERCENTILES = (5, 25, 50, 75, 95)
-UNLABELED = "-1"
-"""Label of a ClassLabel for rows without a label; `class_names` may name its class too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,17 +166,21 @@ def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.Chunke
     keys = tuple(task.classes or ())
     labels = pc.fill_null(_label_texts(column, label), "")
     labels = pc.if_else(pc.utf8_is_space(labels), "", labels)
-    if keys and feature_names is None and pa.types.is_integer(column.type) and not _are_numbers(keys):
+    is_coded = pa.types.is_integer(column.type) and task.is_in_order and not _are_numbers(keys)
+    if keys and feature_names is None and is_coded:
         feature_names = keys
-    elif feature_names is not None and keys and tuple(key for key in keys if key != UNLABELED) != feature_names:
-        raise DataError(
-            f"column {label!r} is a ClassLabel with the labels {', '.join(feature_names)}, but class_names has "
-            f"{', '.join(keys)}; name the same labels in the same order"
-        )
     if feature_names is not None:
         numbers = pa.array(map(str, range(len(feature_names))), pa.large_string())
         names = pc.take(pa.array(feature_names, pa.large_string()), pc.index_in(labels, value_set=numbers))
         labels = pc.coalesce(names, labels)
+    if feature_names is not None and keys:
+        others = {label for label in pc.unique(labels).to_pylist() if label not in feature_names}
+        named = [key for key in keys if key not in others]
+        if set(named) != set(feature_names) or (task.is_in_order and tuple(named) != feature_names):
+            raise DataError(
+                f"column {label!r} is a ClassLabel with the labels {', '.join(feature_names)}, but class_names has "
+                f"{', '.join(keys)}; name the same labels in the same order"
+            )
     return labels, task.classes or feature_names
 
 

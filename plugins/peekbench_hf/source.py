@@ -22,7 +22,7 @@ from peekbench_hub.downloads import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
 CACHE_VERSION = 4  # increase it if the same definition and files would give other rows
-ROW_FIELDS = ("text", "label", "max_characters", "drop_missing")
+ROW_FIELDS = ("text", "label", "is_in_order", "max_characters", "drop_missing")
 """Fields of a task's definition that determine its rows, besides classes and files."""
 
 

@@ -35,3 +35,11 @@ def test_hostile_inputs_are_read_or_refused(script: ModuleType, attack: str, num
     assert tally.defects == []
     assert tally.tried == number
     assert min_accepted <= tally.survived < number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["attack_labels"], indirect=True)
+def test_labels_become_the_same_classes_from_every_source(script: ModuleType) -> None:
+    tally = script.labels(script.Budget(len(script.make_labels()), SEED))
+    assert tally.defects == []
+    assert min(tally.survived, tally.refused) > 50

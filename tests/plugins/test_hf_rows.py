@@ -21,6 +21,7 @@ import peekbench_hf
 from peekbench import DataError, Dataset, Folders, load_dataset
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.registry import find
+from peekbench.spec.experiment import make_spec
 from peekbench_hf import semeval
 from peekbench_hf.definition import HubTask, WebFile
 from peekbench_hf.options import HubDatasetOptions, HubOptions
@@ -143,9 +144,24 @@ def test_unsuitable_rows_are_refused(
 
 
 def test_class_names_that_differ_from_a_class_label_are_refused(load: Load) -> None:
-    for class_names in (["pos", "neg"], ["neg", "pos", "mixed"], {"pos": "good", "neg": "bad"}):
+    for class_names in (["pos", "neg"], ["neg", "pos", "mixed"], {"pos": "good", "mixed": "bad"}):
         with pytest.raises(DataError, match="ClassLabel .*neg, pos, .*class_names"):
             load(rows([0, 1]), names=("neg", "pos"), class_names=class_names)
+
+
+def test_the_order_of_class_names_is_kept_by_specs_and_stores(load: Load, tmp_path: Path) -> None:
+    given = {"id": "some/body", "data_dir": str(tmp_path / "mirror")}
+    for class_names in (["pos", "neg"], {"1": "neg", "0": "pos"}):
+        direct = load(rows([0, 1]), class_names=class_names)
+        spec = make_spec(
+            {"name": "a", "tasks": [{"use": "hf.dataset", "options": {**given, "class_names": class_names}}],
+             "methods": ["controls.null"], "design": {"num_train": 1, "num_test": 1, "num_subsamples": 1}},
+            folder=tmp_path,
+        )  # fmt: skip
+        for dataset in (direct, load_dataset(spec.source(spec.tasks[0]))):
+            assert [dataset.class_names[label] for label in dataset.labels] == ["pos", "neg"]
+    with pytest.raises(DataError, match="'0' has no class"):
+        load(rows([0, 1]), class_names={"neg": "bad", "pos": "good"})
 
 
 @pytest.mark.parametrize(

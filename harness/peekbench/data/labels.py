@@ -242,12 +242,15 @@ def check_class_names(counts: Mapping[str, int], use: str) -> None:
 
 def _suggest_names(labels: Collection[str], class_names: ClassNames, changed: Mapping[str, str]) -> str:
     """Return a mapping from labels to names that is valid in YAML and in Python."""
-    names = {label: label for label in _sort(labels)}
+    names: dict[str, str] = {}
+    others = set(labels) - changed.keys()
     if isinstance(class_names, Mapping):
-        names |= class_names
-    elif class_names is not None and all(map(INTEGER.fullmatch, set(labels) - changed.keys())):
-        names |= {str(position): name for position, name in enumerate(class_names)}
-    names |= changed
+        names = dict(class_names)
+    elif class_names is not None and others <= set(class_names):
+        names = {name: name for name in class_names}
+    elif class_names is not None and all(map(INTEGER.fullmatch, others)):
+        names = {str(position): name for position, name in enumerate(class_names)}
+    names |= {label: label for label in _sort(labels) if label not in names} | changed
     if len(names) > MAX_LISTED:
         return f"a mapping from all labels to names that contains {json.dumps(dict(changed), ensure_ascii=False)[1:-1]}"
     return json.dumps(names, ensure_ascii=False)
