@@ -310,6 +310,13 @@ def test_quoted_fields_of_several_lines_have_the_same_limit(
         read('text,label\n"' + ("x" * 1000 + "\n") * 300 + '",y\n')
 
 
+def test_compressed_files_have_a_limit_of_size(read: Callable[..., Dataset]) -> None:
+    content = gzip.compress(b"text,label\n" + b"a,b\n" * 2_000_000)
+    assert len(content) < 100_000
+    with pytest.raises(DataError, match=r"rows\.csv\.gz: it unpacks to more than 50 times its size; .* unpack it"):
+        read(content, "rows.csv.gz")
+
+
 @pytest.mark.parametrize(("field", "place"), [("text", "column 'text'"), ("label", "the label")])
 def test_lone_surrogates_are_refused(read: Callable[..., Dataset], field: str, place: str) -> None:
     rows = [{"text": "a", "label": "x"}, {"text": "b", "label": "y", field: "\ud800"}]

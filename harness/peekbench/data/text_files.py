@@ -19,6 +19,7 @@ from peekbench.data.loading import size_limit
 from peekbench.errors import DataError
 
 MAX_CHARACTERS = 2**24  # of a line or a field; the csv module refuses more than 131,072 by default
+BYTES_PER_LINE = 250  # at least, in memory, of the rows of a compressed file
 HEAD = 2**16  # bytes in which the encoding is looked for
 SAMPLE = 100  # records in which the delimiter is looked for
 COMPRESSIONS: Mapping[bytes, Callable[..., Any]] = {
@@ -101,14 +102,16 @@ def read_lines(
         with unpack(path, "rt", encoding=encoding, newline="") as file:
             number = 0
             while line := file.readline(longest + 1):
-                number, left = number + 1, left - len(line)
+                number += 1
                 if len(line) > longest:
                     raise DataError(
                         f"{path}, line {number}: more than {longest:,} characters; check the format of the file, or "
                         "shorten the text"
                     )
+                if unpack is not open:
+                    left -= len(line) + BYTES_PER_LINE
                 if left < 0:
-                    raise DataError(f"{path} unpacks to more than is allowed; unpack it before")
+                    raise DataError(f"{path}: it unpacks to more than 50 times its size; if you trust it, unpack it")
                 yield line
     except UnicodeError as error:
         raise DataError(f"{path} is not {encoding.removesuffix('-sig')}: {error}; {remedy}") from error
