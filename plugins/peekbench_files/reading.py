@@ -166,11 +166,11 @@ def _suggest(path: Path, options: FileOptions, used: Dialect) -> str:
         for quote in ('"', "'", ""):
             tried = try_dialect(islice(_lines(path, options), MAX_TRIED), delimiter, quote)
             if tried.is_regular:
-                columns = ", ".join(map(short_repr, tried.header[:MAX_LISTED]))
-                return (
-                    f", or set `delimiter` to {json.dumps(delimiter)} and `quote` to {json.dumps(quote)}, which give "
-                    f"the columns {columns}"
-                )
+                listed = ", ".join(map(short_repr, tried.header[:MAX_LISTED]))
+                remedy = f", or set `delimiter` to {json.dumps(delimiter)}"
+                if quote != used.quote:
+                    remedy += f" and `quote` to {json.dumps(quote)}"
+                return f"{remedy}, which gives the columns {listed} for `text` and `label`"
     return ""
 
 

@@ -466,6 +466,8 @@ def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
         run = measure(TFIDF, path, text="review", label="topic", delimiter=";", design=design)
         assert ([task.name for task in run.spec.tasks], run.failed) == (["my-reviews"], 0)
     assert run.predictions.to_pandas()["label"].nunique() == 3
+    pd.DataFrame(columns)[::-1].to_csv(path, index=False)
+    assert measure(TFIDF, path, text="review", label="topic", design={"num_subsamples": 2}).name != run.name
 
 
 def test_several_methods_are_measured_in_one_run() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from peekbench.api.run import Run
 from peekbench.api.running import read_experiment, run
 from peekbench.api.session_code import hash_text, hash_thing
-from peekbench.data.loading import check_dataset, fingerprint, load_dataset
+from peekbench.data.loading import check_dataset, fingerprint, forget, load_dataset
 from peekbench.data.text_files import suffix_of
 from peekbench.errors import DataError, PluginError, SpecError
 from peekbench.execution.code import code_hashes
@@ -166,6 +166,7 @@ def measure(
     of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
     of_data |= {option: column for option, column in (("text", text), ("label", label)) if column}
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
+    forget()  # files may have changed
     held = [_load(task) for task in tasks if isinstance(task, dict) and task["use"].startswith((SESSION, FILES))]
     for each in filter(is_estimator, methods.values()):
         unlabeled_steps(each, unlabeled_step, type(each).__name__)
@@ -188,7 +189,8 @@ def measure(
         )  # others have one
         if isinstance(design, Mapping) and not design.get("stop"):
             design = {**design, "num_subsamples": None}  # more subsamples extend the run, which knows its reports
-        named = {**parts, "design": design, "executor": None, "code": code}
+        rows = [fingerprint(dataset) for dataset in held]
+        named = {**parts, "design": design, "executor": None, "code": code, "rows": rows}
         identity = json.dumps(named, sort_keys=True, default=str)
         first = "methods" if len(uses) > 1 else uses[next(iter(uses))][0]
         parts["name"] = f"{first.rpartition(':')[2].replace('.', '-').strip('_')}-{hash_text(identity)}"
