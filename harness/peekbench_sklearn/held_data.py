@@ -12,15 +12,8 @@ import numpy as np
 import pandas as pd
 
 from peekbench import DataError, Dataset
-from peekbench.data import (
-    ClassNames,
-    find_missing,
-    hash_rows,
-    label_key,
-    name_classes,
-    refuse_hidden,
-    refuse_missing,
-)
+from peekbench.data import hash_rows
+from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import Split

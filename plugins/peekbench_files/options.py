@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from peekbench import Options
-from peekbench.data import label_key, suffix_of
+from peekbench.data.labels import label_key
+from peekbench.data.text_files import suffix_of
 
 Format: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "arrow"]
 SUFFIXES: Mapping[str, Format] = {

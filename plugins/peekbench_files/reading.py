@@ -15,8 +15,7 @@ from reprlib import repr as short_repr
 from typing import Any
 
 from peekbench import DataError
-from peekbench.data import Dialect, find_dialect, read_lines, read_objects, try_dialect
-from peekbench.data.text_files import DELIMITERS, SAMPLE
+from peekbench.data.text_files import DELIMITERS, SAMPLE, Dialect, find_dialect, read_lines, read_objects, try_dialect
 from peekbench.formatting import pluralize
 from peekbench.plugins import Reference
 from peekbench_files.options import FileOptions

@@ -14,15 +14,8 @@ from reprlib import repr as short_repr
 from typing import Literal, get_args
 
 from peekbench import DataError, Dataset, Folders
-from peekbench.data import (
-    ClassNames,
-    find_missing,
-    hash_rows,
-    label_key,
-    name_classes,
-    refuse_hidden,
-    refuse_missing,
-)
+from peekbench.data import hash_rows
+from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
 from peekbench.records import Split
 from peekbench_files.options import FileOptions

@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 
 from peekbench import DataError
 from peekbench.cache import atomic_write, describe_file, write_cached
-from peekbench.data import (
-    ClassNames,
-    find_missing,
-    group_duplicates,
-    keep_first,
-    name_classes,
-    refuse_hidden,
-    refuse_missing,
-)
+from peekbench.data import group_duplicates, keep_first
+from peekbench.data.labels import ClassNames, find_missing, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
 from peekbench_hf.definition import HubTask
 from peekbench_hf.options import HubOptions

@@ -1,7 +1,6 @@
 """Loads, checks, samples and describes the rows of tasks.
 
-Data source plugins use `group_duplicates`, `keep_first`, `hash_rows`, and for labels `label_key`, `find_missing`,
-`refuse_missing` and `name_classes`; methods that prompt language models use
+Data source plugins use `group_duplicates`, `keep_first` and `hash_rows`; methods that prompt language models use
 `frame_prompt` and `render_prompt`.
 """
 

@@ -1,11 +1,5 @@
 from .duplicates import group_duplicates as group_duplicates
 from .duplicates import keep_first as keep_first
-from .labels import ClassNames as ClassNames
-from .labels import find_missing as find_missing
-from .labels import label_key as label_key
-from .labels import name_classes as name_classes
-from .labels import refuse_hidden as refuse_hidden
-from .labels import refuse_missing as refuse_missing
 from .loading import hash_rows as hash_rows
 from .loading import load_dataset as load_dataset
 from .loading import size_limit as size_limit
@@ -14,9 +8,3 @@ from .parquet import read_parquet as read_parquet
 from .prompts import PromptFrame as PromptFrame
 from .prompts import frame_prompt as frame_prompt
 from .prompts import render_prompt as render_prompt
-from .text_files import Dialect as Dialect
-from .text_files import find_dialect as find_dialect
-from .text_files import read_lines as read_lines
-from .text_files import read_objects as read_objects
-from .text_files import suffix_of as suffix_of
-from .text_files import try_dialect as try_dialect

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from peekbench.data import find_missing, name_classes, refuse_missing
-from peekbench.data.labels import refuse_hidden
+from peekbench.data.labels import find_missing, name_classes, refuse_hidden, refuse_missing
 from peekbench.errors import DataError
 
 
