@@ -48,6 +48,7 @@ SECTIONS = {
     "tables": Section("attack_inputs", "mutated tables of scores", 1_500, limits_memory=True),
     "logs": Section("attack_inputs", "mutated logs of other tools", 1_000, limits_memory=True),
     "files": Section("attack_inputs", "mutated data files", 140, limits_memory=True),
+    "labels": Section("attack_labels", "labels that stand for a missing label, by source of data", 23),
     "bounds": Section("attack_inputs", "small inputs that stand for much more, and special files", 43, True),
     "hub": Section("attack_inputs", "answers of a hostile data server", 82),
     "code": Section("attack_code", "specs and cells with code of the same names, in turns and in threads", 100),

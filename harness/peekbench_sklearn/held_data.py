@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -11,19 +12,36 @@ import numpy as np
 import pandas as pd
 
 from peekbench import DataError, Dataset
-from peekbench.data.loading import hash_rows
+from peekbench.data import hash_rows
+from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
+from peekbench.records import Split
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns, tags_of
 
 HELD = (
     "names of tasks, a data frame, (texts, labels), (X, y), a data set of Hugging Face, the folder of its "
     "`save_to_disk`, a function that returns one of these, or a dictionary of them by name"
 )
+NESTED = (list, tuple, dict, set, np.ndarray)
+TRAIN: Split = "train"
+TEST: Split = "test"
+VALIDATION = "use the validation split, with test_split='validation'"
 MAX_CLASSES_PER_ROW = 1 / 3  # floats and texts with more different values are no classes
 
 
-def read_held(data: Any, name: str, method: Any, text: str | None = None, label: str | None = None) -> Dataset:
+@dataclass(frozen=True, slots=True)
+class HeldOptions:
+    """How to read data, as the options of the data source `files`."""
+
+    text: str = "text"
+    label: str = "label"
+    class_names: ClassNames = None
+    drop_missing: bool = False
+    test_split: str = "test"
+
+
+def read_held(data: Any, name: str, method: Any, **options: Any) -> Dataset:
     """Return what a user holds as the rows of a task.
 
     Parameters
@@ -34,8 +52,8 @@ def read_held(data: Any, name: str, method: Any, text: str | None = None, label:
         Name of the task, for messages.
     method
         The method. An estimator decides whether labels are classes or numbers; for others, floats are numbers.
-    text, label
-        Columns of texts and labels, by default `text` and `label`.
+    **options
+        Fields of `HeldOptions`.
 
     Raises
     ------
@@ -47,14 +65,25 @@ def read_held(data: Any, name: str, method: Any, text: str | None = None, label:
     >>> read_held((["It crashes.", "How do I log in?"], ["bug", "question"]), "tickets", method=None).class_names
     ('bug', 'question')
     """
-    return _Reader(name, method, (text or "text", label or "label")).read(data() if callable(data) else data)
+    if isinstance(data, Dataset) and options:
+        raise DataError(
+            f"{name}: a Dataset has its texts and classes; change it instead of setting {', '.join(options)}"
+        )
+    class_names = options.get("class_names")
+    if isinstance(class_names, Mapping):
+        options["class_names"] = {label_key(key) or "": str(value) for key, value in class_names.items()}
+    return _Reader(name, method, HeldOptions(**options)).read(data() if callable(data) else data)
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
     name: str
     method: Any
-    columns: tuple[str, str]
+    options: HeldOptions
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        return self.options.text, self.options.label
 
     def read(self, data: Any) -> Dataset:
         if isinstance(data, Dataset):
@@ -64,6 +93,11 @@ class _Reader:
             return self._read_hugging_face(data)
         if hasattr(data, "to_pandas"):
             data = data.to_pandas()  # of polars
+        if isinstance(data, dict) or (isinstance(data, list) and data and isinstance(data[0], dict)):
+            try:
+                data = pd.DataFrame(data)
+            except ValueError as error:
+                raise DataError(f"{self.name}: {error}; give columns of equal lengths") from error
         if isinstance(data, pd.DataFrame):
             self._check_columns(list(data.columns))
             data = tuple(data[column] for column in self.columns)
@@ -90,31 +124,40 @@ class _Reader:
 
     def _read_hugging_face(self, data: Any) -> Dataset:
         is_dict = isinstance(data, Mapping)  # a DatasetDict
-        if is_dict and not {"train", "test"} <= data.keys():
+        test_split = self.options.test_split
+        if is_dict and not {"train", test_split} <= data.keys():
+            others = [split for split in data if split != "train"]
+            remedy = f"give one split, as in data[{next(iter(data), 'train')!r}]"
+            if others and "train" in data:
+                remedy = f"set test_split={others[0]!r}"
             raise DataError(
-                f"{self.name}: its splits are {', '.join(map(str, data))}; official splits are `train` and `test`, so "
-                f"give one split, as in data[{next(iter(data), 'train')!r}]"
+                f"{self.name}: its splits are {', '.join(map(str, data))}, but train and {test_split} are needed; "
+                f"{remedy}"
             )
-        parts = [data["train"], data["test"]] if is_dict else [data]
+        parts = [data["train"], data[test_split]] if is_dict else [data]
         self._check_columns(parts[0].column_names or ())
         frames = [part.select_columns(list(self.columns)).to_pandas() for part in parts]
         frame = pd.concat(frames, ignore_index=True)
         text, label = self.columns
-        dataset = self._read_pair(frame[text], frame[label], getattr(parts[0].features[label], "names", None))
-        splits: Any = ("train",) * len(frames[0]) + ("test",) * len(frames[-1]) if is_dict else ()
-        return replace(dataset, splits=splits)
+        splits: list[Split] = [TRAIN] * len(frames[0]) + [TEST] * len(frames[-1]) if is_dict else []
+        return self._read_pair(frame[text], frame[label], getattr(parts[0].features[label], "names", None), splits)
 
-    def _read_pair(self, inputs: Any, labels: Any, class_names: Sequence[str] | None = None) -> Dataset:
+    def _read_pair(
+        self, inputs: Any, labels: Any, feature_names: Sequence[str] | None = None, splits: Sequence[Split] = ()
+    ) -> Dataset:
         self._refuse_reordered(inputs, labels)
+        self._refuse_nested(inputs, labels)
         self._refuse_swapped(inputs, labels)
         rows, shape = self._read_inputs(inputs), np.shape(labels)
         if shape not in ((len(rows),), (len(rows), 1)):
+            remedy = ", such as y.argmax(axis=1) of indicators" if len(shape) == 2 else ""
             raise DataError(
                 f"{self.name}: {pluralize(len(rows), 'row')}, but labels of shape {shape}; give one label for each "
-                "row, as an array of shape (n,)"
+                f"row, as an array of shape (n,){remedy}"
             )
         series = pd.Series(_as_array(labels).ravel()).infer_objects()
-        self._refuse_missing("no label", series.isna().to_numpy())
+        is_missing = series.isna().to_numpy()
+        present = series[~is_missing]
         kind, is_float = tags_of(self.method).estimator_type, series.dtype.kind == "f"
         known = f"{type(self.method).__name__} is a {kind}"
         if kind == "regressor" and series.dtype.kind not in "iuf":
@@ -122,20 +165,75 @@ class _Reader:
                 f"{self.name}: row 0 has the label {series[0]!r}, and {known}; give numbers or a classifier"
             )
         if kind == "classifier" and is_float:
-            count = series.nunique()
-            if (series % 1 != 0).any() or count > MAX_CLASSES_PER_ROW * len(series):
+            count = present.nunique()
+            if (present % 1 != 0).any() or count > MAX_CLASSES_PER_ROW * len(series):
                 raise DataError(
                     f"{self.name}: labels are {count:,} different numbers such as {series[0]:g}, and {known}; give "
                     "classes or a regressor"
                 )
-        if kind == "regressor" or (kind is None and is_float):
-            return Dataset(rows, series.to_numpy(dtype=np.float64), kind="regression")
-        if class_names is not None:
-            return Dataset(rows, series.to_numpy(dtype=np.int64), tuple(class_names))
-        values = (series.astype("int64") if is_float else series).tolist()
-        classes = sorted(set(values), key=lambda value: (type(value).__name__, value))
-        positions = {value: position for position, value in enumerate(classes)}
-        return Dataset(rows, tuple([positions[value] for value in values]), tuple(map(str, classes)))
+        is_regression = kind == "regressor" or (kind is None and is_float)
+        keys = [] if is_regression else self._read_keys(series, feature_names)
+        counts, class_names = Counter(keys), self.options.class_names or feature_names
+        if is_regression and not self.options.drop_missing:
+            self._refuse_missing("no label", is_missing)
+        elif not is_regression:
+            is_missing = self._find_unlabeled(keys, counts, class_names, splits)
+        if isinstance(rows, tuple):
+            is_missing = is_missing | np.array([not isinstance(text, str) for text in rows])
+        kept: list[int] = np.flatnonzero(~is_missing).tolist()
+        if len(kept) < len(rows):
+            rows = tuple(rows[row] for row in kept) if isinstance(rows, tuple) else _take(rows, kept)
+        own: dict[str, Any] = {"details": {"dropped": {"missing": len(series) - len(kept)}}, "splits": ()}
+        if splits:
+            own["splits"] = tuple(splits[row] for row in kept)
+        if is_regression:
+            return Dataset(rows, series.to_numpy(dtype=np.float64)[kept], kind="regression", **own)
+        names, positions = name_classes(Counter(keys[row] for row in kept), class_names, self.name)
+        return Dataset(rows, tuple(positions[keys[row]] for row in kept), names, **own)
+
+    def _read_keys(self, labels: pd.Series, feature_names: Sequence[str] | None) -> list[str]:
+        """Return the labels as texts; numbers of a ClassLabel become their names."""
+        keys = []
+        for row, label in enumerate(labels):
+            value = label.item() if isinstance(label, np.generic) else label
+            key = "" if value is pd.NA or value is pd.NaT else label_key(value)
+            if key is None:
+                raise DataError(
+                    f"{self.name}: row {row} has the label {shorten(repr(value), 40)}, but a label is text or an "
+                    "integer; give one of them"
+                )
+            keys.append(key)
+        names = {str(number): name for number, name in enumerate(feature_names or ())}
+        return [names.get(key, key) for key in keys]
+
+    def _find_unlabeled(
+        self, keys: Sequence[str], counts: Mapping[str, int], class_names: ClassNames, splits: Sequence[Split]
+    ) -> Any:
+        """Return whether each row has no label. If such rows are not to be dropped, raise an error."""
+        tests = {key for key, split in zip(keys, splits, strict=False) if split == TEST}
+        refuse_hidden(tests, counts, class_names, f"the split {self.options.test_split}", VALIDATION)
+        missing = find_missing(counts, class_names)
+        if not self.options.drop_missing:
+            first = next((f"row {row}" for row, key in enumerate(keys) if key in missing), "")
+            refuse_missing(counts, class_names, self.name, first=first)
+        return np.array([key in missing for key in keys], dtype=bool)
+
+    def _refuse_nested(self, inputs: Any, labels: Any) -> None:
+        """Refuse lists and dictionaries as texts or labels."""
+        for row, label in enumerate(labels if isinstance(labels, list | tuple | pd.Series) else ()):
+            if isinstance(label, NESTED):
+                raise DataError(
+                    f"{self.name}: row {row} has the label {shorten(repr(label), 40)}, a {type(label).__name__}; give "
+                    "one text or integer for each row"
+                )
+        for row, text in enumerate(inputs if isinstance(inputs, list | tuple | pd.Series) else ()):
+            place = f"{self.name}: row {row} has {shorten(repr(text), 40)}"
+            if isinstance(text, dict | set):
+                raise DataError(f"{place}, a {type(text).__name__}; give the text in it")
+            if isinstance(text, NESTED) and any(isinstance(each, str) for each in text):
+                raise DataError(f"{place}, a list of tokens; join them, as in [' '.join(tokens) for tokens in texts]")
+            if isinstance(text, NESTED) and len(text) != len(inputs[0] if isinstance(inputs, list | tuple) else ()):
+                raise DataError(f"{place}, which has another length than row 0; give numbers of shape (n, n_features)")
 
     def _read_inputs(self, inputs: Any) -> Any:
         if hasattr(inputs, "toarray"):
@@ -164,7 +262,9 @@ class _Reader:
         array = _as_array(inputs)
         if array.ndim == 1 and array.dtype.kind not in "biuf":
             texts = tuple(array.tolist())
-            self._refuse_missing("no text", np.array([not isinstance(text, str) for text in texts]))
+            if not self.options.drop_missing:
+                is_missing = np.array([not isinstance(text, str) for text in texts])
+                self._refuse_missing("no text", is_missing, ", or set drop_missing=True")
             return texts
         if array.ndim != 2 or array.dtype.kind not in "biuf":
             raise DataError(
@@ -225,6 +325,10 @@ def _identify(dataset: Dataset) -> Dataset:
     rows = pd.util.hash_pandas_object(frame, index=False, categorize=False).astype(str).tolist()
     columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
     return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
+
+
+def _take(rows: Any, kept: Any) -> Any:
+    return rows.iloc[kept] if isinstance(rows, pd.DataFrame) else rows[kept]
 
 
 def _as_array(values: Any) -> Any:

@@ -9,13 +9,15 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from peekbench import Options
-from peekbench_files.labels import label_key
+from peekbench.data.labels import label_key
+from peekbench.data.text_files import suffix_of
 
-Format: TypeAlias = Literal["csv", "tsv", "jsonl", "parquet", "arrow"]
+Format: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "arrow"]
 SUFFIXES: Mapping[str, Format] = {
     "": "arrow",
     ".csv": "csv",
     ".tsv": "tsv",
+    ".json": "json",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
@@ -60,10 +62,12 @@ class FileOptions(Options):
 
     path: Path
     """Path of the file, or of a folder to which `save_to_disk` of the library `datasets` wrote a data set; if that is a
-    `DatasetDict`, its official splits `train` and `test` are kept. A relative path starts at the spec's folder."""
+    `DatasetDict`, its splits `train` and `test_split` are kept. A relative path starts at the spec's folder."""
     test_path: Path | None = None
     """Path of the file of the official test split, with the same columns and format. Train texts are then drawn from
     the file at `path`, extra and test texts from this file."""
+    test_split: str = "test"
+    """Split of a `DatasetDict` that extra and test texts are drawn from, such as validation."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
     """Column of the text, or several columns, which are joined."""
     label: str | None = "label"
@@ -75,15 +79,20 @@ class FileOptions(Options):
     instruction: str = ""
     """One or two sentences for methods that prompt: what a text is, and what to answer."""
     format: Format | None = None
-    """Format of the file. Default: according to the suffix .csv, .tsv, .jsonl, .ndjson, .parquet or .pq; without a
-    suffix, a folder of `save_to_disk`."""
-    encoding: str = "utf-8"
-    """Encoding of CSV, TSV and JSON Lines. A byte order mark is skipped."""
+    """Format of the file. Default: according to the suffix .csv, .tsv, .json, .jsonl, .ndjson, .parquet or .pq, also
+    before .gz, .bz2 or .xz; without a suffix, a folder of `save_to_disk`."""
+    encoding: str = ""
+    """Encoding of CSV, TSV and JSON. Default: UTF-16 if the file begins with its mark, otherwise UTF-8."""
     delimiter: str = Field(default="", pattern=ONE_CHARACTER)
-    """Character between the fields of CSV and TSV. Default: a comma in CSV, a tab in TSV."""
-    quote: str = Field(default='"', pattern=ONE_CHARACTER)
-    """Character around fields of CSV and TSV that contain delimiters; empty if quotation marks have no special
+    """Character between the fields of CSV and TSV. Default: the comma, semicolon, tab or bar by which the first line
+    contains the columns."""
+    quote: Annotated[str, BeforeValidator(lambda value: "" if value is None else value)] = Field(
+        default='"', pattern=ONE_CHARACTER
+    )
+    """Character around fields of CSV and TSV that contain delimiters; empty or null if quotation marks have no special
     meaning."""
+    header: tuple[str, ...] | None = None
+    """Names of all columns of a CSV or TSV file whose first line is a row."""
     joined_by: str = "\n"
     """String between the texts of several columns."""
     drop_missing: bool = False
@@ -100,7 +109,7 @@ class FileOptions(Options):
     @classmethod
     def _check_encoding(cls, encoding: str) -> str:
         try:
-            "".encode(encoding)
+            "".encode(encoding or "utf-8")
         except (LookupError, ValueError) as error:
             raise ValueError(
                 f"unknown encoding {encoding!r}; common encodings are utf-8, utf-16, latin-1 and cp1252"
@@ -109,9 +118,11 @@ class FileOptions(Options):
 
     @model_validator(mode="after")
     def _check_together(self) -> FileOptions:
-        if self.format is None and self.path.suffix.lower() not in SUFFIXES:
-            raise ValueError(f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, jsonl or parquet")
-        if self.format is None and self.test_path and self.test_path.suffix.lower() != self.path.suffix.lower():
+        if self.format is None and suffix_of(self.path) not in SUFFIXES:
+            raise ValueError(
+                f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, json, jsonl or parquet"
+            )
+        if self.format is None and self.test_path and suffix_of(self.test_path) != suffix_of(self.path):
             raise ValueError(
                 f"path {str(self.path)!r} and test_path {str(self.test_path)!r} have different suffixes; convert one "
                 "of the files, or set `format` if both have the same one"
@@ -133,4 +144,4 @@ class FileOptions(Options):
 
     def file_format(self) -> Format:
         """Return the file's format: the option `format`, or else that of the path's suffix."""
-        return self.format or SUFFIXES[self.path.suffix.lower()]
+        return self.format or SUFFIXES[suffix_of(self.path)]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from reprlib import repr as short_repr
-from typing import Any, Literal, TextIO
+from typing import Any
 
 from peekbench import DataError
+from peekbench.data.text_files import DELIMITERS, SAMPLE, Dialect, find_dialect, read_lines, read_objects, try_dialect
+from peekbench.formatting import pluralize
 from peekbench.plugins import Reference
 from peekbench_files.options import FileOptions
 
 MAX_LISTED = 30  # columns that a message lists
+MAX_TRIED = 20_000  # lines that are divided by other delimiters and quotes
 MAX_NAME = 100  # characters of a name that is compared with those of columns
 
 
@@ -30,7 +35,27 @@ class Row:
     """Values of the requested columns, in the requested order."""
 
 
-def column_position(column: str, header: Sequence[str], path: Path) -> int:
+class NoColumnError(DataError):
+    """A column that is missing or duplicated."""
+
+
+LIKE_A_VALUE = re.compile(r"^-?[0-9][0-9.]*$|\s\S+\s|[.!?]\s*$")
+"""Numbers and texts of three words, which are hardly names of columns."""
+
+
+def _name_columns(values: Sequence[str]) -> list[str]:
+    """Return names for the columns of a first row: the longest value is the text, the shortest the label."""
+    names = [f"column {number}" for number in range(1, len(values) + 1)]
+    sizes = [len(value) for value in values]
+    names[sizes.index(min(sizes))] = "label"
+    names[sizes.index(max(sizes))] = "text"
+    return names
+
+
+REMEDY = "Set `text` and `label` to two of them, or `label` to null for texts without labels"
+
+
+def column_position(column: str, header: Sequence[str], path: Path, remedy: str = REMEDY) -> int:
     """Return the position of a column in the header.
 
     Parameters
@@ -41,10 +66,12 @@ def column_position(column: str, header: Sequence[str], path: Path) -> int:
         Names of all columns.
     path
         Path of the file, for error messages.
+    remedy
+        What the user can do.
 
     Raises
     ------
-    DataError
+    NoColumnError
         If the column is missing or duplicated.
     """
     if header.count(column) != 1:
@@ -54,14 +81,8 @@ def column_position(column: str, header: Sequence[str], path: Path) -> int:
             available += f" and {len(header) - MAX_LISTED} more"
         close = get_close_matches(column[:MAX_NAME], header, n=1) if column not in header else []
         hint = f"did you mean {close[0]}? " if close else ""
-        raise DataError(
-            f"{path}: {problem} {column!r}; {hint}available columns: {available}. Set `text` and `label` to two of "
-            "them, or `label: null` for texts without labels"
-        )
+        raise NoColumnError(f"{path}: {problem} {column!r}; {hint}available columns: {available}. {remedy}")
     return header.index(column)
-
-
-MAX_CHARACTERS = 2**24  # of a line or a field; the csv module refuses more than 131,072 by default
 
 
 def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
@@ -91,78 +112,71 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
             name = "read_rows" if file_format == "parquet" else "read_saved_rows"
             read_rows = Reference(f"peekbench_files.parquet:{name}")  # pyarrow is optional
             return list(read_rows(path, columns, options.max_gigabytes))
-        rows = _read_json_lines(path, columns, options) if file_format == "jsonl" else _read_csv(path, columns, options)
-        return list(rows)
-    except UnicodeError as error:
-        raise DataError(f"{path} is not {options.encoding}: {error}; set `encoding` to the file's encoding") from error
+        read_format = _read_csv if file_format in ("csv", "tsv") else _read_json
+        return list(read_format(path, columns, options))
     except (OSError, ValueError) as error:  # ValueError: the path has a null byte
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"cannot read {path}: {reason}; check the path and its permissions") from error
 
 
-def _encoding(options: FileOptions) -> str:
-    """Return the encoding, in a variant that skips a byte order mark."""
-    return "utf-8-sig" if options.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else options.encoding
-
-
-def _read_lines(file: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file. Refuse lines that are too long before they fill the memory."""
-    number = 0
-    while line := file.readline(MAX_CHARACTERS + 1):
-        number += 1
-        if len(line) > MAX_CHARACTERS:
-            raise DataError(
-                f"{path}, line {number}: more than {MAX_CHARACTERS:,} characters; check the format of the file, or "
-                "shorten the text"
-            )
-        yield line
+def _lines(path: Path, options: FileOptions) -> Iterator[str]:
+    remedy = "set `encoding` to cp1252, if the file is from Windows, or to its own, such as latin-1"
+    return read_lines(path, options.encoding, max_gigabytes=options.max_gigabytes, remedy=remedy)
 
 
 def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Iterator[Row]:
-    delimiter = options.delimiter or ("\t" if options.file_format() == "tsv" else ",")
-    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if options.quote else csv.QUOTE_NONE
-    with path.open(encoding=_encoding(options), newline="") as file:
-        csv.field_size_limit(MAX_CHARACTERS)
-        reader = csv.reader(
-            _read_lines(file, path), delimiter=delimiter, quotechar=options.quote or None, quoting=quoting, strict=True
+    delimiters = options.delimiter or DELIMITERS[f".{options.file_format()}"]
+    quotes = ('"', "'") if options.quote == '"' else (options.quote,)
+    head = list(islice(_lines(path, options), SAMPLE))
+    dialect = find_dialect(head, delimiters, quotes, () if options.header else columns)
+    header = options.header or dialect.header
+    if len(header) != len(dialect.header):
+        raise DataError(
+            f"{path}: `header` names {pluralize(len(header), 'column')}, but the first line has "
+            f"{pluralize(len(dialect.header), 'field')}, {', '.join(map(short_repr, dialect.header))}; name each"
         )
-        try:
-            header = next(reader, [])
-            positions = [column_position(column, header, path) for column in columns]
-            for fields in reader:
-                if not fields:  # an empty line
-                    continue
-                if len(fields) != len(header):
-                    raise DataError(
-                        f"{path}, line {reader.line_num}: {len(fields)} fields, but the header has {len(header)}; "
-                        f"quote texts that contain {delimiter!r}, or set `delimiter` and `quote` to those of the file"
-                    )
-                yield Row(f"line {reader.line_num}", [fields[position] for position in positions])
-        except csv.Error as error:
-            raise DataError(
-                f"{path}, line {reader.line_num}: {error}; fix the line, or set `delimiter` and `quote` to those of "
-                "the file"
-            ) from error
-
-
-def _read_json_lines(path: Path, columns: Sequence[str], options: FileOptions) -> Iterator[Row]:
-    keys: dict[str, None] = {}
-    with path.open(encoding=_encoding(options)) as file:
-        for number, line in enumerate(_read_lines(file, path), start=1):
-            if not line.strip():
+    remedy = REMEDY
+    if any(map(LIKE_A_VALUE.search, header)):
+        names = json.dumps(_name_columns(header), ensure_ascii=False)
+        remedy = f"If these are the first row of a file without a header, set `header` to {names}"
+    positions = [column_position(column, header, path, remedy) for column in columns]
+    reader = dialect.reader(_lines(path, options))
+    try:
+        if not options.header:
+            next(reader)
+        for fields in reader:
+            if not fields:  # an empty line
                 continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
+            if len(fields) != len(header):
                 raise DataError(
-                    f"{path}, line {number}: not valid JSON ({error}); write one object per line"
-                ) from error
-            if not isinstance(record, dict):
-                raise DataError(
-                    f"{path}, line {number}: a JSON {type(record).__name__} instead of an object; write one object per "
-                    'line, like {"text": "...", "label": "..."}'
+                    f"{path}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
+                    f"{len(header)}; quote texts that contain {dialect.delimiter!r}{_suggest(path, options, dialect)}"
                 )
-            keys.update(dict.fromkeys(record))
-            yield Row(f"line {number}", [record.get(column) for column in columns])
+            yield Row(f"line {reader.line_num}", [fields[position] for position in positions])
+    except csv.Error as error:
+        raise DataError(
+            f"{path}, line {reader.line_num}: {error}; fix the line{_suggest(path, options, dialect)}"
+        ) from error
+
+
+def _suggest(path: Path, options: FileOptions, used: Dialect) -> str:
+    """Return the delimiter and the quote that divide the lines into the same number of fields; empty if none does."""
+    for delimiter in dict.fromkeys((used.delimiter, *DELIMITERS[".csv"])):
+        for quote in ('"', "'", ""):
+            tried = try_dialect(islice(_lines(path, options), MAX_TRIED), delimiter, quote)
+            if tried.is_regular:
+                listed = ", ".join(map(short_repr, tried.header[:MAX_LISTED]))
+                remedy = f", or set `delimiter` to {json.dumps(delimiter)}"
+                if quote != used.quote:
+                    remedy += f" and `quote` to {json.dumps(quote)}"
+                return f"{remedy}, which gives the columns {listed} for `text` and `label`"
+    return ""
+
+
+def _read_json(path: Path, columns: Sequence[str], options: FileOptions) -> Iterator[Row]:
+    keys: dict[str, None] = {}
+    for place, record in read_objects(_lines(path, options), str(path)):
+        keys.update(dict.fromkeys(record))
+        yield Row(place, [record.get(column) for column in columns])
     for column in columns:
         column_position(column, list(keys), path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,13 +15,14 @@ from typing import Literal, get_args
 
 from peekbench import DataError, Dataset, Folders
 from peekbench.data import hash_rows
+from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
 from peekbench.records import Split
-from peekbench_files.labels import assign_classes, label_key
 from peekbench_files.options import FileOptions
-from peekbench_files.reading import Row, read
+from peekbench_files.reading import NoColumnError, Row, read
 
 MAX_FILES = 1000  # of each folder
+VALIDATION = "use the validation split, with `test_path`, or `test_split` for a folder"
 SIMILAR = 0.75  # least similarity, between 0 and 1
 MAX_NAME = 100  # characters of a name that is compared
 
@@ -83,18 +85,32 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             raise DataError(
                 f"cannot read {path}: No such file or directory; {remedy} Relative paths start at the spec's folder"
             )
-    class_names = options.class_names
+    class_names: ClassNames = options.class_names
     if options.file_format() == "arrow":
-        paths = find_splits(paths)
+        paths = find_splits(paths, options.test_split)
         class_names = class_names or read_class_names(paths[0], options.label)
-    contents = [read(path, options.columns(), options) for path in paths]
+    contents = []
+    for path in paths:
+        try:
+            contents.append(read(path, options.columns(), options))
+        except NoColumnError as error:
+            if path == paths[0] or repr(options.label) not in str(error):
+                raise
+            raise DataError(f"the labels of {path.name} are not public; {VALIDATION}. {error}") from error
     examples = [
         example
         for path, split, rows in zip(paths, get_args(Split), contents, strict=False)
         for example in _check_rows(rows, options, path, split)
     ]
-    class_names, labels = _assign_labels(examples, options, class_names)
     num_read = sum(map(len, contents))
+    names: tuple[str, ...] = ()
+    labels = [0] * len(examples)
+    if options.label is not None:
+        examples = _drop_missing_labels(examples, options, paths, class_names)
+        counts = Counter(example.key for example in examples)
+        first = {example.key: example.location for example in reversed(examples)}
+        names, positions = name_classes(counts, class_names, " and ".join(map(str, paths)), first.__getitem__)
+        labels = [positions[example.key] for example in examples]
     dropped = {"missing": num_read - len(examples), "duplicate": 0}
     if options.drop_duplicates != "none":
         kept = _find_distinct([example.text for example in examples], labels, options.drop_duplicates)
@@ -107,10 +123,10 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     return Dataset(
         inputs=texts,
         labels=tuple(labels),
-        class_names=class_names,
+        class_names=names,
         kind="language_modeling" if options.label is None else "classification",
         instruction=options.instruction,
-        fingerprint=hash_rows(texts, labels or [""] * len(texts), class_names),
+        fingerprint=hash_rows(texts, labels or [""] * len(texts), names),
         details={
             "file": ", ".join(path.name for path in paths),
             "rows_read": num_read,
@@ -121,22 +137,22 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     )
 
 
-def find_splits(paths: list[Path]) -> list[Path]:
-    """Return the folders of the splits train and test of a saved `DatasetDict`, and other paths as they are.
+def find_splits(paths: list[Path], test_split: str) -> list[Path]:
+    """Return the folders of the splits `train` and `test_split` of a saved `DatasetDict`, and other paths as they are.
 
     Raises
     ------
     DataError
-        If it has other splits.
+        If it does not have these splits.
     """
     if len(paths) > 1 or not (paths[0] / "dataset_dict.json").is_file():
         return paths
-    splits = [paths[0] / split for split in get_args(Split)]
+    splits = [paths[0] / split for split in ("train", test_split)]
     if not all(split.is_dir() for split in splits):
         names = sorted(each.name for each in _list(paths[0], folders=True))
         raise DataError(
-            f"{paths[0]}: its splits are {', '.join(names) or 'missing'}; official splits are `train` and `test`, so "
-            f"set `path` to the folder of one split, as in path: {paths[0] / next(iter(names), 'train')}"
+            f"{paths[0]}: its splits are {', '.join(names) or 'missing'}, but train and {test_split} are needed; set "
+            f"`test_split` to another one, or `path` to one split, such as {paths[0] / next(iter(names), 'train')}"
         )
     return splits
 
@@ -150,15 +166,20 @@ def read_class_names(folder: Path, label: str | None) -> tuple[str, ...] | None:
         return None
 
 
-def _assign_labels(
-    examples: Sequence[Example], options: FileOptions, class_names: tuple[str, ...] | dict[str, str] | None
-) -> tuple[tuple[str, ...], list[int]]:
-    """Return the names of the classes and the label of each row; without labels, all rows have the same."""
-    if options.label is None:
-        return (), [0] * len(examples)
-    return assign_classes(
-        [example.key for example in examples], [example.location for example in examples], class_names
-    )
+def _drop_missing_labels(
+    examples: Sequence[Example], options: FileOptions, paths: Sequence[Path], class_names: ClassNames
+) -> list[Example]:
+    """Return the rows that have a label; on request, or else raise an error if some have none."""
+    counts = Counter(example.key for example in examples)
+    missing = find_missing(counts, class_names)
+    for path, split in zip(paths, get_args(Split), strict=False):
+        keys = {example.key for example in examples if example.split == split}
+        if len(paths) > 1:
+            refuse_hidden(keys, counts, class_names, path.name, VALIDATION)
+    if not options.drop_missing:
+        first = next((example.location for example in examples if example.key in missing), "")
+        refuse_missing(counts, class_names, f"column {options.label!r}", first=first)
+    return [example for example in examples if example.key not in missing]
 
 
 def _resolve(path: Path, folders: Folders) -> Path:
@@ -199,17 +220,17 @@ class Example:
 
 def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Split) -> Iterator[Example]:
     """Yield the rows as examples; rows without a value are dropped on request."""
-    columns = options.columns()
     for row in rows:
         location = f"{path}, {row.position}"
-        missing = [column for column, value in zip(columns, row.values, strict=True) if _is_missing(value)]
+        texts = row.values[: len(options.text)]
+        missing = [column for column, text in zip(options.text, texts, strict=True) if label_key(text) == ""]
         if missing and options.drop_missing:
             continue
         if missing:
             raise DataError(
-                f"{location}: no value in column {missing[0]!r}; add one, or set `drop_missing: true` to drop such rows"
+                f"{location}: no value in column {missing[0]!r}; add one, or set `drop_missing` to True to drop such "
+                "rows"
             )
-        texts = row.values[: len(options.text)]
         for column, text in zip(options.text, texts, strict=True):
             if not isinstance(text, str):
                 raise DataError(
@@ -237,10 +258,6 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                 "is text or an integer; store it as one of them, or name another column as `label`"
             )
         yield Example(location, options.joined_by.join(texts), key, split)
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or value != value or (isinstance(value, str) and not value.strip())  # NaN differs from itself
 
 
 def _find_distinct(texts: Sequence[str], labels: Sequence[int], likeness: Literal["exact", "near"]) -> list[int]:

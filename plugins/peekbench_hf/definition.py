@@ -28,11 +28,11 @@ class HubFiles:
     label: str = ""
     """Name of the label column in these files, if it differs from that of the task."""
     test_files: str = ""
-    """Patterns of the files of the official test split. Default: `files` with `train` replaced by `test`."""
+    """Patterns of the files of the test split. Default: `files` with `train` replaced by the name of the split."""
 
-    def test_split(self) -> HubFiles | None:
+    def test_split(self, name: str) -> HubFiles | None:
         """Return the location of the official test split; None if its files have no known names."""
-        files = self.test_files or TRAIN.sub("test", self.files)
+        files = self.test_files or TRAIN.sub(name, self.files)
         return None if files == self.files else replace(self, files=files, test_files="")
 
     def __str__(self) -> str:
@@ -62,11 +62,11 @@ class WebFile:
     label: str = ""
     """Name of the label column in this file, if it differs from that of the task."""
 
-    def test_split(self) -> WebFile | None:
+    def test_split(self, name: str) -> WebFile | None:
         """Return the location of the official test split; None if the file's name does not contain `train`."""
-        folder, _, name = self.url.rpartition("/")
-        test_name = TRAIN.sub("test", name)
-        return None if test_name == name else replace(self, url=f"{folder}/{test_name}")
+        folder, _, file = self.url.rpartition("/")
+        test_file = TRAIN.sub(name, file)
+        return None if test_file == file else replace(self, url=f"{folder}/{test_file}")
 
     def __str__(self) -> str:
         """Return the location as shown in messages."""
@@ -100,6 +100,8 @@ class HubTask:
     """Number of rows of the split before any are dropped; None if unknown."""
     max_characters: int | None = None
     """Texts with more characters are dropped."""
+    is_in_order: bool = True
+    """Whether the labels 0, 1, and so on can stand for the keys of `classes` in their order."""
     drop_missing: bool = False
     """Drop rows without a text or a label; by default they are an error."""
     license: str = "see its card"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -28,7 +28,9 @@ class HubOptions(Options):
     Relative paths start at the spec's folder. Default: $PEEKBENCH_HUB_MIRROR, or else the Hub."""
     splits: Literal["pooled", "official"] = "pooled"
     """pooled: train, extra and test texts are drawn from the same rows, those of the train split. official: train texts
-    are drawn from the dataset's train split, extra and test texts from its test split."""
+    are drawn from the dataset's train split, extra and test texts from its split `test_split`."""
+    test_split: str = Field(default="test", pattern=r"^[\w.-]+$")
+    """Name of the split that extra and test texts are drawn from with official splits, such as validation."""
     drop_duplicates: Literal["none", "exact", "near"] = "none"
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
@@ -36,23 +38,29 @@ class HubOptions(Options):
     """Refuse compressed files that unpack to more. Default: 50 times the size of the file, but at least 0.25 and at
     most 16."""
 
+    @model_validator(mode="after")
+    def _check_test_split(self) -> Self:
+        if self.splits == "pooled" and self.test_split != "test":
+            raise ValueError(f"test_split is {self.test_split!r}, but splits are pooled; set splits to official")
+        return self
+
 
 def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-def _as_mapping(value: Any) -> Any:
-    """Return class names as a mapping from labels; in a list, the labels are the names."""
+def _as_texts(value: Any) -> Any:
+    """Return class names, and the labels of a mapping, as texts."""
     if isinstance(value, list | tuple):
         if len(set(map(str, value))) < len(value):
             raise ValueError(f"{list(value)} contains a duplicate name; remove it")
-        return {str(name): str(name) for name in value}
+        return tuple(map(str, value))
     if isinstance(value, Mapping):
         return {str(label).lower() if isinstance(label, bool) else str(label): name for label, name in value.items()}
     return value
 
 
-ClassNames: TypeAlias = Annotated[dict[str, str] | None, BeforeValidator(_as_mapping)]
+ClassNames: TypeAlias = Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_as_texts)]
 
 
 class HubDatasetOptions(HubOptions):
@@ -64,8 +72,6 @@ class HubDatasetOptions(HubOptions):
     """Configuration of the dataset."""
     split: str = "train"
     """Split of the dataset; with official splits, the one that train texts are drawn from."""
-    test_split: str = "test"
-    """Split that extra and test texts are drawn from; has an effect only with official splits."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
     """Column of the text, or several columns, which are joined with a line break."""
     label: str = "label"
@@ -119,12 +125,17 @@ class HubDatasetOptions(HubOptions):
 
     def task(self) -> HubTask:
         """Return the definition of the task that these options describe."""
+        classes = self.class_names
+        is_list = isinstance(classes, tuple)
+        if isinstance(classes, tuple):
+            classes = {name: name for name in classes}
         return HubTask(
             name="dataset",
             locations=self.locations(),
             text=self.text,
             label=self.label,
-            classes=self.class_names,
+            classes=classes,
+            is_in_order=is_list,
             instruction=self.instruction,
             max_characters=self.max_characters,
             drop_missing=self.drop_missing,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from peekbench import DataError
 from peekbench.cache import atomic_write, describe_file, write_cached
 from peekbench.data import group_duplicates, keep_first
+from peekbench.data.labels import ClassNames, find_missing, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
 from peekbench_hf.definition import HubTask
 from peekbench_hf.options import HubOptions
@@ -63,20 +64,23 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
     num_read = columns.table.num_rows
     texts = _join([_as_texts(columns.table.column(name), name) for name in task.text])
     is_test = np.arange(num_read) >= num_read - columns.num_test
-    table = pa.table({"text": texts, "label": columns.table.column(label), "is_test": is_test})
+    labels, class_names = _read_labels(columns, task, label)
+    table = pa.table({"text": texts, "label": labels, "is_test": is_test})
     dropped = {"missing": 0, "long": 0, "duplicate": 0}
     is_blank = pc.or_(pc.equal(table["text"], ""), pc.utf8_is_space(table["text"]))
-    is_missing = pc.fill_null(pc.or_(is_blank, table["label"].is_null()), True)
-    if pc.any(is_missing).as_py():
-        if not task.drop_missing:
-            raise _missing_error(is_missing, task, label)
-        table = table.filter(pc.invert(is_missing))
-        dropped["missing"] = num_read - table.num_rows
+    is_missing = pc.fill_null(is_blank, True)
+    if pc.any(is_missing).as_py() and not task.drop_missing:
+        raise _missing_error(is_missing, task)
+    is_missing = pc.or_(is_missing, _find_unlabeled(table, task, label, class_names))
+    table = table.filter(pc.invert(is_missing))
+    dropped["missing"] = num_read - table.num_rows
     if task.max_characters is not None:
         num_before = table.num_rows
         table = table.filter(pc.less_equal(pc.utf8_length(table["text"]), task.max_characters))
         dropped["long"] = num_before - table.num_rows
-    codes, names = _assign_classes(table["label"], columns.class_names, task, label)
+    names, positions = name_classes(_count(table["label"]), class_names, f"column {label!r}")
+    keys = pc.index_in(table["label"], value_set=pa.array(list(positions), pa.large_string()))
+    codes = pc.take(pa.array(list(positions.values()), pa.int64()), keys)
     table = pa.table({"text": table["text"], "label": codes, "is_test": table["is_test"]})
     if drop_duplicates != "none":
         is_kept = keep_first(_group_texts(table["text"], drop_duplicates), table["label"].to_numpy())
@@ -130,56 +134,61 @@ def _join(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(*columns, pa.scalar("\n", pa.large_string()))
 
 
-def _missing_error(is_missing: pa.ChunkedArray, task: HubTask, label: str) -> DataError:
+def _missing_error(is_missing: pa.ChunkedArray, task: HubTask) -> DataError:
     first = pc.index(is_missing, True).as_py()
-    columns = " or ".join(map(repr, (*task.text, label)))
+    columns = " or ".join(map(repr, task.text))
     return DataError(
         f"row {first + 1}: no value in column {columns}; {pluralize(pc.sum(is_missing).as_py(), 'row')} in total. Drop "
-        "such rows with `drop_missing: true` in hf.dataset, or fix the data"
+        "such rows, with `drop_missing` True in hf.dataset, or fix the data"
     )
 
 
-def _assign_classes(
-    column: pa.ChunkedArray, feature_names: tuple[str, ...] | None, task: HubTask, label: str
-) -> tuple[pa.ChunkedArray, tuple[str, ...]]:
-    """Return the class of each row, starting at 0, and the class names.
+def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.ChunkedArray, ClassNames]:
+    """Return the label of each row as text, empty if there is none, and the names of the classes.
 
     Parameters
     ----------
-    column
-        The label column.
-    feature_names
-        Names of the labels, if the column is a ClassLabel.
+    columns
+        Text and label columns.
     task
         Definition of the task.
     label
         Name of the label column.
     """
-    keys = None if task.classes is None else tuple(task.classes)
-    if feature_names is not None and keys is not None and keys != feature_names:
-        raise DataError(
-            f"column {label!r} is a ClassLabel with the labels {', '.join(feature_names)}, but class_names has "
-            f"{', '.join(keys)}; name the same labels in the same order"
-        )
-    labels = _label_texts(column, label)
-    is_coded = keys is not None and pa.types.is_integer(column.type) and not _are_numbers(keys)
-    if feature_names is not None or is_coded:
-        keys = feature_names or keys or ()
-        values = tuple(map(str, range(len(keys))))
-    else:
-        keys = keys or _sort_labels(pc.unique(labels).to_pylist())
-        values = keys
-    codes = pc.index_in(labels, value_set=pa.array(values, pa.large_string()))
-    if codes.null_count:
-        unknown = pc.filter(labels, codes.is_null())[0].as_py()
-        raise DataError(
-            f"column {label!r} has labels without a class in {pluralize(codes.null_count, 'row')}; the first is "
-            f"{unknown!r}, known labels are {', '.join(map(repr, values))}. Add every label to class_names"
-        )
-    names = keys if task.classes is None else tuple(task.classes[key] for key in keys)
-    unique = tuple(dict.fromkeys(names))  # several labels may share a class
-    positions = pa.array([unique.index(name) for name in names], pa.int64())
-    return pc.take(positions, codes), unique
+    column, feature_names = columns.table.column(label), columns.class_names
+    keys = tuple(task.classes or ())
+    labels = pc.fill_null(_label_texts(column, label), "")
+    labels = pc.if_else(pc.utf8_is_space(labels), "", labels)
+    is_coded = pa.types.is_integer(column.type) and task.is_in_order and not _are_numbers(keys)
+    if keys and feature_names is None and is_coded:
+        feature_names = keys
+    if feature_names is not None:
+        numbers = pa.array(map(str, range(len(feature_names))), pa.large_string())
+        names = pc.take(pa.array(feature_names, pa.large_string()), pc.index_in(labels, value_set=numbers))
+        labels = pc.coalesce(names, labels)
+    if feature_names is not None and keys:
+        others = {label for label in pc.unique(labels).to_pylist() if label not in feature_names}
+        named = [key for key in keys if key not in others]
+        if set(named) != set(feature_names) or (task.is_in_order and tuple(named) != feature_names):
+            raise DataError(
+                f"column {label!r} is a ClassLabel with the labels {', '.join(feature_names)}, but class_names has "
+                f"{', '.join(keys)}; name the same labels in the same order"
+            )
+    return labels, task.classes or feature_names
+
+
+def _count(labels: pa.ChunkedArray) -> dict[str, int]:
+    return {str(each["values"]): each["counts"] for each in pc.value_counts(labels).to_pylist()}
+
+
+def _find_unlabeled(table: pa.Table, task: HubTask, label: str, class_names: ClassNames) -> pa.ChunkedArray:
+    """Return whether each row has no label. Raise an error if there are such rows, unless they are to be dropped."""
+    counts = _count(table["label"])
+    tests = set(pc.unique(table["label"].filter(table["is_test"])).to_pylist())
+    refuse_hidden(tests, counts, class_names, "the test split", "set `test_split` to validation")
+    if not task.drop_missing:
+        refuse_missing(counts, class_names, f"column {label!r}")
+    return pc.is_in(table["label"], value_set=pa.array(find_missing(counts, class_names), pa.large_string()))
 
 
 def _label_texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -200,11 +209,6 @@ def _label_texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 def _are_numbers(keys: tuple[str, ...]) -> bool:
     return all(key.lstrip("-").isdigit() for key in keys)
-
-
-def _sort_labels(labels: list[str]) -> tuple[str, ...]:
-    is_numeric = _are_numbers(tuple(labels))
-    return tuple(sorted(labels, key=lambda label: (int(label) if is_numeric else 0, label)))
 
 
 def _group_texts(texts: pa.ChunkedArray, likeness: str) -> NDArray[np.int64]:

@@ -21,8 +21,8 @@ from peekbench_hf.prepared import PreparedTask, find_prepared
 from peekbench_hub.downloads import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
-CACHE_VERSION = 3  # increase it if the same definition and files would give other rows
-ROW_FIELDS = ("text", "label", "max_characters", "drop_missing")
+CACHE_VERSION = 4  # increase it if the same definition and files would give other rows
+ROW_FIELDS = ("text", "label", "is_in_order", "max_characters", "drop_missing")
 """Fields of a task's definition that determine its rows, besides classes and files."""
 
 
@@ -159,16 +159,19 @@ def _locate(task: HubTask, options: HubOptions, folders: Folders) -> LocatedFile
 
 def _locate_test_split(task: HubTask, train: LocatedFiles, options: HubOptions, folders: Folders) -> LocatedFiles:
     """Return the files of the test split at the same location and commit as those of the train split."""
-    location = train.location.test_split()
+    location = train.location.test_split(options.test_split)
     mirror = _mirror(options, folders)
     try:
         if location is None:
-            raise NotFoundError(f"{train.origin}: no known name of a test split")
+            raise NotFoundError(f"{train.origin}: its name does not contain `train`")
         if mirror is not None:
             return locate_in_mirror(location, mirror, options.revision)
         return locate(location, train.revision, folders.cache)
     except NotFoundError as error:
-        raise DataError(f"{_full_name(task)} has no official test split: {error}; set `splits` to pooled") from error
+        raise DataError(
+            f"{_full_name(task)} has no split named {options.test_split}: {error}; set `test_split` to another one, "
+            "such as validation, or `splits` to pooled"
+        ) from error
     except UnavailableError as error:
         raise UnavailableError(f"{_full_name(task)}: {error.resource}", error.reason) from error
     except DataError as error:

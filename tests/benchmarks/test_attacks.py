@@ -53,3 +53,11 @@ def test_no_store_blocks_a_corrected_or_smaller_spec(script: ModuleType, attack:
     tally: Any = getattr(script, attack)(script.Budget(number, SEED))
     assert tally.defects == []
     assert tally.survived == number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["attack_labels"], indirect=True)
+def test_labels_become_the_same_classes_from_every_source(script: ModuleType) -> None:
+    tally = script.labels(script.Budget(len(script.make_labels()), SEED))
+    assert tally.defects == []
+    assert min(tally.survived, tally.refused) > 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -245,9 +246,9 @@ REFUSALS = [
         SCALED, (MISSING, CLASSES), r"row 2 has a missing or infinite value; drop or fill 1 row, or put Si", id="nan"
     ),
     pytest.param(REGRESSORS[0], (X, [np.nan, *Y[1:]]), r"row 0 has no label; drop or fill 1 row$", id="nan label"),
-    pytest.param(TFIDF, ([*TEXTS[1:], None], NAMES), r"row 119 has no text; drop or fill 1 row$", id="no text"),
-    pytest.param(TFIDF, ([np.nan, *TEXTS[1:]], NAMES), r"row 0 has no text; drop or fill 1 row$", id="nan text"),
-    pytest.param(TFIDF, (TEXTS, [np.nan, *NAMES[1:]]), r"row 0 has no label; drop or fill 1 row$", id="nan class"),
+    pytest.param(TFIDF, ([*TEXTS[1:], None], NAMES), r"row 119 has no text; drop or fill 1 row, or set", id="no text"),
+    pytest.param(TFIDF, ([np.nan, *TEXTS[1:]], NAMES), r"row 0 has no text; drop or fill 1 row, or", id="nan text"),
+    pytest.param(TFIDF, (TEXTS, [np.nan, *NAMES[1:]]), r"1 of 120 rows have the label '', .*row 0", id="nan c"),
     pytest.param(TFIDF, FRAME[["text", "text", "label"]], r"two columns have .*; drop or rename one$", id="columns"),
     pytest.param(SCALED, (X, CLASSES[1:]), r"120 rows, but labels of shape \(119,\)", id="lengths"),
     pytest.param(SCALED, (X[:, 0], CLASSES), r"X has shape \(120,\)", id="one dimension"),
@@ -318,7 +319,7 @@ def test_columns_that_no_step_sees_may_have_missing_values() -> None:
 
 
 def test_labels_are_classes_or_numbers() -> None:
-    for labels, names in (([1.0, 0.0], ("0", "1")), ([True, False], ("False", "True")), ([10, 9], ("9", "10"))):
+    for labels, names in (([1.0, 0.0], ("0", "1")), ([True, False], ("false", "true")), ([10, 9], ("9", "10"))):
         assert read_held((TEXTS[:8], 4 * labels), "data", LogisticRegression()).class_names == names
     assert read_held((["a", "b"], [1, 2]), "data", Ridge()).kind == "regression"
     assert read_held((["a", "b"], [1.0, 2.0]), "data", None).kind == "regression"  # a function
@@ -407,5 +408,86 @@ def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> Non
     run = measure(TFIDF, both, label="topic")
     assert ([task.name for task in run.spec.tasks], run.failed) == (["data"], 0)
     del both["test"]
-    with pytest.raises(pb.DataError, match=r"its splits are train, validation; .*data\['train'\]"):
+    with pytest.raises(pb.DataError, match=r"its splits are train, validation, but .*; set test_split='validation'"):
         measure(TFIDF, both, label="topic")
+    both["validation"] = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": -1}))
+    with pytest.raises(pb.DataError, match="labels of the split validation are not public: all are '-1'"):
+        read_held(both, "data", TFIDF, label="topic", test_split="validation")
+
+
+@pytest.mark.parametrize("sign", ["-1", -1, "", "?", "unlabeled", "nan", None, np.nan])
+def test_signs_of_a_missing_label_are_dropped_or_named(sign: Any) -> None:
+    labels = [sign if row < 40 else [0, 1][row % 2] for row in range(120)]
+    with pytest.raises(pb.DataError, match="data: 40 of 120 rows have the label .*row 0.*drop_missing") as caught:
+        measure(TFIDF, (TEXTS, labels))
+    dropped = read_held((TEXTS, labels), "data", TFIDF, drop_missing=True)
+    assert (len(dropped.inputs), dropped.class_names, dropped.details) == (80, ("0", "1"), {"dropped": {"missing": 40}})
+    names = json.loads(str(caught.value).partition("`class_names` to ")[2])
+    assert measure(TFIDF, (TEXTS, labels), class_names=names).failed == 0
+    assert sorted(names.values()) == ["0", "1", "no label"]
+
+
+def test_minus_one_and_one_are_two_classes() -> None:
+    assert read_held((X, np.where(Y > 0, 1, -1)), "data", SCALED).class_names == ("-1", "1")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((TEXTS, [[0]] * 120), r"row 0 has the label \[0\], a list; give one text or integer"),
+        ((TEXTS, [[0] * (row % 3) for row in range(120)]), r"row 0 has the label \[\], a list"),
+        (pd.DataFrame({"text": TEXTS, "label": [{"a": 1}] * 120}), "row 0 has the label {'a': 1}, a dict"),
+        ((TEXTS, np.eye(3)[[0, 1, 2] * 40]), r"labels of shape \(120, 3\); .*y\.argmax\(axis=1\)"),
+        ((TEXTS, [0.5, *[1] * 119]), "labels are 2 different numbers such as 0.5"),
+        ((TEXTS, [pd.Timestamp(0), *[1] * 119]), "row 0 has the label Timestamp.*, but a label is text or an integer"),
+        (([text.split() for text in TEXTS], NAMES), r"a list of tokens; join them, as in \[' '\.join"),
+        (([{"t": text} for text in TEXTS], NAMES), "a dict; give the text in it"),
+        (([[0.5] * (1 + row % 2) for row in range(120)], NAMES), "row 1 has .* another length than row 0"),
+        ({"text": TEXTS, "label": NAMES[1:]}, "same length; give columns of equal lengths"),
+    ],
+)
+def test_nested_values_are_refused(data: Any, message: str) -> None:
+    with pytest.raises(pb.DataError, match=f"data: .*{message}"):
+        measure(TFIDF, data)
+
+
+def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
+    rows = [{"review": text, "topic": name} for text, name in zip(TEXTS, NAMES, strict=True)]
+    columns = {"review": TEXTS, "topic": NAMES}
+    pd.DataFrame(columns).to_csv(tmp_path / "my reviews.csv.gz", sep=";", index=False, encoding="utf-16")
+    runs = [measure(TFIDF, data, text="review", label="topic") for data in (columns, rows)]
+    assert runs[0].name == runs[1].name
+    path = tmp_path / "my reviews.csv.gz"
+    for design in (DESIGN, {"num_subsamples": 2}):
+        run = measure(TFIDF, path, text="review", label="topic", delimiter=";", design=design)
+        assert ([task.name for task in run.spec.tasks], run.failed) == (["my-reviews"], 0)
+    assert run.predictions.to_pandas()["label"].nunique() == 3
+    pd.DataFrame(columns)[::-1].to_csv(path, index=False)
+    assert measure(TFIDF, path, text="review", label="topic", design={"num_subsamples": 2}).name != run.name
+
+
+def test_several_methods_are_measured_in_one_run() -> None:
+    run = measure({"words": TFIDF, "letters": TEXT_CLASSIFIERS[1]}, FRAME, score="f1_macro")
+    assert [method.name for method in run.spec.methods] == ["words", "letters"]
+    listed = measure([TFIDF, TEXT_CLASSIFIERS[1]], FRAME)
+    assert ([method.name for method in listed.spec.methods], listed.failed) == (["pipeline-1", "pipeline-2"], 0)
+    with pytest.raises(pb.DataError, match="pipeline and pipeline read it differently"):
+        measure([SCALED, REGRESSORS[0]], (X, [0, 1] * 60))
+    with pytest.raises(PluginError, match="options and unlabeled_step are those of one method"):
+        measure([TFIDF, TFIDF], FRAME, options={"a": 1})
+
+
+def test_keys_of_the_design_are_arguments_and_unknown_ones_are_refused() -> None:
+    assert pb.measure(TFIDF, FRAME, num_subsamples=1, num_test=20, progress=False).planned == 1
+    with pytest.raises(SpecError, match="num_subsample: .*did you mean num_subsamples"):
+        measure(TFIDF, FRAME, num_subsample=2)
+    with pytest.raises(SpecError, match='label: no key .* give it as {"use": "toy.words", "options": {"label": "x"}}'):
+        measure(TFIDF, "toy.words", label="x")
+
+
+def test_functions_may_return_numbers_or_names_of_classes() -> None:
+    for fit in (lambda train: lambda texts: ["second"] * len(texts), lambda train: lambda texts: [1] * len(texts)):
+        run = measure(fit, FRAME)
+        assert run.predictions.to_pandas()["prediction"].unique().tolist() == ["second"]
+    with pytest.raises(pb.PeekbenchError, match="the prediction 'forth' is no class; .*their names, first, second"):
+        measure(lambda train: lambda texts: ["forth"] * len(texts), FRAME)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -101,7 +102,8 @@ def test_every_format_gives_the_same_rows(read: Callable[..., Dataset], read_par
     ("labels", "class_names", "expected_names", "expected_labels"),
     [
         (["b", "a", "b"], None, ("a", "b"), (1, 0, 1)),
-        (["10", "9", "-1"], None, ("-1", "9", "10"), (2, 1, 0)),
+        (["10", "9", "-1", "-2"], None, ("-2", "-1", "9", "10"), (3, 2, 1, 0)),
+        (["1", "-1"], None, ("-1", "1"), (1, 0)),
         (["b", "a", "b"], ["b", "a"], ("b", "a"), (0, 1, 0)),
         (["1", "0", "1"], ["no", "yes"], ("no", "yes"), (1, 0, 1)),
         (["1", "2", "1"], ["2", "1"], ("2", "1"), (1, 0, 1)),
@@ -139,6 +141,7 @@ def test_options_set_delimiter_quote_encoding_and_format(read: Callable[..., Dat
     )
     assert read(b"\xef\xbb\xbf" + CSV.encode()).inputs[0] == "Good fun."
     assert read('text\tlabel\n"5 stars\ta\nb\tc\n', "rows.tsv", quote="").inputs == ('"5 stars', "b")
+    assert read('text\tlabel\n"5 stars\ta\nb\tc\n', "rows.tsv", quote=None).inputs == ('"5 stars', "b")
     assert read(CSV, "rows.txt", format="csv").labels == (1, 0, 1)
     assert read("text,label\r\na,x\r\n\r\nb,y\r\n").inputs == ("a", "b")
 
@@ -155,6 +158,32 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
     assert read(similar, drop_duplicates="near").inputs == ("a long enough text", "another text of that length")
 
 
+@pytest.mark.parametrize("sign", ["-1", "", "?", "unlabeled", "NaN", "NA"])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+def test_signs_of_a_missing_label_are_dropped_or_named(read: Callable[..., Dataset], sign: str, name: str) -> None:
+    labels = ["0", "1", "0", sign]
+    content = "text,label\n" + "".join(f"text {n},{label}\n" for n, label in enumerate(labels))
+    if name == "rows.jsonl":
+        content = "".join(json.dumps({"text": f"text {n}", "label": label}) + "\n" for n, label in enumerate(labels))
+    with pytest.raises(DataError, match="column 'label': 1 of 4 rows have the label .*line [45]") as caught:
+        read(content, name)
+    dataset = read(content, name, drop_missing=True)
+    assert (dataset.labels, dataset.details["dropped"]["missing"]) == ((0, 1, 0), 1)
+    named = read(content, name, class_names=json.loads(str(caught.value).partition("`class_names` to ")[2]))
+    assert [named.class_names[label] for label in named.labels] == ["0", "1", "0", "no label"]
+
+
+def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text,label\na,0\nb,1\n")
+    options = FileOptions(path=Path("train.csv"), test_path=Path("test.csv"))
+    for content in ("text,label\nc,-1\nd,-1\n", "text\nc\nd\n"):
+        (tmp_path / "test.csv").write_text(content)
+        with pytest.raises(
+            DataError, match=r"labels of test\.csv are not public.* use the validation split, with `test_path`"
+        ):
+            load(options=options, folders=Folders(tmp_path, tmp_path))
+
+
 @pytest.mark.parametrize(
     ("content", "name", "options", "message"),
     [
@@ -164,13 +193,16 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
         (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
         ("", "rows.csv", {}, "is an empty file; write the rows into it"),
-        ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: .*column 'text'; .*drop_missing: true"),
-        ("text,label\na,x\nb,\n", "rows.csv", {}, "line 3: .*column 'label'"),
-        ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 fields, but the header has 2"),
+        ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: .*column 'text'; .*`drop_missing` to True"),
+        ("text,label\na,x\nb,\n", "rows.csv", {}, "column 'label': 1 of 2 rows .*line 3"),
+        ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 field, but the header has 2"),
         ("text,label\na,x\nb, c,y\n", "rows.csv", {}, "line 3: 3 fields, but the header has 2"),
         ('text,label\na,x\n"b,y\n', "rows.csv", {}, "line 3: unexpected end of data"),
-        (CSV.encode("utf-16"), "rows.csv", {}, "is not utf-8: .*set `encoding`"),
-        ("text,label\nü,x\n".encode("latin-1"), "rows.csv", {}, "is not utf-8"),
+        (CSV.encode("utf-16"), "rows.csv", {"encoding": "utf-8"}, "is not utf-8: .*set `encoding`"),
+        ("text,label\nü,x\n".encode("latin-1"), "rows.csv", {}, "is not utf-8: .*set `encoding` .*latin-1"),
+        (b"PK\x03\x04", "rows.csv", {}, "is a ZIP archive or an Excel workbook; unpack it"),
+        (gzip.compress(CSV.encode())[:-9], "rows.csv.gz", {}, "is damaged: .*copy it again"),
+        ("text,label\na,x\nb,x\nc,X \n", "rows.csv", {}, r'\'x\' and \'X \' differ only .*{"x": "x", "X ": "x"}'),
         (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
         ("text,label\na,0\nb,2\n", "rows.csv", {"class_names": ["n", "y"]}, "line 3: the label '2' has no class"),
         ("text,label\na,1\nb,2\n", "rows.csv", {"class_names": {1: "n", 3: "y"}}, "line 3: the label '2' has no class"),
@@ -178,9 +210,9 @@ def test_rows_are_dropped_only_on_request(read: Callable[..., Dataset]) -> None:
         ("text,label\n", "rows.csv", {}, "0 rows of 0 classes"),
         ('{"text": "a", "label": 1}\n{"text": "b"\n', "rows.jsonl", {}, "line 2: not valid JSON"),
         ("[" * 100_000 + "\n", "rows.jsonl", {}, "line 1: not valid JSON"),
-        ('["a", 1]\n', "rows.jsonl", {}, "line 1: a JSON list"),
+        ('["a", 1]\n', "rows.jsonl", {}, "row 1: a JSON str instead of an object; write"),
         ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; .*'text', 'label'"),
-        ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "line 2: .*column 'label'"),
+        ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "column 'label': .*line 2"),
         ('{"text": null, "label": 1}\n', "rows.jsonl", {}, "line 1: .*column 'text'"),
         ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "line 1: 12 in column 'text' is int, not text"),
         ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: 0.5 in column 'label' is float"),
@@ -198,7 +230,7 @@ def test_unsuitable_files_are_refused_with_place_and_remedy(
 def test_long_fields_are_read_up_to_a_limit(read: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
     text = "word " * 50_000  # the csv module refuses fields above 131,072 characters by default
     assert read(f"text,label\n{text},x\nb,y\n").inputs[0] == text
-    monkeypatch.setattr("peekbench_files.reading.MAX_CHARACTERS", 1000)
+    monkeypatch.setattr("peekbench.data.text_files.MAX_CHARACTERS", 1000)
     for name, content in (
         ("a.csv", f"text,label\nb,y\n{text},x\n"),
         ("a.jsonl", f'{{"text": "{text}", "label": 1}}\n'),
@@ -210,7 +242,7 @@ def test_long_fields_are_read_up_to_a_limit(read: Callable[..., Dataset], monkey
 def test_quoted_fields_of_several_lines_have_the_same_limit(
     read: Callable[..., Dataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("peekbench_files.reading.MAX_CHARACTERS", 200_000)
+    monkeypatch.setattr("peekbench.data.text_files.MAX_CHARACTERS", 200_000)
     with pytest.raises(DataError, match="line .*field"):
         read('text,label\n"' + ("x" * 1000 + "\n") * 300 + '",y\n')
 
@@ -260,7 +292,7 @@ def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Datase
         read_parquet({"text": ["a"], "class": [1]})
     with pytest.raises(DataError, match="row 2: .*column 'text'"):
         read_parquet({"text": ["a", None], "label": [1, 2]})
-    with pytest.raises(DataError, match="row 2: .*column 'label'"):
+    with pytest.raises(DataError, match="column 'label': .*row 2"):
         read_parquet({"text": ["a", "b"], "label": [1.0, float("nan")]})
 
 
@@ -282,6 +314,7 @@ def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Datase
         ({"path": "a.csv", "delimiter": "||"}, "delimiter"),
         ({"path": "a.csv", "delimiter": '"'}, "delimiter and quote are both"),
         ({"path": "a.csv", "separator": ";"}, "separator"),
+        ({"path": "a.txt.gz"}, "format of 'a.txt.gz'"),
     ],
 )
 def test_options_are_checked_without_opening_the_file(options: dict[str, Any], message: str) -> None:
@@ -384,6 +417,9 @@ def test_saved_data_sets_of_hugging_face_are_read(tmp_path: Path) -> None:
     (tmp_path / "dict" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
     both = load(options=FileOptions(path=tmp_path / "dict"), folders=Folders(tmp_path, tmp_path))
     assert (len(both.inputs), both.splits) == (16, ("train",) * 8 + ("test",) * 8)
+    save_to_disk(tmp_path / "dict" / "dev", {**ROWS, "label": [-1] * 8}, ["bug", "question"], num_shards=1)
+    with pytest.raises(DataError, match="labels of dev are not public: all are '-1'; use .* `test_split` for"):
+        load(options=FileOptions(path=tmp_path / "dict", test_split="dev"), folders=Folders(tmp_path, tmp_path))
     run = pb.measure(lambda train, task: lambda texts: np.full((len(texts), 2), 0.5), tmp_path / "saved",
                      design={"num_train": 2, "num_test": 1, "num_subsamples": 1}, progress=False)  # fmt: skip
     assert (run.spec.tasks[0].name, run.spec.tasks[0].use, run.failed) == ("saved", "files", 0)
@@ -395,7 +431,10 @@ def test_saved_data_sets_of_hugging_face_are_read(tmp_path: Path) -> None:
         (lambda folder: (folder / "state.json").unlink(), "is not a folder that `save_to_disk`"),
         (lambda folder: (folder / "state.json").write_text('{"_data_files": []}'), "has no rows"),
         (lambda folder: (folder / "data-00000-of-00002.arrow").write_bytes(b"no stream"), "is not a folder that"),
-        (lambda folder: (folder / "dataset_dict.json").write_text("{}"), "official splits are `train` and `test`"),
+        (
+            lambda folder: (folder / "dataset_dict.json").write_text("{}"),
+            "splits are missing, but train and test are needed; set `test_split`",
+        ),
     ],
 )
 def test_unsuitable_folders_are_refused(change: Callable[[Path], Any], message: str, tmp_path: Path) -> None:

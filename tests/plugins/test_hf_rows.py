@@ -21,6 +21,7 @@ import peekbench_hf
 from peekbench import DataError, Dataset, Folders, load_dataset
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.registry import find
+from peekbench.spec.experiment import make_spec
 from peekbench_hf import semeval
 from peekbench_hf.definition import HubTask, WebFile
 from peekbench_hf.options import HubDatasetOptions, HubOptions
@@ -120,15 +121,15 @@ def test_labels_of_every_type_become_classes(
     [
         (rows(["a", "b"]), {"text": "words"}, "no column 'words'; .*'text', 'label'"),
         (rows(["a", "b"]), {"label": "y"}, "no column 'y'; .*'text', 'label'"),
-        ([ROW, {"text": None, "label": "b"}], {}, "row 2: .*'text' or 'label'; 1 row"),
-        ([ROW, {"text": " \n", "label": "b"}], {}, "row 2: .*'text' or 'label'"),
-        ([ROW, {"text": "x", "label": None}], {}, "row 2: .*'text' or 'label'"),
-        (rows(["a", "b"]), {"text": "label", "label": "text", "class_names": ["text 0", "x"]}, "without a class in 1 "),
+        ([ROW, {"text": None, "label": "b"}], {}, "row 2: .*'text'; 1 row"),
+        ([ROW, {"text": " \n", "label": "b"}], {}, "row 2: .*'text'"),
+        ([ROW, {"text": "x", "label": None}], {}, "column 'label': 1 of 2 rows have the label ''"),
+        (rows(["a", "b"]), {"text": "label", "label": "text", "class_names": ["text 0", "x"]}, "'text 1' has no class"),
         (rows([1.5, 2.0]), {}, "column 'label' .*fractions"),
         ([{"text": 3, "label": "a"}, {"text": 4, "label": "b"}], {}, "column 'text' .*int64"),
         (rows(["a", "b"]), {"class_names": ["a", "b", "c"]}, "no row has the class 'c', one of 3"),
-        (rows(["a", "b", "c"]), {"class_names": ["a", "b"]}, "column 'label' .*without a class in 1 row"),
-        (rows([0, 1, 2]), {"class_names": ["a", "b"]}, "in 1 row; .*'2', .*'0', '1'"),
+        (rows(["a", "b", "c"]), {"class_names": ["a", "b"]}, "column 'label': .*'c' has no class; .*its 1 row"),
+        (rows([0, 1, 2]), {"class_names": ["a", "b"]}, "column 'label': .*'2' has no class; .*'a', 'b'.*its 1 row"),
         (rows(["a", "b"]), {"max_characters": 1}, "no rows are left"),
         (rows(["a", "a"]), {}, "column 'label' .*single class, 'a'"),
     ],
@@ -143,9 +144,24 @@ def test_unsuitable_rows_are_refused(
 
 
 def test_class_names_that_differ_from_a_class_label_are_refused(load: Load) -> None:
-    for class_names in (["pos", "neg"], ["neg", "pos", "mixed"], {"pos": "good", "neg": "bad"}):
+    for class_names in (["pos", "neg"], ["neg", "pos", "mixed"], {"pos": "good", "mixed": "bad"}):
         with pytest.raises(DataError, match="ClassLabel .*neg, pos, .*class_names"):
             load(rows([0, 1]), names=("neg", "pos"), class_names=class_names)
+
+
+def test_the_order_of_class_names_is_kept_by_specs_and_stores(load: Load, tmp_path: Path) -> None:
+    given = {"id": "some/body", "data_dir": str(tmp_path / "mirror")}
+    for class_names in (["pos", "neg"], {"1": "neg", "0": "pos"}):
+        direct = load(rows([0, 1]), class_names=class_names)
+        spec = make_spec(
+            {"name": "a", "tasks": [{"use": "hf.dataset", "options": {**given, "class_names": class_names}}],
+             "methods": ["controls.null"], "design": {"num_train": 1, "num_test": 1, "num_subsamples": 1}},
+            folder=tmp_path,
+        )  # fmt: skip
+        for dataset in (direct, load_dataset(spec.source(spec.tasks[0]))):
+            assert [dataset.class_names[label] for label in dataset.labels] == ["pos", "neg"]
+    with pytest.raises(DataError, match="'0' has no class"):
+        load(rows([0, 1]), class_names={"neg": "bad", "pos": "good"})
 
 
 @pytest.mark.parametrize(
@@ -420,8 +436,25 @@ def test_official_splits_are_read_from_the_files_of_both_splits(load: Load) -> N
     assert official.details["test split from"].startswith("data/test-*.parquet")
 
 
+def test_a_task_names_the_split_that_is_scored(load: Load) -> None:
+    names = ("neg", "pos")
+    load(rows([1, 0], "held out {}"), "validation.parquet", names=names, split="validation")
+    with pytest.raises(DataError, match="all labels are missing, '-1', .*use a split that has labels"):
+        load(rows([-1, -1]), "test.parquet", names=names, split="test")
+    with pytest.raises(
+        DataError, match="the labels of the test split are not public: .*set `test_split` to validation"
+    ):
+        load(rows([0, 1]), names=names, splits="official")
+    official = load(rows([0, 1]), names=names, splits="official", test_split="validation")
+    assert list(official.inputs)[2:] == ["held out 0", "held out 1"]
+    with pytest.raises(ValueError, match="test_split is 'validation', but splits are pooled; set splits to official"):
+        load(rows([0, 1]), test_split="validation")
+
+
 def test_official_splits_that_are_missing_or_do_not_match_are_errors(load: Load) -> None:
-    with pytest.raises(DataError, match=r"hf\.dataset has no official test split: .*set `splits` to pooled"):
+    with pytest.raises(
+        DataError, match=r"hf\.dataset has no split named test: .*set `test_split` to .* validation, or `splits` to p"
+    ):
         load(rows(["a", "b"]), splits="official")
     load(rows([0, 1]), "test.parquet", names=("neg", "pos"), split="test")
     with pytest.raises(DataError, match="classes None in the train split"):
@@ -438,10 +471,25 @@ def test_official_splits_that_are_missing_or_do_not_match_are_errors(load: Load)
 def test_files_of_the_test_split_are_named_like_those_of_the_train_split() -> None:
     """The layouts of the fixtures, which do not depend on the definitions, name the test files of 19 tasks."""
     named = {task: [name for name in layout.stray if "test" in name] for task, layout in LAYOUTS.items()}
-    found = {task.name: task.locations[0].test_split() for task in TASKS}
+    found = {task.name: task.locations[0].test_split("test") for task in TASKS}
     for task, files in named.items():
         location = found[task]
         if files:
             assert location is not None and location.choose(files) == tuple(files), task  # type: ignore[union-attr]
     assert sum(map(bool, named.values())) == 19
     assert found["climate_fever"] is None and found["hyperpartisan_news_detection"] is None
+
+
+@pytest.mark.parametrize("names", [(), ("neg", "pos")])
+def test_rows_without_a_label_are_dropped_or_named(names: tuple[str, ...], load: Load) -> None:
+    records = rows([0, 1, -1, 1])
+    with pytest.raises(DataError, match="1 of 4 rows have the label '-1'") as caught:
+        load(records, names=names)
+    assert len(load(records, names=names, drop_missing=True).inputs) == 3
+    suggested = json.loads(str(caught.value).partition("`class_names` to ")[2])
+    named = load(records, names=names, class_names=suggested)
+    assert [named.class_names[label] for label in named.labels] == [
+        *(names or ("0", "1")),
+        "no label",
+        suggested.get("pos", "1"),
+    ]

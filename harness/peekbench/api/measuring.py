@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -13,18 +15,25 @@ from typing import Any
 from peekbench.api.run import Run
 from peekbench.api.running import read_experiment, run
 from peekbench.api.session_code import hash_text, hash_thing
-from peekbench.data.loading import check_dataset, fingerprint, load_dataset
-from peekbench.errors import DataError, SpecError
+from peekbench.data.loading import check_dataset, fingerprint, forget, load_dataset
+from peekbench.data.text_files import suffix_of
+from peekbench.errors import DataError, PluginError, SpecError
 from peekbench.execution.code import code_hashes
+from peekbench.formatting import shorten
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.local_code import Code, hold, locate_code
 from peekbench.plugins.references import Reference
+from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset
 from peekbench.results.verdict import default_region
+from peekbench.spec.design import Design
+from peekbench.spec.experiment import ExperimentSpec
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
 MIN_TEST = 20  # rows of a test set that nobody chose
 DEFAULT_NAME = "method"  # of a function without a name
+FILES = "files"  # data source of paths
+DATA_OPTIONS = ("text", "label", "class_names", "drop_missing", "test_split")
 FILES_OF_SAVED_DATA = ("state.json", "dataset_dict.json")
 STORED: Mapping[str, Mapping[str, str]] = {
     "accuracy": {"classification": "score"},
@@ -76,13 +85,16 @@ def measure(
         and `labels`), `task`, `seed` and `context`; other parameters are options. It returns a `Predictor`, a function
         from inputs to predictions, or an object with `predict_proba` or `predict`, whose `classes_` are names or
         numbers of classes. Or a name as in a spec, such as 'my_file.py:fit'.
+
+        Or several of these: a list, or a dictionary by name.
     data
-        - A data frame of pandas or polars with the columns `text` and `label`, or those that the arguments name.
+        - A data frame of pandas or polars, a dictionary of columns, or a list of dictionaries, with the columns `text`
+          and `label`, or those that the arguments name.
         - A pair: a list of n texts, or features of shape (n, n_features), and n labels. An estimator sees the columns
           of a data frame of features, such as strings that a `ColumnTransformer` encodes. Labels are numbers for a
           regressor and classes for a classifier; for a function, floats are numbers.
-        - A `Dataset` of Hugging Face, a `DatasetDict` whose official splits `train` and `test` are kept, or the folder
-          to which `save_to_disk` wrote one.
+        - A `Dataset` of Hugging Face, a `DatasetDict` whose official splits `train` and `test` are kept, the folder to
+          which `save_to_disk` wrote one, or a CSV, TSV, JSON or Parquet file.
         - A function that returns one of these, or a `peekbench.Dataset`.
         - The name of a task, such as "docstrings.numpy", or a task as in a spec.
         - A dictionary of these by name, or a list of them.
@@ -105,9 +117,11 @@ def measure(
     fresh
         Delete the trials of an earlier run of the same name, instead of resuming it.
     **spec
-        Other keys of a spec: `design`, whose missing keys are 20 subsamples of 50 train rows, as many of each class,
-        and 200 test rows, or fewer if data in memory have fewer rows; `name`; `seed`; `analyses`; `executor`; `tasks`
-        instead of `data`.
+        Other keys of a spec: `design`, or its keys such as `num_subsamples`, by default 20 subsamples of 50 train rows,
+        as many of each class, and 200 test rows, or fewer if data have fewer rows; `name`; `seed`; `analyses`;
+        `executor`; `tasks` instead of `data`. Or options of data: `class_names`, a list of names or a mapping from
+        labels to names; `drop_missing=True`, to drop rows without a text or label; `test_split`, the split of a
+        `DatasetDict` that is scored; and for a file, other options of the data source `files`.
 
     Returns
     -------
@@ -146,34 +160,65 @@ def measure(
     >>> bool((run.arms["bias"] == 0).all())  # it does not use the unlabeled texts
     True
     """
-    use = _find_use(method, is_named="name" in spec)
-    is_here = isinstance(use, Code) and use.module is not None
-    tasks = list(_make_tasks(spec.pop("tasks", data), method, text, label))
-    uses = [task["use"] for task in tasks if isinstance(task, dict) and isinstance(task["use"], Code)]
-    held = [load_dataset(each) for each in uses]
-    if is_estimator(method):
-        unlabeled_steps(method, unlabeled_step, type(method).__name__)
+    methods = _list_methods(method)
+    if len(methods) > 1 and (options or unlabeled_step is not None):
+        raise PluginError(
+            "options and unlabeled_step are those of one method; measure the methods in calls of their own"
+        )
+    uses = {name: _find_use(each, is_named="name" in spec) for name, each in methods.items()}
+    design = spec.pop("design", {})
+    of_design = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
+    if isinstance(design, Mapping):
+        design = {**design, **of_design}
+    of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
+    of_data |= {option: column for option, column in (("text", text), ("label", label)) if column}
+    tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
+    forget()  # files may have changed
+    held = [_load(task) for task in tasks if isinstance(task, dict) and (_is_held(task["use"]) or task["use"] == FILES)]
+    for each in filter(is_estimator, methods.values()):
+        unlabeled_steps(each, unlabeled_step, type(each).__name__)
     chosen = dict(options or {})
     if unlabeled_step is not None:
         chosen["unlabeled_step"] = unlabeled_step
-    methods = [{"use": use, "options": chosen}]
-    design = spec.pop("design", {})
     if isinstance(design, Mapping):
         design = _complete_design(design, held)
-    parts: dict[str, Any] = {"tasks": tasks, "methods": methods, "design": design, **spec}
-    if is_here or held:
+    named_methods = [
+        {"use": use, "options": chosen, **({"name": name} if name else {})} for name, use in uses.items()
+    ]
+    parts: dict[str, Any] = {"tasks": tasks, "methods": named_methods, "design": design, **spec}
+    is_here = any(map(_is_held, uses.values()))
+    if is_here or any(_is_held(task["use"]) for task in tasks if isinstance(task, dict)):
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
         if isinstance(design, Mapping) and not design.get("stop"):
             design = {**design, "num_subsamples": None}  # more subsamples extend the run, which knows its reports
-        known = code_hashes([use] if isinstance(use, Code) else []), [each.digest for each in uses]
-        named = {**parts, "design": design, "executor": None, "known": known}
+        known = code_hashes([use for use in uses.values() if isinstance(use, Code)])
+        rows = [fingerprint(dataset) for dataset in held]
+        named = {**parts, "design": design, "executor": None, "known": known, "rows": rows}
         identity = json.dumps(named, sort_keys=True, default=str)
+        first = "methods" if len(uses) > 1 else next(iter(uses.values()))
         ending = token_hex(4) if is_here else hash_text(identity)  # of what no hash identifies, each run is new
-        parts["name"] = f"{use.rpartition(':')[2].replace('.', '-').strip('_')}-{ending}"
+        parts["name"] = f"{first.rpartition(':')[2].replace('.', '-').strip('_')}-{ending}"
     if score != "score" or region is not None:  # after the name: another score needs no other trials
-        parts["analyses"] = _analyses(parts, method, score, region)
+        parts["analyses"] = _analyses(parts, list(methods.values()), score, region)
     return run(parts, progress=progress, fresh=fresh)
+
+
+def _list_methods(method: Any) -> dict[str, Any]:
+    """Return the methods by name; a single one has its own name."""
+    if isinstance(method, Mapping):
+        methods = {str(name): each for name, each in method.items()}
+    elif isinstance(method, list | tuple) and len(method) != 1:
+        names = [each if isinstance(each, str) else _name_of(each) for each in method]
+        methods = {
+            name if names.count(name) == 1 else f"{name}-{number}": each
+            for number, (name, each) in enumerate(zip(names, method, strict=True), start=1)
+        }
+    else:
+        return {"": method[0] if isinstance(method, list | tuple) else method}
+    if not methods:
+        raise PluginError("no method is given; give a function, an estimator, a list of them, or a dictionary by name")
+    return methods
 
 
 def _complete_design(chosen: Mapping[str, Any], held: Sequence[Dataset]) -> dict[str, Any]:
@@ -198,27 +243,88 @@ def _complete_design(chosen: Mapping[str, Any], held: Sequence[Dataset]) -> dict
     return design
 
 
-def _make_tasks(data: Any, method: Any, text: str | None, label: str | None) -> Iterator[Any]:
-    """Yield tasks as in a spec: names, folders of data sets of Hugging Face, and data of this session."""
+def _make_tasks(data: Any, methods: Sequence[Any], options: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield tasks as in a spec: names, files and folders of data, and data of this session."""
     named: list[tuple[str, Any]] = [("", data)]
-    if type(data) is dict and not _is_component(data):  # other mappings are data sets
+    if _is_table(data, options):
+        named = [("", data)]
+    elif type(data) is dict and not _is_component(data):  # other mappings are data sets
         named = [(str(name), each) for name, each in data.items()]
     elif isinstance(data, list) or (isinstance(data, tuple) and all(map(_is_component, data))):
         named = [("" if _is_component(each) else f"data-{number}", each) for number, each in enumerate(data, start=1)]
     for name, each in named:
-        own = {"name": name} if name else {}
-        if isinstance(each, str | Path) and any((Path(each) / file).is_file() for file in FILES_OF_SAVED_DATA):
-            columns = {option: column for option, column in (("text", text), ("label", label)) if column}
-            options = {"path": str(Path(each).absolute()), **columns}
-            yield {"use": "files", "name": Path(each).name, "options": options, **own}
-        elif isinstance(each, str | Path):
-            yield {"use": str(each), **own} if own else str(each)
+        own = _name_key(name)
+        if isinstance(each, str | Path) and _is_file(each):
+            path = Path(each).expanduser().absolute()
+            stem = re.sub(r"[^\w.-]+", "-", path.name, flags=re.ASCII).partition(".")[0].strip("-_") or "data"
+            yield {"use": FILES, "name": stem, "options": {"path": str(path), **options}, **own}
         elif _is_component(each):
-            yield {**each, **own}
+            if options:
+                use = each["use"] if isinstance(each, dict) else str(each)
+                task = json.dumps({"use": use, "options": {key: str(value) for key, value in options.items()}})
+                raise SpecError(
+                    f"{', '.join(options)}: no key of a spec or of its design{_suggest_key(options)}; for options of "
+                    f"the task, give it as {shorten(task, 200)}"
+                )
+            if isinstance(each, dict):
+                yield {**each, **own}
+            else:
+                yield {"use": str(each), **own} if own else str(each)
         else:
-            dataset = read_held(each, name or "data", method, text, label)
+            dataset = _read(each, name or "data", methods, options)
             check_dataset(dataset, name or "data")
             yield {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name or "data"}
+
+
+def _name_key(name: str) -> dict[str, str]:
+    return {"name": name} if name else {}
+
+
+def _read(data: Any, name: str, methods: Sequence[Any], options: Mapping[str, Any]) -> Dataset:
+    """Return the rows of data in memory, which all methods read in the same way."""
+    if unknown := [key for key in options if key not in DATA_OPTIONS]:
+        raise SpecError(
+            f"{', '.join(unknown)}: no key of a spec, of its design, or option of data in memory, which are "
+            f"{', '.join(DATA_OPTIONS)}{_suggest_key(unknown)}"
+        )
+    held = data() if callable(data) else data
+    first: Dataset = read_held(held, name, methods[0], **options)
+    for method in methods[1:]:
+        dataset = read_held(held, name, method, **options)
+        if (dataset.kind, fingerprint(dataset)) != (first.kind, fingerprint(first)):
+            raise DataError(
+                f"{name}: {_name_of(methods[0])} and {_name_of(method)} read it differently, such as classes and "
+                "numbers; measure them in two calls"
+            )
+    return first
+
+
+def _suggest_key(unknown: Collection[str]) -> str:
+    keys = [*DATA_OPTIONS, *Design.model_fields, *ExperimentSpec.model_fields]
+    close = get_close_matches(next(iter(unknown)), keys, n=1)
+    return f"; did you mean {close[0]}?" if close and close[0] not in unknown else ""
+
+
+def _is_table(data: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether data are a dictionary of columns, or a list of rows that are dictionaries."""
+    columns = {options.get("text", "text"), options.get("label", "label")}
+    rows = data if isinstance(data, list) and data else [data]
+    return all(type(row) is dict and columns <= row.keys() for row in rows)
+
+
+def _is_file(data: str | Path) -> bool:
+    """Return whether a path is that of a file of rows, or of a folder that `save_to_disk` has written."""
+    path = Path(data)
+    return suffix_of(path) in DATA_SUFFIXES or any((path / file).is_file() for file in FILES_OF_SAVED_DATA)
+
+
+def _is_held(use: str) -> bool:
+    """Return whether only this process has what a name means."""
+    return isinstance(use, Code) and use.module is not None
+
+
+def _load(task: Mapping[str, Any]) -> Dataset:
+    return load_dataset(task["use"], task.get("options"))
 
 
 def _is_component(data: Any) -> bool:
@@ -233,7 +339,9 @@ def _loader(dataset: Dataset) -> Callable[[], Dataset]:
     return load
 
 
-def _analyses(parts: Mapping[str, Any], method: Any, score: str, region: float | None) -> list[dict[str, Any]]:
+def _analyses(
+    parts: Mapping[str, Any], methods: Sequence[Any], score: str, region: float | None
+) -> list[dict[str, Any]]:
     """Return the default analyses of a score, after a test of it for each task.
 
     Raises
@@ -246,18 +354,22 @@ def _analyses(parts: Mapping[str, Any], method: Any, score: str, region: float |
     if score not in ("score", "bits_per_byte"):
         experiment = read_experiment(parts)
         tasks = [(task.name, load_dataset(experiment.source(task))) for task in experiment.tasks]
-        kinds = {check_score(score, dataset, name, method) for name, dataset in tasks}
+        kinds = {check_score(score, dataset, name, method) for name, dataset in tasks for method in methods}
         score = STORED.get(score, {}).get("/".join(kinds), score)
     options = {"score": score, "region": default_region(score) if region is None else region}
     return [{"use": "summary", "options": options}, {"use": "permutation", "options": {"score": score}}]
+
+
+def _name_of(fit: Any) -> str:
+    name = getattr(fit, "__name__", type(fit).__name__.lower())
+    return name if name.isidentifier() else DEFAULT_NAME
 
 
 def _find_use(fit: Any, *, is_named: bool) -> str:
     """Return the name of a method for specs; for a run with a name, with a hash if only this process has the method."""
     if isinstance(fit, str):
         return locate_code(fit, Path.cwd())
-    name = getattr(fit, "__name__", type(fit).__name__.lower())
-    name = name if name.isidentifier() else DEFAULT_NAME
+    name = _name_of(fit)
     make_entry(fit, name)  # raises an error if it is no method
     module = getattr(fit, "__module__", "__main__")
     if inspect.isfunction(fit) and module != "__main__" and getattr(sys.modules.get(module), name, None) is fit:

@@ -47,8 +47,8 @@ def warn_of_design(
     if duplicated := _worst({name: share for name, share in overlaps.items() if share >= MAX_OVERLAP}):
         yield (
             f"Test texts are also extra texts: {_list_shares(duplicated)}. The method sees them in both arms, which "
-            "hides bias: remove duplicates from the data (tasks of `files`, `hf` and `docstrings` have the option "
-            "`drop_duplicates: near`)"
+            "hides bias: remove duplicates from the data (in tasks of `files`, `hf` and `docstrings`, set the option "
+            "`drop_duplicates` to near)"
         )
     if crowded := _worst({name: uses for name, uses in count_uses(designs, facts).items() if uses > MAX_USES}):
         listed = ", ".join(f"{uses:.0f} times in {name}" for name, uses in crowded[:MAX_LISTED])
@@ -90,7 +90,7 @@ def warn_of_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[s
     if frequent := _worst({name: share for name, share in shares.items() if share > MAX_MAJORITY}):
         yield (
             f"Most rows have one class: {_list_shares(frequent)}. Train sets are balanced, so accuracy is often lower: "
-            "compare macro-F1, or draw train sets with `train: natural`"
+            "compare macro-F1, or set `train` to natural in the design"
         )
 
 

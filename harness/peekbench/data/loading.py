@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from pydantic import ValidationError
 
 from peekbench.cache import cache_folder
+from peekbench.data.labels import check_class_names
 from peekbench.errors import ContractError, DataError
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
@@ -195,12 +196,14 @@ def check_dataset(dataset: Dataset, use: str) -> None:
         raise DataError(f"{use}: {pluralize(len(names), 'class', 'classes')}; classification needs two or more")
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
         raise DataError(f"{use}: the class names {names} are not distinct texts; rename some")
-    for label in class_counts(dataset):
+    counts = class_counts(dataset)
+    for label, number in counts.items():
         if label not in range(len(names)):
             raise DataError(
-                f"{use}: label {label!r} is outside 0..{len(names) - 1}, the indices of its class names; "
-                "name every class, or drop the rows"
+                f"{use}: label {label!r} is outside 0..{len(names) - 1}, the indices of its class names; drop "
+                f"{pluralize(number, 'row')}, or add a class to class_names and give them its index"
             )
+    check_class_names({names[label]: number for label, number in counts.items()}, use)
 
 
 def _check_splits(dataset: Dataset, use: str) -> None:

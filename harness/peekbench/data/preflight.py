@@ -104,7 +104,7 @@ def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
 def _remedy(kind: TaskKind, num_methods: int) -> str:
     remedy = "put them into different specs" if num_methods > 1 else "choose a method for this kind of task"
     if kind == "language_modeling":
-        remedy += ", or use the labels: remove `kind` from the task, and `label: null` from its options"
+        remedy += ", or use the labels: remove `kind` from the task, and `label` null from its options"
     return remedy
 
 
@@ -176,8 +176,8 @@ def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
         if counts[label] < needed:
             raise DataError(
                 f"task {task}, class {class_name!r}: {pluralize(counts[label], 'row')}{place}, but num_train "
-                f"{num_train} needs {needed} from each of {num_classes} classes; lower num_train, draw train sets with "
-                "`train: natural`, or merge the class with another one in the data"
+                f"{num_train} needs {needed} from each of {num_classes} classes; lower num_train, set `train` to "
+                "natural in the design, or merge the class with another one in the data"
             )
     return needed * num_classes if is_balanced else num_train
 

@@ -132,7 +132,7 @@ def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[st
 
 
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
-DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".txt", ".xlsx")
+DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
 FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)+", re.IGNORECASE)
 

@@ -8,17 +8,18 @@ arm: base, extra, test, mix-0.25.
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shlex
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import pandas as pd
 
+from peekbench.data.text_files import DELIMITERS, find_dialect, read_lines, read_objects, suffix_of
 from peekbench.errors import DataError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.plugins.references import Reference
@@ -47,8 +48,7 @@ STUDY_COLUMNS = ("num_classes", "majority_all")
 """Columns of the study's files that describe the data of the task and are not used."""
 MAX_ROWS = 10_000_000  # a small Parquet file can declare billions
 MAX_MESSAGE = 500  # characters of another library's message
-SEPARATORS = {".csv": ",;\t|", ".tsv": "\t,;|"}
-"""Separators of the fields by suffix, the usual one first."""
+MAX_LINE = 2**30  # characters; a file of JSON can have a single line
 FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
 LOGS = {
     "lm-eval": re.compile(rb'\s*\[?\s*\{\s*"(results"\s*:\s*\{|doc_id")'),
@@ -56,9 +56,6 @@ LOGS = {
 }
 """Beginnings of the logs that `peekbench import` reads, by tool."""
 LOG_SUFFIXES = (".json", ".jsonl", ".eval")
-JSON_FORM = (
-    'write one object in each line, or a single list of objects, such as {"task": "news", "extra": 0.71, "test": 0.73}'
-)
 TYPES = {
     **dict.fromkeys(TEXT_DEFAULTS, "str"),
     **dict.fromkeys(WHOLE_NUMBERS, "Int64"),
@@ -186,22 +183,22 @@ def read_file(path: Path) -> pd.DataFrame:
     ResultsError
         If the file cannot be read, or is too large.
     """
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     check_regular(path)
     try:
         _refuse_log(path)
         if suffix == ".parquet":
             with path.open("rb") as file:
                 return _read_parquet(file, str(path))
-        if suffix in SEPARATORS:
-            with path.open(encoding="utf-8-sig", newline="") as text:
-                return _read_csv(text, str(path), SEPARATORS[suffix])
+        if suffix in DELIMITERS:
+            return _read_csv(path, DELIMITERS[suffix])
         if suffix in (".jsonl", ".ndjson", ".json"):
-            with path.open(encoding="utf-8-sig") as text:
-                return _read_json(text, str(path))
+            return _read_json(path)
+    except DataError as error:
+        raise ResultsError(str(error)) from error
     except (OSError, ValueError, csv.Error, RecursionError) as error:
         message = str(error)[:MAX_MESSAGE]
-        raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file in UTF-8?") from error
+        raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file?") from error
     raise ResultsError(f"{path}: neither a store nor a {FORMATS} file; convert it to one of these")
 
 
@@ -233,12 +230,18 @@ def _refuse_log(path: Path) -> None:
     )
 
 
-def _read_csv(file: TextIO, origin: str, separators: str) -> pd.DataFrame:
-    """Read a table whose header is divided into the most fields by the separator of the file."""
-    header = next((line for line in file if line.strip()), "")
-    separator = max(separators, key=lambda each: len(next(csv.reader([header], delimiter=each), [])))
-    file.seek(0)
-    reader = csv.reader(file, delimiter=separator)
+def _lines(path: Path) -> Iterator[str]:
+    copy = shlex.quote(f"{path.stem}-utf8{path.suffix}")
+    remedy = f"convert it, as in `iconv -f cp1252 -t utf-8 {shlex.quote(str(path))} > {copy}`"
+    return read_lines(path, max_characters=MAX_LINE, remedy=remedy)
+
+
+def _read_csv(path: Path, delimiters: str) -> pd.DataFrame:
+    """Read a table whose header is divided into the most fields by the delimiter of the file."""
+    origin = str(path)
+    dialect = find_dialect(islice((line for line in _lines(path) if line.strip()), 1), delimiters, '"')
+    separator = dialect.delimiter
+    reader = csv.reader(_lines(path), delimiter=separator)
     rows: list[list[str]] = []
     for fields in reader:
         if len(fields) < 2 and not any(map(str.strip, fields)):  # an empty line
@@ -269,32 +272,13 @@ def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
     return table
 
 
-def _read_json(file: TextIO, origin: str) -> pd.DataFrame:
+def _read_json(path: Path) -> pd.DataFrame:
     """Read a list of objects, or lines with one object each."""
-    content = file.read()
-    is_list = content.lstrip().startswith("[")
-    parts = [(1, content)] if is_list else [(n, line) for n, line in enumerate(content.split("\n"), 1) if line.strip()]
-    _check_size(len(parts), origin)
-    rows: list[Any] = []
-    for number, part in parts:
-        try:
-            read = json.loads(part, object_pairs_hook=_distinct)
-        except ValueError as error:
-            raise ResultsError(f"{origin}, from line {number}: {error}; {JSON_FORM}") from error
-        rows += read if is_list else [read]
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise ResultsError(f"{origin}, row {number}: not an object; {JSON_FORM}")
-    _check_size(len(rows), origin)
+    rows: list[dict[str, Any]] = []
+    for _, row in read_objects(_lines(path), str(path)):
+        rows.append(row)
+        _check_size(len(rows), str(path))
     return pd.DataFrame.from_records(rows)
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; a name that is duplicated would silently lose a value."""
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        raise ValueError("a name is duplicated in an object")
-    return row
 
 
 def _check_size(num_rows: int, origin: str) -> None:

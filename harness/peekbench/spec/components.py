@@ -142,8 +142,9 @@ class Component(SpecModel):
         if isinstance(value, Mapping) and len(value) == 1 and not value.keys() & cls.model_fields.keys():
             ((use, options),) = value.items()
             if isinstance(options, Mapping | None) and "." in str(use):
-                inner = ", ".join(f"{name}: {shorten(str(option), 40)}" for name, option in (options or {}).items())
-                raise ValueError(f"an entry names its plugin with `use`: write {{use: {use}, options: {{{inner}}}}}")
+                written = {"use": str(use), "options": {str(name): each for name, each in (options or {}).items()}}
+                example = shorten(json.dumps(written, ensure_ascii=False, default=str), 200)
+                raise ValueError(f"an entry names its plugin with `use`: write {example}")
         return {"use": value} if isinstance(value, str) else value
 
     @field_validator("use", mode="wrap")
@@ -229,8 +230,8 @@ class TaskSpec(NamedComponent):
     def _check_is_no_file(cls, use: Any) -> Any:
         if isinstance(use, str) and use.lower().endswith(DATA_SUFFIXES):
             reader = next(_find_readers(), "PLUGIN")
-            remedy = f"write {{use: {reader}, options: {{path: {use}}}}}"
-            raise ValueError(f"{shorten(repr(use), 100)} is a file, not a data source; {remedy}")
+            remedy = json.dumps({"use": reader, "options": {"path": use}}, ensure_ascii=False)
+            raise ValueError(f"{shorten(repr(use), 100)} is a file, not a data source; write {remedy}")
         return use
 
 

@@ -52,7 +52,7 @@ def test_a_design_that_fits_its_data_has_no_warning() -> None:
 @pytest.mark.parametrize(
     ("task", "overlap", "parts", "message"),
     [
-        (facts(500, 500), 0.27, {}, "Test texts are also extra texts: 27% in news. .*`drop_duplicates: near`"),
+        (facts(500, 500), 0.27, {}, "Test texts are also extra texts: 27% in news. .*`drop_duplicates` to near"),
         (facts(70, 70), 0.0, {"num_subsamples": 100}, "each row is tested about 71 times in news.*summary.texts"),
         (
             facts(500, 500, splits={"test": {"rows": 120, "class_counts": [60, 60]}}),

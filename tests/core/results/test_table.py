@@ -121,7 +121,9 @@ def test_files_may_have_one_row_for_each_arm_in_any_format(tmp_path: Path) -> No
     frame.to_csv(tmp_path / "b.csv", index=False, sep=";", decimal=",")
     frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
     frame.to_json(tmp_path / "a.json", orient="records")
-    names = ("a.csv", "a.tsv", "a.parquet", "b.csv", "a.jsonl", "a.json")
+    frame.to_csv(tmp_path / "b.csv.gz", index=False, sep=";")
+    frame.to_csv(tmp_path / "c.csv", index=False, encoding="utf-16")
+    names = ("a.csv", "a.tsv", "a.parquet", "b.csv", "a.jsonl", "a.json", "b.csv.gz", "c.csv")
     tables = [load_results(tmp_path / name) for name in names]
     for table in tables:
         pd.testing.assert_frame_equal(table, tables[0])
@@ -265,9 +267,9 @@ def test_tables_with_too_many_rows_are_refused(tmp_path: Path, monkeypatch: pyte
         ("folder/note.txt", b"", "contains no accuracies.csv"),
         ("some/where/accuracies.csv", WIDE.encode(), "not mM/nN/MODEL/TASK"),
         ("a.parquet", b"PAR1 and then nothing", "cannot be read"),
-        ("a.jsonl", b'{"task": "a", "extra": 0.5, "extra": 0.6}', "line 1: a name is duplicated in an object"),
-        ("a.json", b"[[1, 2]]", "row 1: not an object"),
-        ("a.csv", b"task,extra,test\n\xff,0.5,0.5\n", "cannot be read: .*UTF-8"),
+        ("a.jsonl", b'{"task": "a", "extra": 0.5, "extra": 0.6}', "line 1: .*a name is duplicated in an object"),
+        ("a.json", b"[[1, 2]]", "row 1: a JSON list instead of an object"),
+        ("a.csv", b"task,extra,test\n\xff,0.5,0.5\n", "is not utf-8: .*as in `iconv -f cp1252 -t utf-8"),
     ],
 )
 def test_other_paths_are_refused(name: str, content: bytes | None, message: str, tmp_path: Path) -> None:

@@ -1,0 +1,256 @@
+"""Turns labels into classes, for all sources of data.
+
+A label is a sign of a missing label, not a class, if it is empty, null, NaN, `?`, `unlabeled` or a text that pandas
+reads as missing, or if it is the only negative number and not the opposite of the only other label.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from reprlib import repr as short_repr
+from typing import TypeAlias
+
+from peekbench.errors import DataError
+from peekbench.formatting import pluralize
+
+ClassNames: TypeAlias = Sequence[str] | Mapping[str, str] | None
+INTEGER = re.compile(r"-?[0-9]{1,18}")
+NUMBER = re.compile(r"(-?[0-9]{1,18})(\.0+)?")
+MISSING = {"", "?", "#N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+UNLABELED = {"unlabeled", "unlabelled"}  # in any case
+MAX_LISTED = 30  # labels in a mapping that a message suggests
+
+
+def label_key(value: object) -> str | None:
+    """Return a label as text, the same for 1 in Parquet, '1' in CSV and 1 in YAML; None if it cannot be a label.
+
+    A value that is missing is the empty text.
+
+    Examples
+    --------
+    >>> [label_key(value) for value in (1, 1.0, "1", True, None, float("nan"), 0.5)]
+    ['1', '1', '1', 'true', '', '', None]
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value if value.strip() else ""
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))
+    return None
+
+
+def find_missing(labels: Collection[str], class_names: ClassNames = None) -> list[str]:
+    """Return the labels that are signs of a missing label, unless a mapping names their classes.
+
+    Parameters
+    ----------
+    labels
+        The labels that occur, as `label_key` returns them, each once.
+    class_names
+        Names that the user has given to the classes.
+
+    Examples
+    --------
+    >>> find_missing(["-1", "0", "1"]), find_missing(["-1", "1"]), find_missing(["-2", "-1", "0"])
+    (['-1'], [], [])
+    >>> find_missing(["bug", "question", "?"])
+    ['?']
+    """
+    found = [each for each in labels if each.strip() in MISSING or each.strip().casefold() in UNLABELED]
+    others = [each for each in labels if each not in found]
+    numbers = {each: int(match[1]) for each in others if (match := NUMBER.fullmatch(each.strip()))}
+    negative = [each for each, number in numbers.items() if number < 0]
+    if len(negative) == 1:
+        opposite = -numbers[negative[0]]
+        if [numbers.get(each) for each in others if each not in negative] != [opposite]:
+            found += negative
+    return [each for each in found if not isinstance(class_names, Mapping) or each not in class_names]
+
+
+def refuse_missing(counts: Mapping[str, int], class_names: ClassNames, place: str, *, first: str = "") -> None:
+    """Refuse labels that are signs of a missing label.
+
+    Parameters
+    ----------
+    counts
+        Number of rows of each label.
+    class_names
+        Names that the user has given to the classes.
+    place
+        Where the labels are, for the message.
+    first
+        Position of the first row with such a label, if it is known.
+
+    Raises
+    ------
+    DataError
+        If there are such labels.
+    """
+    missing = find_missing(counts, class_names)
+    if not missing:
+        return
+    number, total = sum(counts[label] for label in missing), sum(counts.values())
+    signs = " or ".join(map(short_repr, missing))
+    if number == total:
+        raise DataError(
+            f"{place}: all labels are missing, {signs}, so these labels may not be public; use a split that has labels"
+        )
+    names = _suggest_names(counts, class_names, dict.fromkeys(missing, "no label"))
+    raise DataError(
+        f"{place}: {number:,} of {pluralize(total, 'row')} have the label {signs}, which stands for a missing label"
+        f"{first and f'; the first is {first}'}. To drop such rows, set `drop_missing` to True; if they are a "
+        f"class, name it: set `class_names` to {names}"
+    )
+
+
+def refuse_hidden(labels: Iterable[str], known: Collection[str], class_names: ClassNames, split: str, use: str) -> None:
+    """Refuse a test split without labels, as competitions publish it.
+
+    Parameters
+    ----------
+    labels
+        Label of each row of the split.
+    known
+        Labels of the other split.
+    class_names
+        Names that the user has given to the classes.
+    split
+        Name of the split's file or data.
+    use
+        What the user should do instead.
+
+    Raises
+    ------
+    DataError
+        If all labels of the split are signs of a missing label.
+    """
+    found = set(labels)
+    if found and found.issubset(find_missing({*found, *known}, class_names)):
+        signs = " or ".join(map(short_repr, sorted(found)))
+        raise DataError(f"the labels of {split} are not public: all are {signs}; {use}")
+
+
+def name_classes(
+    counts: Mapping[str, int], class_names: ClassNames, place: str, locate: Callable[[str], str] | None = None
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Return the class names, and for each label the position of its class among them.
+
+    Parameters
+    ----------
+    counts
+        Number of rows of each label, as `label_key` returns it, without signs of a missing label.
+    class_names
+        A list: labels are these names, or 0, 1, ... A mapping gives a name to each label; labels with the same name
+        form one class. None: the labels, sorted.
+    place
+        Where the labels are, for messages.
+    locate
+        Returns the position of the first row with a label.
+
+    Raises
+    ------
+    DataError
+        If a label has no class, or two labels differ only by case or outer spaces.
+
+    Examples
+    --------
+    >>> name_classes({"1": 7, "0": 3}, ["bug", "question"], "tickets.csv")
+    (('bug', 'question'), {'0': 0, '1': 1})
+    """
+    is_numeric = all(map(INTEGER.fullmatch, counts))
+    if class_names is None:
+        class_names = _sort(counts)
+    if isinstance(class_names, Mapping):
+        name_of = dict(class_names)
+    elif is_numeric and not counts.keys() <= set(class_names):
+        name_of = {str(position): name for position, name in enumerate(class_names)}
+    else:
+        name_of = {name: name for name in class_names}
+    for label in counts:
+        if label not in name_of:
+            raise DataError(
+                f"{locate(label) if locate else place}: the label {short_repr(label)} has no class; class_names "
+                f"contains {short_repr(list(name_of))}. Add the label to class_names, or remove its "
+                f"{pluralize(counts[label], 'row')}"
+            )
+    refuse_variants({label: name_of[label] for label in counts}, place)
+    names = tuple(dict.fromkeys(name_of.values()))
+    positions = {name: position for position, name in enumerate(names)}
+    return names, {label: positions[name] for label, name in name_of.items()}
+
+
+def _sort(labels: Collection[str]) -> list[str]:
+    is_numeric = all(map(INTEGER.fullmatch, labels))
+    return sorted(labels, key=lambda key: (int(key) if is_numeric else 0, key))
+
+
+def refuse_variants(name_of: Mapping[str, str], place: str) -> None:
+    """Refuse classes whose names differ only by case or outer spaces.
+
+    Parameters
+    ----------
+    name_of
+        Name of the class of each label.
+    place
+        Where the labels are, for messages.
+
+    Raises
+    ------
+    DataError
+        If there are such classes.
+    """
+    plain = {name: name.strip().casefold() for name in name_of.values()}
+    doubled = [name for name in plain if Counter(plain.values())[plain[name]] > 1]
+    if doubled:
+        variants = [name for name in doubled if plain[name] == plain[doubled[0]]]
+        corrected = {label: variants[0].strip() for label, name in name_of.items() if name in variants}
+        raise DataError(
+            f"{place}: the labels {' and '.join(map(repr, variants))} differ only by case or spaces. Correct them, or "
+            f"join them to one class: set `class_names` to {_suggest_names(name_of, name_of, corrected)}; for "
+            "different classes, give names that differ"
+        )
+
+
+def check_class_names(counts: Mapping[str, int], use: str) -> None:
+    """Refuse names of classes that are signs of a missing label, or differ only by case or outer spaces.
+
+    Parameters
+    ----------
+    counts
+        Number of rows of each class by its name.
+    use
+        Name of the data source, for messages.
+
+    Raises
+    ------
+    DataError
+        If there are such names.
+    """
+    for name in find_missing(counts):
+        raise DataError(
+            f"{use}: {pluralize(counts[name], 'row')} of the class {name!r}, which stands for a missing label; drop "
+            "these rows, or give the class another name in class_names"
+        )
+    refuse_variants({name: name for name in counts}, use)
+
+
+def _suggest_names(labels: Collection[str], class_names: ClassNames, changed: Mapping[str, str]) -> str:
+    """Return a mapping from labels to names that is valid in YAML and in Python."""
+    names: dict[str, str] = {}
+    others = set(labels) - changed.keys()
+    if isinstance(class_names, Mapping):
+        names = dict(class_names)
+    elif class_names is not None and others <= set(class_names):
+        names = {name: name for name in class_names}
+    elif class_names is not None and all(map(INTEGER.fullmatch, others)):
+        names = {str(position): name for position, name in enumerate(class_names)}
+    names |= {label: label for label in _sort(labels) if label not in names} | changed
+    if len(names) > MAX_LISTED:
+        return f"a mapping from all labels to names that contains {json.dumps(dict(changed), ensure_ascii=False)[1:-1]}"
+    return json.dumps(names, ensure_ascii=False)

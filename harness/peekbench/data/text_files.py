@@ -1,0 +1,242 @@
+"""Reads text files as people have them: compressed, in UTF-8 or UTF-16, with any usual delimiter and quote."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from peekbench.data.loading import size_limit
+from peekbench.errors import DataError
+
+MAX_CHARACTERS = 2**24  # of a line or a field; the csv module refuses more than 131,072 by default
+BYTES_PER_LINE = 250  # at least, in memory, of the rows of a compressed file
+HEAD = 2**16  # bytes in which the encoding is looked for
+SAMPLE = 100  # records in which the delimiter is looked for
+COMPRESSIONS: Mapping[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
+"""First bytes of compressed files."""
+ARCHIVES = {b"PK\x03\x04": "a ZIP archive or an Excel workbook", b"\x28\xb5\x2f\xfd": "compressed by zstd"}
+"""First bytes of files that are not read."""
+MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark is the beginning of this one
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks."""
+SUFFIXES = (".gz", ".bz2", ".xz")
+DELIMITERS = {".csv": ",;\t|", ".tsv": "\t,;|"}
+"""Delimiters of fields by suffix, the usual one first."""
+JSON_FORM = "write one object in each line, or a single list of objects"
+
+
+def suffix_of(path: Path) -> str:
+    """Return the lowercase suffix of a file without that of its compression.
+
+    Examples
+    --------
+    >>> suffix_of(Path("reviews.CSV.gz"))
+    '.csv'
+    """
+    suffix = path.suffix.lower()
+    return path.with_suffix("").suffix.lower() if suffix in SUFFIXES else suffix
+
+
+def read_lines(
+    path: Path,
+    encoding: str = "",
+    *,
+    max_gigabytes: float | None = None,
+    max_characters: int | None = None,
+    remedy: str = "convert it to UTF-8",
+) -> Iterator[str]:
+    """Yield the lines of a file with their line breaks, unpacked and decoded.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+    encoding
+        Its encoding; by default that of its byte order mark, otherwise UTF-16 if half of the bytes are zero, otherwise
+        UTF-8.
+    max_gigabytes
+        Largest unpacked size, see `size_limit`.
+    max_characters
+        Largest number of characters of a line, by default `MAX_CHARACTERS`.
+    remedy
+        What the user can do about another encoding.
+
+    Raises
+    ------
+    DataError
+        If it is an archive, has another encoding, or is too large.
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as raw:
+        first = raw.read(8)
+    for mark, what in ARCHIVES.items():
+        if first.startswith(mark):
+            raise DataError(f"{path} is {what}; unpack it, or save it as CSV")
+    unpack = next((each for mark, each in COMPRESSIONS.items() if first.startswith(mark)), open)
+    longest = max_characters or MAX_CHARACTERS
+    left = size_limit(path.stat().st_size, max_gigabytes)
+    try:
+        encoding = encoding or _find_encoding(path, unpack)
+        if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
+            encoding = "utf-8-sig"  # skips a byte order mark
+        with unpack(path, "rt", encoding=encoding, newline="") as file:
+            number = 0
+            while line := file.readline(longest + 1):
+                number += 1
+                if len(line) > longest:
+                    raise DataError(
+                        f"{path}, line {number}: more than {longest:,} characters; check the format of the file, or "
+                        "shorten the text"
+                    )
+                if unpack is not open:
+                    left -= len(line) + BYTES_PER_LINE
+                if left < 0:
+                    raise DataError(f"{path}: it unpacks to more than 50 times its size; if you trust it, unpack it")
+                yield line
+    except UnicodeError as error:
+        raise DataError(f"{path} is not {encoding.removesuffix('-sig')}: {error}; {remedy}") from error
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        raise DataError(f"{path} is damaged: {error}; download or copy it again") from error
+
+
+def _find_encoding(path: Path, unpack: Callable[..., Any]) -> str:
+    with unpack(path, "rb") as file:
+        head = file.read(HEAD)
+    for mark, encoding in MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    if head.count(0) > len(head) // 3:  # UTF-16 without a mark
+        return "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
+    return "utf-8-sig"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a file divides lines into fields."""
+
+    delimiter: str
+    quote: str
+    """Empty if quotation marks have no special meaning."""
+    header: Sequence[str]
+    """Fields of the first line."""
+    is_regular: bool
+    """Whether the first records all have as many fields as the header."""
+
+    def reader(self, lines: Iterable[str]) -> Any:
+        """Return a reader of the csv module."""
+        csv.field_size_limit(MAX_CHARACTERS)
+        quoting: Any = csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE
+        return csv.reader(
+            lines, delimiter=self.delimiter, quotechar=self.quote or None, quoting=quoting, strict=bool(self.quote)
+        )
+
+
+def find_dialect(
+    lines: Iterable[str], delimiters: Sequence[str], quotes: Sequence[str], columns: Collection[str] = ()
+) -> Dialect:
+    r"""Return the delimiter and the quote of a file.
+
+    The best ones find all columns in the header. Then the first quote is the best, and the delimiter that divides all
+    records into as many fields as the header, and the header into the most.
+
+    Parameters
+    ----------
+    lines
+        The first lines, with line breaks.
+    delimiters, quotes
+        What is possible, the usual one first.
+    columns
+        Names that the header should have.
+
+    Examples
+    --------
+    >>> dialect = find_dialect(["text;label\n", "a, b;1\n"], ",;", ['"'], ["text", "label"])
+    >>> dialect.delimiter, dialect.header
+    (';', ['text', 'label'])
+    """
+    sample = list(islice((line for line in lines if line.strip()), SAMPLE))
+    found = [try_dialect(sample, delimiter, quote) for quote in quotes for delimiter in delimiters]
+
+    def rank(dialect: Dialect) -> tuple[bool, bool, bool, int]:
+        is_usual = dialect.quote == quotes[0]
+        return set(columns) <= set(dialect.header), is_usual, dialect.is_regular, len(dialect.header)
+
+    return max(found, key=rank)
+
+
+def try_dialect(lines: Iterable[str], delimiter: str, quote: str) -> Dialect:
+    """Return what a delimiter and a quote make of lines."""
+    dialect = Dialect(delimiter, quote, (), is_regular=False)
+    header: list[str] = []
+    try:
+        records = dialect.reader(lines)
+        header = next(records, [])
+        is_regular = len(header) > 1 and all(len(record) in (0, len(header)) for record in records)
+    except csv.Error:  # also if the lines end in the middle of a record
+        is_regular = False
+    return Dialect(delimiter, quote, header, is_regular=is_regular)
+
+
+def read_objects(lines: Iterable[str], origin: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the position of each object and the object, from lines with one object each or a list of objects.
+
+    Parameters
+    ----------
+    lines
+        Lines of a file.
+    origin
+        Name of the file, for messages.
+
+    Raises
+    ------
+    DataError
+        If they are neither.
+    """
+    remaining = iter(lines)
+    for number, line in enumerate(remaining, start=1):
+        if not line.strip():
+            continue
+        if line.lstrip().startswith("["):
+            content = _parse("".join((line, *remaining)), f"{origin}, from line {number}")
+            records = [(f"row {position}", record) for position, record in enumerate(content, start=1)]
+        else:
+            records = [(f"line {number}", _parse(line, f"{origin}, line {number}"))]
+        for place, record in records:
+            if not isinstance(record, dict):
+                raise DataError(f"{origin}, {place}: a JSON {type(record).__name__} instead of an object; {JSON_FORM}")
+            yield place, record
+
+
+def _parse(content: str, place: str) -> Any:
+    try:
+        return json.loads(content, object_pairs_hook=_distinct)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: not valid JSON ({error}); {JSON_FORM}") from error
+
+
+def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; a name that is duplicated would silently lose a value."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        raise ValueError("a name is duplicated in an object")
+    return row

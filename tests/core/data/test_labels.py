@@ -1,0 +1,65 @@
+"""Labels that stand for a missing label, and labels that differ only by case or spaces."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from peekbench.data.labels import find_missing, name_classes, refuse_hidden, refuse_missing
+from peekbench.errors import DataError
+
+
+@pytest.mark.parametrize(
+    ("labels", "missing"),
+    [
+        (["-1", "1"], []),
+        (["-1", "0"], ["-1"]),
+        (["-1", "0", "1"], ["-1"]),
+        (["-1.0", "0.0", "1.0"], ["-1.0"]),
+        (["-1", "neg", "pos"], ["-1"]),
+        (["-1", "1", ""], [""]),
+        (["-100", "0", "1"], ["-100"]),
+        (["-2", "-1", "0", "1", "2"], []),
+        (["-1"], ["-1"]),
+        (["none", "favor", "against", "unknown"], []),
+        (
+            ["None", "a", " Unlabeled ", "?", "NaN", "nan", "NA", ""],
+            ["None", " Unlabeled ", "?", "NaN", "nan", "NA", ""],
+        ),
+    ],
+)
+def test_what_stands_for_a_missing_label(labels: list[str], missing: list[str]) -> None:
+    assert find_missing(labels) == missing
+    assert find_missing(labels, dict.fromkeys(missing, "named")) == []
+
+
+@pytest.mark.parametrize("class_names", [None, ["no", "yes"], {"0": "no", "1": "yes"}])
+def test_the_mapping_that_a_message_suggests_names_the_class(class_names: Any) -> None:
+    counts = Counter({"0": 5, "1": 4, "-1": 3})
+    with pytest.raises(
+        DataError, match=r"3 of 12 rows have the label '-1', .*first is line 2. .*drop_missing"
+    ) as caught:
+        refuse_missing(counts, class_names, "column 'label'", first="line 2")
+    suggested = json.loads(str(caught.value).partition("`class_names` to ")[2])
+    refuse_missing(counts, suggested, "column 'label'")
+    names, positions = name_classes(counts, suggested, "column 'label'")
+    assert {label: names[position] for label, position in positions.items()} == suggested
+    assert set(suggested.values()) == {"no label", *(["0", "1"] if class_names is None else ["no", "yes"])}
+
+
+def test_variants_of_a_label_are_joined_as_the_message_suggests() -> None:
+    counts = Counter({"neg": 5, "Neg ": 1, "pos": 4})
+    with pytest.raises(DataError, match="rows.csv: the labels 'neg' and 'Neg ' differ only by case") as caught:
+        name_classes(counts, None, "rows.csv")
+    suggested = json.loads(str(caught.value).partition("`class_names` to ")[2].partition(";")[0])
+    assert name_classes(counts, suggested, "rows.csv") == (("neg", "pos"), {"Neg ": 0, "neg": 0, "pos": 1})
+
+
+def test_a_split_without_labels_is_not_public() -> None:
+    with pytest.raises(DataError, match=r"the labels of test.csv are not public: all are '-1'; use the validation"):
+        refuse_hidden(["-1", "-1"], ["0", "1"], None, "test.csv", "use the validation split")
+    refuse_hidden(["-1", "0"], ["0", "1"], None, "test.csv", "")
+    refuse_hidden(["-1", "-1"], ["1"], None, "test.csv", "")
