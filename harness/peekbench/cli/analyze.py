@@ -93,6 +93,7 @@ def analyze(
     from peekbench.results.analyze import (  # noqa: PLC0415 - for a fast --help
         choose_analyses,
         drop_incomplete,
+        find_subjects,
         needed_arms,
         only_complete,
         planned_trials,
@@ -140,7 +141,8 @@ def analyze(
         settings = analysis_spec.report
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
     show_report(report, reports, printer)
-    apply_gates(gates, report)
+    subjects = find_subjects(results, planned, has_texts_as_draws=loaded.has_texts_as_draws) if gates else ()
+    apply_gates(gates, replace(report, subjects=subjects))
 
 
 @app.command()

@@ -42,7 +42,15 @@ from peekbench.report.build.tables import (
     text_tables,
 )
 from peekbench.report.render.sentences import put_into_words, warn_of_controls
-from peekbench.results.analyze import Seen, analyze, find_analysis, only_complete, planned_trials, run_analysis
+from peekbench.results.analyze import (
+    Seen,
+    analyze,
+    find_analysis,
+    find_subjects,
+    only_complete,
+    planned_trials,
+    run_analysis,
+)
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at
 from peekbench.results.read import load_results, read_store
@@ -266,6 +274,7 @@ def report_of_run(
             "sessions": recorded_sessions,
         },
         methods=methods,
+        subjects=find_subjects(results, planned),
         extension=describe_extension(canonical(spec), sessions, num_missing, seconds),
         command=command,
         formats=spec.report.formats,
