@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -237,7 +238,9 @@ def run_action(tmp_path: Path, **inputs: str) -> tuple[int, str, str]:
 def test_the_action_judges_a_table(biased: Path, unbiased: Path, tmp_path: Path) -> None:
     status, output, summary = run_action(tmp_path, scores=str(unbiased))
     assert status == 0, output
+    assert "--fail-on biased,controls-failed: passed (1 of 1 verdict judged)" in output
     assert "equivalent" in summary
+    assert re.fullmatch(r"::stop-commands::(\w{32})\n.*\n::\1::\n.*", output, re.DOTALL), "no line between is a command"
     status, output, summary = run_action(tmp_path, scores=str(biased), options="--region 0.01")
     assert (status, "peeks is biased up" in output, "peeks" in summary) == (4, True, True), output
     assert (tmp_path / "GITHUB_OUTPUT").read_text().splitlines() == ["status=0", "status=4"]

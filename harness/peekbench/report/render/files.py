@@ -18,7 +18,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
-from peekbench.formatting import shorten
+from peekbench.formatting import shorten, visible_lines
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_format, list_files, write_format
@@ -246,7 +246,7 @@ def _plain_text(report: Report) -> str:
     )
     render_text(report, console, full=True)
     assert isinstance(console.file, io.StringIO)
-    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+    return visible_lines("\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n")
 
 
 def _terminal_svg(report: Report) -> str:
