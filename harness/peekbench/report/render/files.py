@@ -131,7 +131,7 @@ def check_same_report(report: Report, folder: Path) -> None:
         return
     command, is_run = None, "json" not in present
     try:
-        content = json.loads((folder / NAMES["json"]).read_text(encoding="utf-8"))
+        content = json.loads(_read_if_file(folder / NAMES["json"]))
         command, is_run = content.get("command", ""), "spec" in content
     except (OSError, ValueError, AttributeError, LookupError, TypeError):
         pass
@@ -143,8 +143,13 @@ def check_same_report(report: Report, folder: Path) -> None:
 
 def _mentions(file: Path, command: str) -> bool:
     """Return whether a report contains a command, whatever its format wraps and escapes."""
-    text = html.unescape(file.read_text(encoding="utf-8", errors="replace"))
+    text = html.unescape(_read_if_file(file))
     return re.sub(r"[\W_]+", "", command) in re.sub(r"[\W_]+", "", text)
+
+
+def _read_if_file(file: Path) -> str:
+    """Return the text of a regular file; a pipe or a device, which may never end, is no report."""
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 def write_pictures(report: Report, folder: str | Path) -> list[Path]:
