@@ -31,7 +31,7 @@ from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 Outcome = TrialResult | TrialFailure
-EXACT = [1 / 3, 5e-324, -0.0, 1.7976931348623157e308, float(np.nextafter(1.0, 2.0))]
+EXACT = [1 / 3, 5e-324, -0.0, float(np.nextafter(1.0, 0.0)), float(np.nextafter(0.5, 1.0))]
 FOLDER = Path("shards")
 TABLES = {
     "draws": "SELECT task, num_train, num_test, subsample, test_labels, test_rows FROM draws ORDER BY 1, 2, 3, 4",
