@@ -20,22 +20,45 @@ HIDDEN_CHARACTERS = re.compile(
 )
 
 
-def visible(text: str) -> str:
-    r"""Return text with control characters, direction marks and characters of zero width as escapes.
+COMMAND_OF_CI = re.compile(r"(^\s*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
+"""Start of what a log of GitHub or Azure takes for a command, such as `::stop-commands::` or `##[group]`."""
 
-    A terminal or a browser would obey them, or hide them from the reader. Tabs and line feeds are kept.
+
+def visible(text: str) -> str:
+    r"""Return text on one line, with control characters, direction marks and characters of zero width as escapes.
+
+    A terminal or a browser would obey them, or hide them from the reader, and a line of its own could be a command to
+    the machine that logs it.
 
     Parameters
     ----------
     text
-        Text from data, such as a class name, a file name or an error message.
+        Text from data, such as a name or a cell.
 
     Examples
     --------
-    >>> print(visible("\x1b[31mred and \u202etfel ot thgir"))
-    \x1b[31mred and \u202etfel ot thgir
+    >>> print(visible("\x1b[31mred and \u202etfel ot thgir\n"))
+    \x1b[31mred and \u202etfel ot thgir\n
     """
-    return HIDDEN_CHARACTERS.sub(lambda match: _escape(ord(match[0])), text)
+    return visible_lines(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def visible_lines(text: str) -> str:
+    r"""Return text as `visible` does, but with its line feeds and tabs.
+
+    Parameters
+    ----------
+    text
+        Text of several lines, such as a message or a traceback.
+
+    Examples
+    --------
+    >>> print(visible_lines("one\n::two"))
+    one
+    \x3a:two
+    """
+    text = HIDDEN_CHARACTERS.sub(lambda match: _escape(ord(match[0])), text)
+    return COMMAND_OF_CI.sub(lambda match: r"\x23" if match[0] == "#" else rf"{match[1]}\x3a", text)
 
 
 def _escape(code: int) -> str:

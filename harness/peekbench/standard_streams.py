@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from peekbench.formatting import visible
+from peekbench.formatting import visible_lines
 
 
 class ProtectedStream(io.TextIOWrapper):
@@ -25,7 +25,7 @@ class ProtectedStream(io.TextIOWrapper):
     def write(self, text: str, /) -> int:
         """Write text; characters that the encoding lacks become question marks or escapes."""
         try:
-            super().write(visible(text) if self.is_plain else text)
+            super().write(visible_lines(text) if self.is_plain else text)
         except OSError as error:
             self._discard(error)
         return len(text)

@@ -148,7 +148,8 @@ def _judge(
         judged = judge_family(family, options.level, is_accuracy=results.is_accuracy)
         for (member, arm), (verdict, _) in zip(pairs, judged, strict=True):
             configuration = results.configurations[member]
-            named = replace(verdict, method=configuration.label, effect=f"{arm} - extra")
+            parts = tuple(zip((column.name for column in results.columns), configuration.cells, strict=True))
+            named = replace(verdict, method=configuration.label, effect=f"{arm} - extra", parts=parts)
             yield _Worth(configuration, arm, named)
 
 

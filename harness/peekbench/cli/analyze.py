@@ -108,6 +108,7 @@ def analyze(
     from peekbench.results.analyze import (  # noqa: PLC0415 - for a fast --help
         choose_analyses,
         drop_incomplete,
+        find_subjects,
         needed_arms,
         only_complete,
         planned_trials,
@@ -158,7 +159,8 @@ def analyze(
     read = partial(read_table, report, exported, choose_analyses(wanted))
     report = replace(report, formats=chosen or report.formats, read_run=read)
     show_report(report, reports, printer)
-    apply_gates(gates, report)
+    subjects = find_subjects(results, planned, has_texts_as_draws=loaded.has_texts_as_draws) if gates else ()
+    apply_gates(gates, replace(report, subjects=subjects))
 
 
 @app.command()

@@ -17,7 +17,7 @@ from peekbench.cache import cache_folder
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.prompts import render_prompt
 from peekbench.errors import PluginError, UnavailableError
-from peekbench.formatting import pluralize, shorten
+from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
 from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
@@ -153,18 +153,15 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
         return f"its data are unavailable: {error}"
     lines = [pluralize(len(dataset.labels), "row")]
     if dataset.kind == "classification":
-        counts = class_counts(dataset)
-        lines += [
-            f"  {counts.get(label, 0):>9,}  {shorten(name, MAX_NAME)}" for label, name in enumerate(dataset.class_names)
-        ]
+        counts, names = class_counts(dataset), [visible(shorten(name, MAX_NAME)) for name in dataset.class_names]
+        lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(names)]
     lines += _detail_lines(dataset.details)
     if isinstance(dataset.inputs, Sequence) and dataset.kind == "classification":
         first = {int(label): row for row, label in reversed(list(enumerate(dataset.labels[:1000])))}
         rows = sorted(first.values())[:3]
         lines.append("texts:")
-        names = [shorten(name, MAX_NAME) for name in dataset.class_names]
         texts = [shorten(str(dataset.inputs[row]), MAX_TEXT) for row in rows]
-        lines += [f"  [{names[dataset.labels[row]]}] {text}" for row, text in zip(rows, texts, strict=True)]
+        lines += [f"  [{names[dataset.labels[row]]}] {visible(text)}" for row, text in zip(rows, texts, strict=True)]
         lines.append("prompt for the first text:")
         lines.append(indent(render_prompt(texts[0], names, dataset.instruction), "  "))
     return "\n".join(lines)
@@ -172,7 +169,7 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
 
 def _detail_lines(details: Mapping[str, Any]) -> list[str]:
     return [
-        f"{name}: {shorten(_format_detail(value), MAX_TEXT)}"
+        f"{name}: {visible(shorten(_format_detail(value), MAX_TEXT))}"
         for name, value in details.items()
         if value not in ("", None)
     ]

@@ -20,7 +20,7 @@ from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS
 from peekbench.spec.design import NAME
 from peekbench.spec.experiment import canonical, load_spec, make_spec
-from peekbench.spec.yaml_loader import read_yaml
+from peekbench.spec.yaml_loader import read_limited, read_yaml
 from peekbench.store.files import RUNS, crate_store, is_store
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def identify(path: Path) -> FileKind:
     if path.suffix.lower() not in (".yaml", ".yml"):
         return FileKind("other", "a file of another kind")
     try:  # reading a spec reports another encoding
-        raw = read_yaml(path.read_text("latin-1"), str(path))
+        raw = read_yaml(read_limited(path).decode("latin-1"), str(path))
     except SpecError:
         return FileKind("spec", "a YAML file with an error")
     name = str(raw.get("name", "")) if isinstance(raw, Mapping) else ""

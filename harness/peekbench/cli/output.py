@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, TextIO
 
 from peekbench.errors import PeekbenchError, ResultsError
-from peekbench.formatting import shorten, visible
+from peekbench.formatting import shorten, visible_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +73,7 @@ def echo(text: str, *, err: bool = False, end: str = "\n") -> None:
         Text to print after it.
     """
     stream = sys.stderr if err else _results.get() or sys.stdout
-    stream.write(visible(shorten(text, MAX_MESSAGE) if err else text) + end)
+    stream.write(visible_lines(shorten(text, MAX_MESSAGE) if err else text) + end)
     stream.flush()
 
 

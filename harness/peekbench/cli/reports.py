@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional, get_args
 
 import typer
 
-from peekbench.cli.output import GATED, be_quiet, echo, keep_results_apart, make_console, note
+from peekbench.cli.output import ERROR, GATED, be_quiet, echo, keep_results_apart, make_console, note
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from peekbench.plugins.local_code import Code
     from peekbench.records import Report
     from peekbench.records.data import TableOptions
-    from peekbench.records.report import Analysis
+    from peekbench.records.report import Analysis, Subject
     from peekbench.records.verdicts import Verdict
 
 MAX_BESIDE = 4
@@ -168,41 +168,93 @@ class Gate:
                 "with the arms extra and test of a method that is not a control, and an analysis that reaches "
                 "verdicts, such as summary"
             )
-        if not num_controls and FAILED_CONTROLS in self.names:
+        if not num_controls and self.names == (FAILED_CONTROLS,):
             raise PeekbenchError(
                 f"{self.option}: {name} has no verdict on a control; leave out {FAILED_CONTROLS}, or add a method such "
                 "as controls.null to the spec"
             )
 
-    def find(self, report: Report) -> str:
-        """Return the verdicts at which a command fails, in words; empty if there is none.
+    def judge(self, report: Report) -> Judgment:
+        """Judge the configurations of a report by their leading verdicts, as in the report: of the first analysis.
 
-        A method is judged by its leading verdict, as in the report: that of the first analysis. A report without a
-        verdict that could have one of the decisions is an error.
+        A table cannot exempt a method from the gate: one that it calls a control is judged as a method too. A report
+        without a verdict that could have one of the decisions is an error.
         """
-        from peekbench.report.render.words import (  # noqa: PLC0415 - for a fast --help
-            lead_verdicts,
-            split_verdicts,
-        )
-
-        biases = [verdict for verdict, _ in lead_verdicts(report.verdicts) if verdict.effect == "bias"]
-        methods, controls = split_verdicts(biases)
+        biases = [verdict for verdict in report.verdicts if verdict.effect == "bias"]
         rules = {each.rule for each in report.rules}
-        if self.rule in rules:
-            methods = [verdict for each in report.rules if each.rule == self.rule for verdict in each.verdicts]
-        self.check(report.name, num_methods=len(methods), num_controls=len(controls), rules=rules)
-        return ", ".join(self._find(methods, controls))
+        of_rule = [verdict for each in report.rules if each.rule == self.rule for verdict in each.verdicts]
+        methods = [each for each in report.subjects if not each.control or report.extension.of == "table"]
+        controls = [each for each in report.subjects if each.control]
+        num_methods, num_controls = (sum(any(map(each.matches, biases)) for each in of) for of in (methods, controls))
+        self.check(report.name, num_methods=num_methods, num_controls=num_controls, rules=rules)
+        found, unjudged, number = list[str](), list[str](), 0
+        if self.names != (FAILED_CONTROLS,):
+            number += len(methods)
+            for subject in methods:
+                verdict = next(filter(subject.matches, of_rule if self.rule else biases), None)
+                found += self._find(verdict)
+                unjudged += self._find_gap(subject, verdict)
+        if FAILED_CONTROLS in self.names:
+            number += len(controls)
+            for subject in controls:
+                verdict = next(filter(subject.matches, biases), None)
+                if verdict is not None and verdict.decision == "failed":
+                    found.append(f"control {verdict.method} failed")
+                unjudged += _name_gap(subject, verdict)
+        return Judgment(tuple(found), tuple(unjudged), number)
 
-    def _find(self, methods: list[Verdict], controls: list[Verdict]) -> Iterator[str]:
+    def _find(self, verdict: Verdict | None) -> Iterator[str]:
+        """Yield a verdict in words if it has one of the decisions."""
         from peekbench.results import IN_RULES  # noqa: PLC0415 - for a fast --help
 
-        for verdict in methods:
-            decision = verdict.decision
-            word = IN_RULES.get(decision, decision) if self.rule else decision
-            if {decision, word} & {*self.names} or (BIASED in self.names and decision.startswith(BIASED)):
-                yield f"{verdict.method} is {word}" + f" under {self.rule}" * bool(self.rule)
-        if FAILED_CONTROLS in self.names:
-            yield from (f"control {verdict.method} failed" for verdict in controls if verdict.decision == "failed")
+        if verdict is None:
+            return
+        decision = _decision(verdict)
+        word = IN_RULES.get(decision, decision) if self.rule else decision
+        if {decision, word} & {*self.names} or (BIASED in self.names and decision.startswith(BIASED)):
+            yield f"{verdict.method} is {word}" + (f" under {self.rule}" if self.rule else "")
+
+    def _find_gap(self, subject: Subject, verdict: Verdict | None) -> Iterator[str]:
+        """Yield what is missing for the verdict on a method, so that the gate could not fail because of it."""
+        is_open = verdict is not None and _decision(verdict) == "inconclusive" and not verdict.is_possible
+        if verdict is not None and is_open and "inconclusive" not in self.names:
+            yield f"{verdict.method}: no verdict is possible with so few trials, or with this fit; add subsamples"
+        else:
+            yield from _name_gap(subject, verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What a gate found in a report."""
+
+    found: tuple[str, ...]
+    """Verdicts at which the command fails, in words."""
+    unjudged: tuple[str, ...]
+    """Configurations without a verdict on all their tasks, and why."""
+    number: int
+    """Number of verdicts that the gate needs."""
+
+    def __str__(self) -> str:
+        """Return how many verdicts were judged."""
+        return f"{self.number - len(self.unjudged)} of {pluralize(self.number, 'verdict')} judged"
+
+
+def _decision(verdict: Verdict) -> str:
+    """Return the decision about a method, or the one that a method with the scores of a control would get."""
+    return str(getattr(verdict.evidence, "decision", None) or verdict.decision)
+
+
+def _name_gap(subject: Subject, verdict: Verdict | None) -> Iterator[str]:
+    """Yield what is missing for a verdict on all tasks of a configuration."""
+    from peekbench.results import label_configuration  # noqa: PLC0415 - for a fast --help
+
+    label = label_configuration(dict(subject.cells)) if verdict is None else verdict.method
+    if subject.lost_tasks:
+        tasks = ", ".join(subject.lost_tasks)
+        yield f"{label}: no complete trial of {tasks}; add the missing rows, or remove all rows of this method or task"
+    elif verdict is None:
+        is_control = "; to judge a method that a table calls a control: --ignore control" if subject.control else ""
+        yield f"{label}: no analysis reached a verdict{is_control}"
 
 
 def parse_gates(values: Sequence[str] | None) -> list[Gate]:
@@ -211,15 +263,27 @@ def parse_gates(values: Sequence[str] | None) -> list[Gate]:
 
 
 def apply_gates(gates: Sequence[Gate], report: Report) -> None:
-    """End the command with the status `GATED` if a verdict of a report has a decision of a gate."""
-    found = {gate.option: gate.find(report) for gate in gates}
-    for option, verdicts in found.items():
-        if verdicts:
-            echo(f"peekbench: {option}: {verdicts}", err=True)
-        else:
-            note(f"{option}: passed")
-    if any(found.values()):
+    """End the command with the status `GATED` if a verdict of a report has a decision of a gate.
+
+    If a verdict is missing, it ends with the status `ERROR`.
+    """
+    judgments = {gate.option: gate.judge(report) for gate in gates}
+    for option, judgment in judgments.items():
+        if judgment.found:
+            echo(f"peekbench: {option}: {', '.join(judgment.found)} ({judgment})", err=True)
+        if judgment.unjudged:
+            listed = "\n  ".join(judgment.unjudged)
+            echo(f"peekbench: {option}: {judgment}; without a verdict:\n  {listed}", err=True)
+        elif not judgment.found:
+            note(f"{option}: passed ({judgment})")
+    controls = [each for each in report.subjects if each.control and report.extension.of == "table"]
+    if gates and controls:
+        names = ", ".join(str(dict(each.cells)["method"]) for each in controls)
+        note(f"The table calls {names} controls; `--fail-on` judges them as methods, too")
+    if any(judgment.found for judgment in judgments.values()):
         raise typer.Exit(GATED)
+    if any(judgment.unjudged for judgment in judgments.values()):
+        raise typer.Exit(ERROR)
 
 
 @dataclass(frozen=True, slots=True)

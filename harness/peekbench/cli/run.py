@@ -82,7 +82,7 @@ def quickstart(options: RunOptions, printer: Printer) -> None:
     spec, text = Path("quickstart.yaml"), SHIPPED.read_text(encoding="utf-8").partition("\n")[2]
     if not spec.exists():
         spec.write_text(text, encoding="utf-8")
-    elif spec.read_text(encoding="utf-8") != text:
+    elif not spec.is_file() or spec.read_bytes() != text.encode():
         fail(f"{spec} has been edited. To run it: peekbench run {spec}. To start again, rename or remove it", 2)
     _run_and_report(spec, options, printer)
 

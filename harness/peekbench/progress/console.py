@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from peekbench.formatting import visible
+from peekbench.formatting import visible_lines
 
 
 class PrintableConsole(Console):
@@ -16,4 +16,4 @@ class PrintableConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of a renderable with control characters escaped."""
         for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else visible(text), style, control)
+            yield Segment(text if control else visible_lines(text), style, control)

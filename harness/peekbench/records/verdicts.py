@@ -427,6 +427,16 @@ class Verdict:
         return str(dict(self.parts).get("method", self.method))
 
     @property
+    def is_possible(self) -> bool:
+        """Whether a decision other than 'inconclusive' is possible with these trials and this fit."""
+        match self.evidence:
+            case TrialEvidence() as evidence:
+                return not evidence.has_too_few
+            case PosteriorEvidence() as evidence:
+                return not evidence.failed
+        return True
+
+    @property
     def size(self) -> BiasSize:
         """What is known about the size of a bias, relative to the region of practical equivalence."""
         if self.region is None or not self.estimate.has_interval:
@@ -441,9 +451,4 @@ class Verdict:
 
     def _has_valid_interval(self) -> bool:
         """Return whether the interval of an inconclusive verdict is one of the bias, and can be relied on."""
-        match self.evidence:
-            case TrialEvidence() as evidence:
-                return not (evidence.is_zero or evidence.has_too_few)
-            case PosteriorEvidence() as evidence:
-                return not (evidence.is_zero or evidence.failed)
-        return True
+        return self.is_possible and not getattr(self.evidence, "is_zero", False)

@@ -16,11 +16,11 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
 from peekbench.records.data import Predictions, TableOptions
-from peekbench.records.report import Analysis, Cell
+from peekbench.records.report import Analysis, Cell, Subject
 from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.trials import Trial
 from peekbench.results.cells import quoted
-from peekbench.results.columns import TRIAL
+from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at, read_looks
 from peekbench.results.metrics import find_metric
 from peekbench.results.paired_effects import plain_cell
@@ -371,6 +371,45 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts
     list of str
         One line for each affected task and configuration; at most `MAX_GAPS`.
     """
+    gaps = (
+        f"{_describe_place(configuration, task)}: {_count_missing(missing, numbers)}"
+        for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws)
+        if (missing := numbers - complete)
+    )
+    return list(islice(gaps, MAX_GAPS))
+
+
+def find_subjects(
+    results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False
+) -> tuple[Subject, ...]:
+    """Return the configurations of a design, each with the tasks in which it has no complete trial.
+
+    Parameters
+    ----------
+    results
+        The results table with incomplete trials.
+    planned, has_texts_as_draws
+        As for `only_complete`.
+    """
+    if not planned:
+        results = join_sizes(results)
+    of_methods = results.drop_duplicates("method", keep="last")
+    controls = dict(zip(of_methods["method"], of_methods["control"], strict=True))
+    lost: dict[tuple[Cell, ...], list[str]] = {}
+    for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws):
+        tasks = lost.setdefault(configuration, [])
+        if not numbers & complete:
+            tasks.append(task)
+    return tuple(
+        Subject(tuple(zip(CONFIGURATION, configuration, strict=True)), controls.get(configuration[0], ""), tuple(tasks))
+        for configuration, tasks in lost.items()
+    )
+
+
+def _compare(
+    results: pd.DataFrame, planned: Sequence[Trial], *, has_texts_as_draws: bool
+) -> Iterator[tuple[tuple[Cell, ...], str, set[int], set[int]]]:
+    """Yield each configuration and task of a design with the subsamples that it should have, and those complete."""
     arms = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
     is_complete = (arms["count"] == results["arm"].nunique()).tolist()
     seen, complete = dict[Any, dict[str, set[int]]](), dict[Any, dict[str, set[int]]]()
@@ -383,12 +422,8 @@ def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts
         expected = _group_planned(planned, {configuration[0]: configuration[1] for configuration in seen})
     else:
         expected = _expect_balance(seen, has_texts_as_draws=has_texts_as_draws)
-    gaps = (
-        f"{_describe_place(configuration, task)}: {_count_missing(missing, numbers)}"
-        for configuration, task, numbers in expected
-        if (missing := numbers - complete.get(configuration, {}).get(task, set()))
-    )
-    return list(islice(gaps, MAX_GAPS))
+    for configuration, task, numbers in expected:
+        yield configuration, task, numbers, complete.get(configuration, {}).get(task, set())
 
 
 def _group_planned(planned: Sequence[Trial], models: Mapping[Cell, Cell]) -> Iterator[Expected]:

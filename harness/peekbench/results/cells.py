@@ -20,6 +20,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
+from peekbench.formatting import visible
 from peekbench.records.data import IntArray
 from peekbench.results.columns import (
     LOSS,
@@ -34,6 +35,7 @@ from peekbench.results.columns import (
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
+LINE_BREAK = "[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
 MAX_NAME = 1000  # characters of a task, method or model
 MAX_COUNT = 2**53  # larger whole numbers are not exact as float64
 MAX_SIZE = 1e12  # of a number without a limit of its own, so that squares and sums of effects are finite
@@ -187,7 +189,10 @@ class CellReader:
         if cells.dtype == "object":
             self.require(cells.map(_is_plain), source, "is not a name; write a text or a number")
         codes, names = pd.factorize(cells.astype("str").where(cells.notna(), ""))
-        texts = pd.Series(names.str.strip().take(codes), index=cells.index, dtype="str")
+        names = names.str.strip()
+        texts = pd.Series(names.take(codes), index=cells.index, dtype="str")
+        if max_length == MAX_NAME and names.str.contains(LINE_BREAK).any():
+            self.require(~texts.str.contains(LINE_BREAK), source, "has a line break; write the name on one line")
         if names.str.len().max() > max_length:
             self.require(texts.str.len() <= max_length, source, f"has more than {max_length} characters; shorten it")
         return texts
@@ -238,7 +243,7 @@ def _is_plain(value: object) -> bool:
 
 def short(text: str) -> str:
     """Return the start of a text of any length."""
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return visible(text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "...")
 
 
 def mapping(source: str, target: object) -> str:

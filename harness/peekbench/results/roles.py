@@ -14,7 +14,6 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
-from peekbench.formatting import visible
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.data import TableOptions
 from peekbench.results.cells import MAX_QUOTED, CellReader, ignoring, is_missing, mapping, quoted, short
@@ -358,5 +357,5 @@ def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> str
 
 
 def _listed(names: Sequence[str]) -> str:
-    listed = [visible(short(name)) for name in names[:MAX_QUOTED]]
+    listed = [short(name) for name in names[:MAX_QUOTED]]
     return ", ".join(listed) + (f" and {len(names) - MAX_QUOTED} more" if len(names) > MAX_QUOTED else "")

@@ -14,7 +14,7 @@ from peekbench.records.trials import Trial
 from peekbench.spec.components import AnalysisSpec, ReportSpec
 from peekbench.spec.design import Counts, Name, Origin, SpecModel
 from peekbench.spec.error_messages import Written, describe, shorten
-from peekbench.spec.yaml_loader import read_yaml
+from peekbench.spec.yaml_loader import read_limited, read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +107,7 @@ class AnalysisOnlySpec(SpecModel):
 def is_analysis_only(path: Path) -> bool:
     """Return whether a YAML file is a spec that only analyzes scores; False if it cannot be read."""
     try:
-        raw = read_yaml(path.read_text("utf-8"), str(path))
+        raw = read_yaml(read_limited(path).decode("utf-8"), str(path))
     except (OSError, ValueError, SpecError):
         return False
     return isinstance(raw, dict) and "analyses" in raw and not any(key in raw for key in EXPERIMENT_KEYS)
@@ -127,7 +127,7 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
         If the file cannot be read or is invalid; the message lists all errors with their places.
     """
     try:
-        text = path.read_text("utf-8")
+        text = read_limited(path).decode("utf-8")
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot read the spec {path}: {error}; give the path of a YAML file in UTF-8") from error
     raw = read_yaml(text, str(path))

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from peekbench.errors import PluginError
+from peekbench.formatting import visible
 from peekbench.spec.design import NAME
 
 Place: TypeAlias = tuple[int | str, ...]
@@ -178,7 +179,7 @@ def shorten(text: str, limit: int = MAX_MESSAGE) -> str:
 
 def _format_place(place: Sequence[int | str]) -> str:
     """Return a place as users write it: methods[1].options.num_components."""
-    steps = (shorten(step, MAX_NAME) if isinstance(step, str) else step for step in place)
+    steps = (visible(shorten(step, MAX_NAME)) if isinstance(step, str) else step for step in place)
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
 
 

@@ -41,7 +41,7 @@ from peekbench.spec.components import (
 from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel
 from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
-from peekbench.spec.yaml_loader import read_yaml
+from peekbench.spec.yaml_loader import read_limited, read_yaml
 
 
 def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
@@ -369,7 +369,7 @@ def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
     """
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_limited(path).decode("utf-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         if isinstance(error, UnicodeDecodeError):

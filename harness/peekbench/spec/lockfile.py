@@ -16,7 +16,7 @@ from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders
 from peekbench.spec.components import PinnableSpec
 from peekbench.spec.error_messages import Written, describe
-from peekbench.spec.yaml_loader import read_yaml
+from peekbench.spec.yaml_loader import read_limited, read_yaml
 
 SUFFIX = ".lock"
 HEAD = "# Written by `peekbench validate --lock`. Runs of the spec beside this file use these versions.\n"
@@ -97,7 +97,7 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
     try:
         if path.exists() and not path.is_file():  # a pipe would block
             raise OSError("it is not a regular file")
-        text = path.read_text(encoding="utf-8")
+        text = read_limited(path).decode("utf-8").replace("\r\n", "\n")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import yaml
@@ -18,6 +19,23 @@ MAX_MESSAGE = 500  # characters of a message of the library
 DECIMAL_OR_HEX = re.compile(r"[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)")
 MAX_BITS = 1024  # of an integer; Python refuses to print much larger ones
 MERGE = "tag:yaml.org,2002:merge"
+
+
+def read_limited(path: Path) -> bytes:
+    """Return the content of a small file, such as a spec; a device such as /dev/zero would fill the memory.
+
+    Raises
+    ------
+    SpecError
+        If the file has more bytes than the text of a spec can have.
+    OSError
+        If the file cannot be read.
+    """
+    with path.open("rb") as file:
+        content = file.read(MAX_CHARACTERS + 1)
+    if len(content) > MAX_CHARACTERS:
+        raise SpecError(f"{path}: more than {MAX_CHARACTERS:,} bytes; give the path of a YAML file")
+    return content
 
 
 def read_yaml(text: str, origin: str) -> Any:

@@ -18,6 +18,7 @@ from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
+from peekbench.store.contents import read_metrics
 from peekbench.store.schema import (
     SCORE_COLUMNS,
     TABLES,
@@ -275,13 +276,15 @@ class Reader(Database):
 
     def majorities(self) -> dict[tuple[str, int, int, int], float]:
         """Return the share of the most frequent class among the test labels of each draw of a classification task."""
-        classification_tasks = [name for name, data in self.tasks().items() if data["class_names"]]
+        num_classes = {name: len(data["class_names"]) for name, data in self.tasks().items()}
         rows = self._query(f"{SELECT_DRAW}, test_labels FROM draws WHERE test_labels IS NOT NULL")
-        return {
-            row[:4]: float(np.bincount(labels := np.frombuffer(row[4], dtype="<i4")).max() / len(labels))
-            for row in rows
-            if row[0] in classification_tasks
-        }
+        return {row[:4]: self._majority(row, num_classes[row[0]]) for row in rows if num_classes.get(row[0])}
+
+    def _majority(self, row: Sequence[Any], num_classes: int) -> float:
+        labels = np.frombuffer(row[4], dtype="<i4")
+        if not len(labels) or labels.min() < 0 or labels.max() >= num_classes:
+            raise damage_error(self.path, f"labels of the draw {Draw(*row[:4])} are no classes of its task")
+        return float(np.bincount(labels).max() / len(labels))
 
     def metrics(self) -> dict[str, dict[str, dict[str, float]]]:
         """Return the mean of each number that methods recorded, by method, arm and name of the number."""
@@ -289,13 +292,19 @@ class Reader(Database):
         for method, arm, metrics in self._query(
             f"SELECT trials.method, arms.arm, arms.metrics {FROM_FINISHED} AND arms.metrics <> '{{}}' {IN_ORDER}"
         ):
-            for metric, value in json.loads(metrics).items():
+            for metric, value in self._read_metrics(metrics, arm).items():
                 total, count = sums.get((method, arm, metric), (0.0, 0))
                 sums[method, arm, metric] = (total + value, count + 1)
         means: dict[str, dict[str, dict[str, float]]] = {}
         for (method, arm, metric), (total, count) in sums.items():
             means.setdefault(method, {}).setdefault(arm, {})[metric] = total / count
         return means
+
+    def _read_metrics(self, text: str, arm: str) -> dict[str, float]:
+        try:
+            return read_metrics(text)
+        except ValueError as error:
+            raise damage_error(self.path, f"the metrics of an arm {arm} are not finite numbers by name") from error
 
     def answers(self, task: str, method: str, num_train: int, num_test: int, arms: Sequence[str]) -> Answers:
         """Read the answers of all finished trials of one method in one classification task at one design point.
@@ -319,19 +328,21 @@ class Reader(Database):
             self._check_predictions(Trial(Draw(task, num_train, num_test, subsample), method), arm, blob, checksum)
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
-        labels, numbers = (
-            np.frombuffer(b"".join(row[column] for row in draws), "<i4").reshape(len(draws), -1) for column in (2, 3)
-        )
         num_classes = len(self.tasks()[task]["class_names"])
-        shape = (len(draws), -1, labels.shape[1], num_classes)  # of each text, as often as it is predicted
-        probabilities = (np.frombuffer(b"".join(row[4] for row in by_arm[arm]), "<f4").reshape(shape) for arm in arms)
+        try:
+            labels, numbers = (
+                np.frombuffer(b"".join(row[column] for row in draws), "<i4").reshape(len(draws), -1)
+                for column in (2, 3)
+            )
+            shape = (len(draws), -1, labels.shape[1], num_classes)  # of each text, as often as it is predicted
+            answered = {arm: b"".join(row[4] for row in by_arm[arm]) for arm in arms}
+            probabilities = {arm: np.frombuffer(blob, "<f4").reshape(shape) for arm, blob in answered.items()}
+        except (TypeError, ValueError) as error:
+            raise damage_error(self.path, f"labels and predictions of {method} on {task} do not match") from error
         return Answers(
             subsamples=np.array([row[1] for row in draws], dtype=np.int64),
             rows=numbers.astype(np.int64),
-            scores={
-                arm: (each.argmax(axis=3) == labels[:, None]).mean(axis=1)
-                for arm, each in zip(arms, probabilities, strict=True)
-            },
+            scores={arm: (each.argmax(axis=3) == labels[:, None]).mean(axis=1) for arm, each in probabilities.items()},
             labels=labels.astype(np.int64),
         )
 

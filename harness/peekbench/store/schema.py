@@ -22,6 +22,7 @@ from filelock import FileLock
 
 from peekbench.errors import StoreError
 from peekbench.records.scores import SCORES, Score
+from peekbench.store.contents import find_wrong_contents, find_wrong_values
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
@@ -154,6 +155,10 @@ def find_damage(connection: sqlite3.Connection, tables: Sequence[str] = TABLES) 
                 f"the rows of the table {table} are not those that were stored: some are changed or missing, or belong "
                 "to another store"
             )
+            continue
+        yield from (wrong := list(find_wrong_values(connection, table)))
+        if not wrong:
+            yield from find_wrong_contents(connection, table)
 
 
 def integrity_errors(connection: sqlite3.Connection, table: str = str(MAX_LINES)) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from commands import run_command
 
 from peekbench.cli.reports import Gate
 from peekbench.errors import PeekbenchError
+from peekbench.records.report import Extension, Report, Subject
+from peekbench.records.verdicts import TrialEvidence, Verdict
 
 ROOT = Path(__file__).parents[3]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -43,13 +47,13 @@ def unbiased(simulate: Simulate, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("decisions", "status", "message"),
     [
-        ("biased", 4, "--fail-on biased: peeks is biased up\n"),
-        ("Biased-Up,inconclusive", 4, "--fail-on biased-up,inconclusive: peeks is biased up\n"),
-        ("equivalent", 4, "honest is equivalent\n"),
+        ("biased", 4, "--fail-on biased: peeks is biased up (2 of 2 verdicts judged)\n"),
+        ("Biased-Up,inconclusive", 4, "--fail-on biased-up,inconclusive: peeks is biased up (2 of 2"),
+        ("equivalent,controls-failed", 4, "honest is equivalent (2 of 2 verdicts judged)\n"),
         ("biased down,inconclusive", 0, ""),
         ("biassed", 2, "no decision is called 'biassed'; did you mean biased? Decisions are biased, biased up"),
         ("biased,", 2, "the name of a decision is missing; decisions are biased, biased up"),
-        ("inert", 0, "--fail-on inert: passed\n"),
+        ("inert", 0, "--fail-on inert: passed (2 of 2 verdicts judged)\n"),
         ("controls failed", 2, "has no verdict on a control; leave out controls failed, or add a method such as"),
     ],
 )
@@ -65,8 +69,8 @@ def test_the_status_depends_on_the_decisions(decisions: str, status: int, messag
     [
         ("cross-5: biased,higher", 0, ""),
         ("blocks-4:higher", 0, ""),
-        ("blocks-4:Lower", 4, "--fail-on blocks-4:lower: peeks is lower under blocks-4\n"),
-        ("test:biased", 4, "--fail-on biased: peeks is biased up\n"),
+        ("blocks-4:Lower", 4, "--fail-on blocks-4:lower: peeks is lower under blocks-4 (1 of 1 verdict judged)\n"),
+        ("test:biased", 4, "--fail-on biased: peeks is biased up (1 of 1 verdict judged)\n"),
         (
             "cross-4:biased",
             2,
@@ -98,14 +102,79 @@ def test_all_gates_count(biased: Path) -> None:
     for gates in (("biased down", "equivalent"), ("equivalent", "biased down")):
         done = analyze(biased, *(part for gate in gates for part in ("--fail-on", gate)))
         assert done.returncode == 4
-        assert "--fail-on equivalent: honest is equivalent\n" in done.stderr
-        assert "--fail-on biased-down: passed\n" in done.stderr
+        assert "--fail-on equivalent: honest is equivalent (" in done.stderr
+        assert "--fail-on biased-down: passed (2 of 2 verdicts judged)\n" in done.stderr
 
 
 def test_a_gate_that_cannot_fail_is_refused(unbiased: Path) -> None:
     done = analyze(unbiased, "--fail-on", "biased", "--analysis", "consistency")
     assert done.returncode == 2
     assert "has no verdict on the bias of a method, so it could never fail" in done.stderr
+
+
+METHOD, TASK, RULE = ("without test rows", "without test rows of a task", "without rows of a rule")
+
+
+@pytest.mark.parametrize(
+    ("case", "missing"),
+    [
+        (METHOD, "; without a verdict:\n  peeks (num_train=50, num_test=200): no complete trial of task0, task1"),
+        (TASK, "; without a verdict:\n  peeks: no complete trial of task3; add the missing rows"),
+        (RULE, "; without a verdict:\n  peeks (num_train=50, num_test=200): no complete trial of task0, task1"),
+    ],
+)
+def test_a_gate_does_not_pass_without_a_verdict(case: str, missing: str, biased: Path) -> None:
+    table = pd.read_csv(biased)
+    is_lost = (table["method"] == "peeks") & (table["arm"] == "test")
+    if case == RULE:
+        honest = table[(table["method"] == "honest") & (table["arm"] == "extra")]
+        table = pd.concat([table, honest.assign(arm="blocks-4")])
+    else:
+        table = table[~(is_lost & ((case == METHOD) | (table["task"] == "task3")))]
+    table.to_csv(biased, index=False)
+    done = analyze(biased, "--allow-incomplete", "--fail-on", "biased down,controls failed")
+    assert done.returncode == 2, done.stderr
+    assert f"1 of 2 verdicts judged{missing}" in done.stderr
+    assert "passed" not in done.stderr
+    if case == TASK:
+        assert "peeks is biased up (1 of 2 verdicts judged)" in analyze(biased, "--allow-incomplete", *GATE).stderr
+
+
+GATE = ("--fail-on", "biased")
+
+
+def test_a_table_cannot_exempt_its_methods_by_calling_them_controls(biased: Path) -> None:
+    table = pd.read_csv(biased)
+    for control in ("positive", "negative"):
+        marked = table.assign(control=table["method"].map({"peeks": control, "honest": ""}))
+        marked.to_csv(biased, index=False)
+        done = analyze(biased, *GATE)
+        assert done.returncode == 4
+        assert "--fail-on biased: peeks is biased up (2 of 2 verdicts judged)\n" in done.stderr
+        assert "calls peeks controls; `--fail-on` judges them as methods, too" in done.stderr
+    assert analyze(biased, *GATE, "--ignore", "control").returncode == 4
+
+
+def test_analyses_that_leave_out_the_controls_of_a_table_leave_a_gate_open() -> None:
+    verdict = Verdict("honest", "bias", "equivalent", evidence=TrialEvidence(1, 20, "equivalent"))
+    subjects = (Subject((("method", "honest"),)), Subject((("method", "peeks"),), control="positive"))
+    report = Report("scores", "", verdicts=(verdict,), subjects=subjects)
+    judgment = Gate.parse("biased").judge(report)
+    assert judgment.unjudged == (
+        "peeks: no analysis reached a verdict; to judge a method that a table calls a control: --ignore control",
+    )
+    assert str(judgment) == "1 of 2 verdicts judged"
+    of_run = Gate.parse("biased").judge(replace(report, extension=Extension(of="run")))
+    assert (of_run.unjudged, str(of_run)) == ((), "1 of 1 verdict judged")
+
+
+def test_a_gate_does_not_pass_with_too_few_trials_for_any_verdict(simulate: Simulate, tmp_path: Path) -> None:
+    path = tmp_path / "few.csv"
+    simulate(0.1, method="peeks", tasks=1, subsamples=3).to_csv(path, index=False)
+    done = analyze(path, *GATE)
+    assert done.returncode == 2
+    assert "0 of 1 verdict judged; without a verdict:\n  peeks: no verdict is possible with so few" in done.stderr
+    assert analyze(path, "--fail-on", "inconclusive").returncode == 4
 
 
 def test_a_run_ends_with_the_status_after_its_report(make_raw: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
@@ -169,7 +238,9 @@ def run_action(tmp_path: Path, **inputs: str) -> tuple[int, str, str]:
 def test_the_action_judges_a_table(biased: Path, unbiased: Path, tmp_path: Path) -> None:
     status, output, summary = run_action(tmp_path, scores=str(unbiased))
     assert status == 0, output
+    assert "--fail-on biased,controls-failed: passed (1 of 1 verdict judged)" in output
     assert "equivalent" in summary
+    assert re.fullmatch(r"::stop-commands::(\w{32})\n.*\n::\1::\n.*", output, re.DOTALL), "no line between is a command"
     status, output, summary = run_action(tmp_path, scores=str(biased), options="--region 0.01")
     assert (status, "peeks is biased up" in output, "peeks" in summary) == (4, True, True), output
     assert (tmp_path / "GITHUB_OUTPUT").read_text().splitlines() == ["status=0", "status=4"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import csv
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from commands import run_command, shell
 
 import peekbench.cli
 from peekbench.errors import PeekbenchError
-from peekbench.formatting import shorten, visible
+from peekbench.formatting import shorten, visible, visible_lines
 from peekbench.progress.console import PrintableConsole
 from peekbench.records import Report
 from peekbench.report.render.files import check_same_report, write_report
@@ -35,14 +37,59 @@ def files(folder: str) -> dict[str, bytes]:
 
 
 def is_visible(text: str) -> bool:
-    return visible(text) == text
+    return visible_lines(text) == text
 
 
 def test_all_hidden_characters_become_escapes() -> None:
     assert visible(HOSTILE).isprintable()
-    assert visible("a\tb\nc é \u05d0 \u0627 漢") == "a\tb\nc é \u05d0 \u0627 漢"
-    assert visible("\ud800\U000e0041\x00\r") == r"\ud800\U000e0041\x00\x0d"
+    assert visible_lines("a\tb\nc é \u05d0 \u0627 漢") == "a\tb\nc é \u05d0 \u0627 漢"
+    assert visible("\ud800\U000e0041\x00\r\n\t") == r"\ud800\U000e0041\x00\x0d\n\t"
+    assert len(visible(LINES).splitlines()) == 1
     assert shorten("x" * 10**6, 100).startswith("x" * 80 + "[999,900 characters left out]")
+
+
+LINES = "".join(f"{end}::stop-commands::x" for end in ("a", "\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"))
+"""A text with all characters at which programs break lines, and a command to GitHub after each."""
+
+
+def find_commands(text: str) -> list[str]:
+    """Return the lines that GitHub or Azure would obey: with '::' at the start or after spaces, or '##['."""
+    return [line for line in text.splitlines() if line.lstrip().startswith("::") or re.search(r"##\w*\[", line)]
+
+
+def test_no_line_of_foreign_text_is_a_command_of_ci() -> None:
+    assert find_commands(LINES)
+    assert visible_lines("one\n  ::add-mask::x\n##[group]y ##vso[task]") == (
+        "one\n  \\x3a:add-mask::x\n\\x23#[group]y \\x23#vso[task]"
+    )
+    assert visible_lines("a::b c ::d # e ## f") == "a::b c ::d # e ## f"
+    for name in (f"{LINES}.csv", "::stop-commands::x.csv"):
+        Path(name).write_text(f'task,method,score\n"a","{name}",0.5\n')
+        for command in (("analyze", name), ("run", name), ("report", name), ("analyze", name, "--map", f"{name}=task")):
+            done = run_command(*command)
+            assert done.returncode == 2
+            assert find_commands(done.stdout + done.stderr) == []
+
+
+def test_a_name_is_one_line_in_each_report(simulate: Any) -> None:
+    table = simulate(0.02, tasks=2, subsamples=6)
+    table["method"] = "::stop-commands::x " + "y" * 60 + "::stop-commands::x"
+    table["task"] = "##[group]" + table["task"]
+    table.to_csv("scores.csv", index=False)
+    printed = [run_command("analyze", "scores.csv", *options).stdout for options in ((), ("--full",))]
+    assert run_command("analyze", "scores.csv", "--reports", "reports", "-q").returncode == 0
+    printed += [Path(f"reports/scores/report.{suffix}").read_text() for suffix in ("txt", "md")]
+    for text in printed:
+        assert "x3a:stop-commands::x" in text
+        assert find_commands(text) == []
+    for end in LINES.split("::stop-commands::x")[1:-1]:
+        table["method"] = f"a{end}::stop-commands::x"
+        table.to_csv("scores.csv", index=False, quoting=csv.QUOTE_ALL)
+        done = run_command("analyze", "scores.csv")
+        assert done.returncode == 2
+        assert "row 1, column 'method'" in done.stderr
+        assert "stop-commands::x has a line break; write the name on one line" in done.stderr
+        assert find_commands(done.stderr) == []
 
 
 def test_a_console_escapes_everything_but_its_own_styles(capsys: pytest.CaptureFixture[str]) -> None:

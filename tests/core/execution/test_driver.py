@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 
 import pytest
+from stored_session import SESSION
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution import driver as module
@@ -31,7 +32,7 @@ def test_saved_outcomes_reach_the_disk_while_no_trial_ends(
     monkeypatch.setattr(module, "_execute", wait_between)
     sizes: list[int] = []
     with Store.for_run("small.sqlite", spec, describe_tasks(spec)) as store:
-        store.add_session({}, "here")
+        store.add_session(SESSION, "here")
         save_trials = store.save
 
         def save(*outcomes: Outcome) -> None:

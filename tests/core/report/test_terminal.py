@@ -12,7 +12,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from peekbench.formatting import format_cell, format_signed, visible
+from peekbench.formatting import format_cell, format_signed, visible_lines
 from peekbench.records import Family, Report, TrialEvidence
 from peekbench.records.figures import Forest, Interval
 from peekbench.records.report import Column, Table
@@ -85,7 +85,7 @@ def test_text_from_data_is_escaped(full: bool) -> None:
     table = Table(HOSTILE, (Column(HOSTILE), Column("n", "number")), ((HOSTILE, 1.0),), HOSTILE)
     report = Report(HOSTILE, HOSTILE, verdicts, (HOSTILE,), (forest,), (table,), (failure,), {"x": HOSTILE})
     shown = printed(report, full=full)
-    assert visible(shown) == shown
+    assert visible_lines(shown) == shown
     assert r"[bold]x[/] \x1b[31m" in shown
     assert "1 trial failed" in shown
     assert max(map(len, shown.splitlines())) <= 80

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stored_session import SESSION
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import StoreError
@@ -28,7 +29,7 @@ PATH = Path("runs/small.sqlite")
 
 def open_for(spec: ExperimentSpec, path: str | Path = PATH) -> Store:
     store = Store.for_run(path, spec, describe_tasks(spec))
-    store.add_session({}, "here")
+    store.add_session(SESSION, "here")
     return store
 
 

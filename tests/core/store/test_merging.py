@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stored_session import SESSION
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import PeekbenchError, StoreError
@@ -30,9 +31,8 @@ from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 Outcome = TrialResult | TrialFailure
-EXACT = [1 / 3, 5e-324, -0.0, 1.7976931348623157e308, float(np.nextafter(1.0, 2.0))]
+EXACT = [1 / 3, 5e-324, -0.0, float(np.nextafter(1.0, 0.0)), float(np.nextafter(0.5, 1.0))]
 FOLDER = Path("shards")
-SESSION = {"packages": {"numpy": "1"}}
 TABLES = {
     "draws": "SELECT task, num_train, num_test, subsample, test_labels, test_rows FROM draws ORDER BY 1, 2, 3, 4",
     "arms": "SELECT task, subsample, owner, arms.arm, num_correct, score, brier, fit_seconds, metrics, numbers "
@@ -64,7 +64,7 @@ def make_outcomes(number: int = 4) -> list[Outcome]:
 
 def create(spec: ExperimentSpec, shard: str = "1/2") -> ShardStore:
     store = ShardStore.create(FOLDER, Shard.parse(shard), spec, describe_tasks(spec), SESSION, "node-1")
-    store.add_host(Host("node-2", {"cores": 8}, {"numpy": "2"}))
+    store.add_host(Host("node-2", {**SESSION["machine"], "cores": 8}, {"numpy": "2"}))
     return store
 
 
@@ -134,7 +134,7 @@ def test_merged_trials_have_the_same_bits(make_spec: MakeSpec) -> None:
     assert merge(spec, *paths) == MergeCounts(added=5, repeated=1, failed=1)
     with Store.for_run("whole.sqlite", spec, describe_tasks(spec)) as whole:
         whole.add_session(SESSION, "node-1")
-        whole.add_host(Host("node-2", {"cores": 8}, {"numpy": "2"}))
+        whole.add_host(Host("node-2", {**SESSION["machine"], "cores": 8}, {"numpy": "2"}))
         for outcome in outcomes:
             whole.save(outcome)
     assert content("run.sqlite") == content("whole.sqlite")

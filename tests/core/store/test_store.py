@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stored_session import SESSION
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import StoreError
@@ -37,7 +38,7 @@ SCORES = {"num_correct": 10, "score": 1 / 3, "log_loss": 1.1, "brier": 0.6, "mac
 
 def open_for(spec: ExperimentSpec, path: str = "runs/small.sqlite") -> Store:
     store = Store.for_run(path, spec, describe_tasks(spec))
-    store.add_session({}, "here")
+    store.add_session(SESSION, "here")
     return store
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from peekbench.formatting import UNKNOWN, format_cell, shorten, visible
+from peekbench.formatting import UNKNOWN, format_cell, shorten, visible, visible_lines
 from peekbench.records.report import Cell, Report, Table
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Unit
@@ -17,26 +17,31 @@ MAX_TEXT = 20_000  # characters of a text in a report
 
 
 def make_printable(report: Report) -> Report:
-    """Return the report without characters that a terminal or a browser would obey or hide, and with bounded texts."""
-    cleaned: Report = _clean(report)
+    """Return the report with printable texts of bounded length; all except messages, tracebacks and data are a line."""
+    cleaned: Report = _clean(report, visible)
     return cleaned
 
 
-def _clean(value: Any) -> Any:
+OF_SEVERAL_LINES = ("warnings", "error", "traceback", "texts")
+"""Fields of a report and of its failures whose texts can have several lines."""
+
+
+def _clean(value: Any, escape: Callable[[str], str]) -> Any:
     """Clean the texts in nested records, sequences and mappings."""
     if isinstance(value, str):
-        return visible(shorten(value, MAX_TEXT))
+        return escape(shorten(value, MAX_TEXT))
     if isinstance(value, tuple):
-        cleaned = map(_clean, value)
+        cleaned = (_clean(item, escape) for item in value)
         return type(value)._make(cleaned) if isinstance(value, Draw | Trial) else tuple(cleaned)
     if isinstance(value, list):
-        return [_clean(item) for item in value]
+        return [_clean(item, escape) for item in value]
     if isinstance(value, Mapping):
-        return {_clean(key): _clean(item) for key, item in value.items()}
+        return {_clean(key, escape): _clean(item, escape) for key, item in value.items()}
     if isinstance(value, TrialFailure):
         value = replace(value, error=shorten(value.error, MAX_ERROR))
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{part.name: _clean(getattr(value, part.name)) for part in fields(value)})
+        escapes = {part.name: visible_lines if part.name in OF_SEVERAL_LINES else escape for part in fields(value)}
+        return replace(value, **{name: _clean(getattr(value, name), each) for name, each in escapes.items()})
     return value
 
 

@@ -18,7 +18,7 @@ from rich.terminal_theme import SVG_EXPORT_THEME
 
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
-from peekbench.formatting import shorten
+from peekbench.formatting import shorten, visible_lines
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.local_code import locate_code
 from peekbench.plugins.protocols import Form, Renderer
@@ -131,7 +131,7 @@ def check_same_report(report: Report, folder: Path) -> None:
         return
     command, is_run = None, False
     try:
-        content = json.loads((folder / NAMES["json"]).read_text(encoding="utf-8"))
+        content = json.loads(_read_if_file(folder / NAMES["json"]))
         command, is_run = content.get("command", ""), "spec" in content
     except (OSError, ValueError, AttributeError, LookupError, TypeError):
         pass
@@ -143,8 +143,13 @@ def check_same_report(report: Report, folder: Path) -> None:
 
 def _mentions(file: Path, command: str) -> bool:
     """Return whether a report contains a command, whatever its format wraps and escapes."""
-    text = html.unescape(file.read_text(encoding="utf-8", errors="replace"))
+    text = html.unescape(_read_if_file(file))
     return re.sub(r"[\W_]+", "", command) in re.sub(r"[\W_]+", "", text)
+
+
+def _read_if_file(file: Path) -> str:
+    """Return the text of a regular file; a pipe or a device, which may never end, is no report."""
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 def write_pictures(report: Report, folder: str | Path) -> list[Path]:
@@ -246,7 +251,7 @@ def _plain_text(report: Report) -> str:
     )
     render_text(report, console, full=True)
     assert isinstance(console.file, io.StringIO)
-    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+    return visible_lines("\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n")
 
 
 def _terminal_svg(report: Report) -> str:
