@@ -34,7 +34,7 @@ from peekbench.testing.samples import sample_features, sample_numbers, sample_te
 SAMPLE = "peekbench.testing.sample"
 """Name of the data source of rows that come from no data source."""
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
-VARIANT_TRAIN, VARIANT_TEST = 140, 30  # rows: more than many minibatches have
+VARIANT_TRAIN, VARIANT_TEST = 132, 30  # rows: more than most minibatches have
 LONG_EVERY, LONG_PARTS = 5, 20  # every fifth text of the variant has about 2,000 characters, made of 20 texts
 TIMEOUT = 300.0
 """Seconds that a fit or a prediction may take by default."""
@@ -439,13 +439,14 @@ CheckOfArm: TypeAlias = Callable[[Case, Inputs | None], str | None]
 
 
 def in_arms(*arms: str) -> Callable[[CheckOfArm], Check]:
-    """Make a check of arms from a check of one, for a case and its variant; errors and warnings name arm and rows."""
+    """Make a check of arms from a check of one; errors and warnings name the arm. A variant is checked in the first."""
 
     def decorate(check: CheckOfArm) -> Check:
         @wraps(check)
         def check_all(case: Case) -> str | None:
-            cases = [case] if case.variant is None else [case, case.variant]
-            found = [_check_arm(check, part, part.unlabeled_of[arm]) for part in cases for arm in arms]
+            found = [_check_arm(check, case, case.unlabeled_of[arm]) for arm in arms]
+            if case.variant is not None:
+                found.append(_check_arm(check, case.variant, case.variant.unlabeled_of[arms[0]]))
             return next(filter(None, found), None)
 
         return check_all
