@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copyreg
 import datetime
 import gc
 import ipaddress
@@ -11,8 +10,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -60,14 +60,19 @@ def time_limit(seconds: float, doing: str) -> Iterator[None]:
 
 
 class Clock:
-    """Lets `time` and `datetime` give another hour and day, from `install` on. Measured durations stay correct."""
+    """Lets `time` and, in some modules, `datetime` give another hour and day. Measured durations stay correct."""
 
     def __init__(self) -> None:
         self.seconds = 0
         """Seconds that are added to the time: earlier, so that no cache expires."""
+        self.datetime = self._make_datetime()
+        """Takes the place of the class `datetime`."""
+        self.module = ModuleType("datetime")
+        """Takes the place of the module `datetime`."""
+        vars(self.module).update({**vars(datetime), "datetime": self.datetime})
 
     def install(self) -> None:
-        """Replace the functions of `time` and the class `datetime` in this process."""
+        """Replace the functions of `time` in this process."""
         read = {name: getattr(time, name) for name in ("time", "time_ns", "localtime", "gmtime", "ctime", "strftime")}
 
         def now() -> float:
@@ -83,14 +88,23 @@ class Clock:
         changed |= {"time": now, "time_ns": lambda: read["time_ns"]() + self.seconds * 10**9, "strftime": format_time}
         for name, function in changed.items():
             setattr(time, name, function)
-        datetime.datetime = self._make_datetime()  # type: ignore[misc]
-        # Instances are those of the replaced class, which `pickle` would not find under its name.
-        copyreg.pickle(REAL, lambda moment: (datetime.datetime, tuple(moment.__reduce_ex__(4)[1])))
-        self.move()
+        self.move([])
 
-    def move(self) -> None:
-        """Change the hour and, after some calls, the day."""
+    def move(self, modules: Iterable[ModuleType]) -> None:
+        """Change the hour and, after some calls, the day.
+
+        Parameters
+        ----------
+        modules
+            Modules in which names for `datetime` get the other time. Compiled libraries need the class as it is.
+        """
         self.seconds -= HOURS * 3600
+        for module in modules:
+            for name, value in list(vars(module).items()):
+                if value is REAL:
+                    setattr(module, name, self.datetime)
+                elif value is datetime:
+                    setattr(module, name, self.module)
 
     def _make_datetime(self) -> Any:
         """Return a class that acts like `datetime`, and makes its instances, but has another current time."""

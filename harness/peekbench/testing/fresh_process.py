@@ -171,6 +171,17 @@ def _own_modules(use: str) -> set[str]:
     return set()
 
 
+def find_own_modules(use: str, function: object) -> list[ModuleType]:
+    """Return the imported modules of a plugin that has an entry with a function, and those of no installed library."""
+    own = {*_own_modules(use), str(getattr(function, "__module__", "")).partition(".")[0]}
+    modules = []
+    for name, module in list(sys.modules.items()):
+        package, file = name.partition(".")[0], getattr(module, "__file__", None)
+        if package in own or (file and package != "peekbench" and not is_installed(Path(file))):
+            modules.append(module)
+    return modules
+
+
 def main(folder: str) -> None:
     """Answer the question in a folder. This is the whole work of the new process."""
     question = (Path(folder) / "question").read_bytes()

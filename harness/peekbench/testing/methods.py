@@ -44,7 +44,14 @@ from peekbench.testing.case import (
     score_batches,
 )
 from peekbench.testing.conditions import CLOCK, forbid_network, read_memory
-from peekbench.testing.fresh_process import MAX_OUTPUT, Answer, call, check_light_import, view_cache
+from peekbench.testing.fresh_process import (
+    MAX_OUTPUT,
+    Answer,
+    call,
+    check_light_import,
+    find_own_modules,
+    view_cache,
+)
 from peekbench.testing.runner import GENERATORS, Checks, call_with_seed, preserved_state
 
 # BLAS uses other kernels for other batch sizes, which round differently. Adapting to a batch makes larger differences.
@@ -427,7 +434,7 @@ def fit_all(fits: Mapping[str, Fit], change_labels: bool) -> Fits:
         remember(case.task.source, _change_labels(case.dataset, case.labeled) if change_labels else case.dataset)
     predictions, memory = {}, []
     for name, (case, unlabeled, train) in fits.items():
-        CLOCK.move()
+        CLOCK.move(find_own_modules(case.use, case.entry.method))
         case = replace(case, test=_protect(case.test))
         train = Labeled(_protect(train.inputs), read_only(train.labels))
         predictions[name] = case.predict(_protect(unlabeled), train=train)
