@@ -288,7 +288,7 @@ def test_an_adapter_is_merged_as_the_message_says(tmp_path: Path, folders: Folde
     base = save_model("gpt2", tmp_path / "base")
     network: Any = AutoModelForCausalLM.from_pretrained(base)
     config = LoraConfig(task_type="CAUSAL_LM", init_lora_weights=False, fan_in_fan_out=True)
-    get_peft_model(network, config).save_pretrained(tmp_path / "adapter")
+    get_peft_model(network, config).save_pretrained(str(tmp_path / "adapter"))
     with pytest.raises(DataError, match="model: ./adapter-merged") as caught:
         find_model("./adapter", "", folders)
     run_remedy(caught.value, tmp_path)
