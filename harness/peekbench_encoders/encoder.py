@@ -17,7 +17,7 @@ from peekbench import DataError
 from peekbench.records import FloatArray
 from peekbench_encoders.provision import check_modules
 from peekbench_lm.devices import deterministic
-from peekbench_lm.loading import quiet_transformers
+from peekbench_lm.loading import check_finite, quiet_transformers
 from peekbench_lm.options import ModelFolder
 from peekbench_lm.tokenizer import one_thread
 
@@ -61,7 +61,7 @@ def read_encoder(folder: Path, device: str) -> Any:
     Raises
     ------
     DataError
-        If the model cannot be loaded without running its own code.
+        If the model cannot be loaded without running its own code, or has weights that are not finite.
     """
     check_modules(folder)
     try:
@@ -78,6 +78,7 @@ def read_encoder(folder: Path, device: str) -> Any:
             f"{folder}: sentence-transformers cannot load this model: {error}; choose a model that it saved, with "
             "weights in safetensors and without code of its own"
         ) from error
+    check_finite(model, folder)
     return model.eval()
 
 

@@ -6,17 +6,18 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from peekbench import DataError, Folders, PeekbenchError
+from peekbench import DataError, Folders
 from peekbench.records import TokenCounts
 from peekbench_encoders.options import Encoder
 from peekbench_lm import provision
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, find_builtin
+from peekbench_lm.defects import check_weights
+from peekbench_lm.extras import check_extra
 from peekbench_lm.model_files import MODULE_FOLDER, describe_model, find_model, is_path
-from peekbench_lm.provision import check_installed
+from peekbench_lm.tokenizer import load_tokenizer
 
 MODULES_FILE = "modules.json"
 LIBRARY_MODULE = re.compile(
@@ -24,22 +25,6 @@ LIBRARY_MODULE = re.compile(
 )
 WEIGHTS, OTHER_WEIGHTS = "model.safetensors", "pytorch_model.bin"
 SUPPORTED_MODULES = ("Transformer", "Pooling", "WeightedLayerPooling", "Dense", "LayerNorm", "Dropout", "Normalize")
-
-
-def check_libraries() -> None:
-    """Check that the libraries for sentence encoders are installed.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library is missing.
-    """
-    check_installed()
-    if find_spec("sentence_transformers") is None:
-        raise PeekbenchError(
-            "sentence encoders need sentence-transformers: `pip install 'peekbench[embeddings]'`, or in a clone "
-            "`tox run -e run-embeddings -- SPEC`"
-        )
 
 
 def check_modules(folder: Path) -> None:
@@ -98,22 +83,27 @@ def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
     The parameters and errors are those of `peekbench_lm.provision.prefetch`. Also a `DataError` is raised if the model
     has code of its own.
     """
-    check_libraries()
-    check_modules(find_model(options.model, options.revision, folders).path)
+    check_extra("embeddings", "sentence encoders")
+    folder = find_model(options.model, options.revision, folders).path
+    check_modules(folder)
+    check_weights(folder)
+    load_tokenizer(folder)
     return describe_model(options.model, options.revision, folders)
 
 
 def check(*, options: Encoder, folders: Folders) -> None:
     """Check, without a download, that an encoder that is built in or in a folder exists and has no code of its own.
 
-    The parameters are those of `peekbench_lm.provision.check`. A `DataError` is raised otherwise, and a
-    `PeekbenchError` if a library is missing.
+    A folder must have complete weights in safetensors. The parameters are those of `peekbench_lm.provision.check`. A
+    `DataError` is raised otherwise, and a `PeekbenchError` if a library is missing.
     """
     if options.model.startswith(BUILTIN_PREFIX):
         find_builtin(options.model.removeprefix(BUILTIN_PREFIX))
     elif is_path(options.model):
-        check_modules(find_model(options.model, "", folders).path)
-    check_libraries()
+        folder = find_model(options.model, "", folders).path
+        check_modules(folder)
+        check_weights(folder)
+    check_extra("embeddings", "sentence encoders")
 
 
 def count_tokens(texts: Sequence[str], *, options: Encoder, folders: Folders) -> TokenCounts:
@@ -121,7 +111,7 @@ def count_tokens(texts: Sequence[str], *, options: Encoder, folders: Folders) ->
 
     The parameters and errors are those of `peekbench_lm.provision.count_tokens`.
     """
-    check_libraries()
+    check_extra("embeddings", "sentence encoders")
     counts = provision.count_tokens(texts, options=options, folders=folders)
     limit = module_limit(find_model(options.model, options.revision, folders).path)
     return counts if limit is None or counts.limit is None else replace(counts, limit=min(limit, counts.limit))

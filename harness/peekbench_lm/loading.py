@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, BitsAndBytesConfig
 from transformers.utils import logging as untyped_logging
 
 from peekbench import DataError, PeekbenchError
+from peekbench_lm.defects import check_weights
 from peekbench_lm.devices import is_out_of_memory, matrix_dtype
+from peekbench_lm.extras import check_extra
 from peekbench_lm.options import Kind, WeightMode
-from peekbench_lm.provision import check_four_bits
 
 
 class AutocastLinear(nn.Linear):
@@ -75,7 +77,7 @@ def nf4_config() -> Any:
     PeekbenchError
         If bitsandbytes is not installed.
     """
-    check_four_bits()
+    check_extra("qlora", "four-bit weights", "`weights: fp32`")
     return BitsAndBytesConfig(
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
@@ -150,6 +152,7 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
     PeekbenchError
         If the device is out of memory, or bitsandbytes is needed and not installed.
     """
+    check_weights(folder)
     loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
     quantization = {"quantization_config": nf4_config(), "device_map": {"": device}} if weight_mode == "nf4" else {}
     too_large = PeekbenchError(
@@ -164,20 +167,28 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below
             **quantization,
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         if isinstance(error, RuntimeError) and is_out_of_memory(error):
             raise too_large from error
         raise DataError(
-            f"{folder}: cannot load a {kind} language model: {error}; give a model whose weights are in safetensors "
-            "files"
+            f"{folder}: transformers cannot load a {kind} language model: {error}; choose another model, or save it "
+            "again with `save_pretrained`"
         ) from error
+    if mismatched := sorted(report["mismatched_keys"]):
+        name, found, expected = mismatched[0]
+        raise DataError(
+            f"{folder}: the weights {name} have the shape {tuple(found)}, and config.json gives them "
+            f"{tuple(expected)}; restore the config.json that was saved with the weights"
+        )
     if missing := sorted(report["missing_keys"]):
         raise DataError(
             f"{folder}: {len(missing)} weights are missing, such as {missing[0]}, and would be initialized at random; "
             "give a checkpoint that includes the language-model head"
         )
+    check_finite(network, folder)
     if weight_mode == "nf4":
         compute_in_autocast_precision(network, folder)
         store_in_bf16(network)
@@ -188,6 +199,29 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
         if is_out_of_memory(error):
             raise too_large from error
         raise
+
+
+def check_finite(network: nn.Module, folder: Path) -> None:
+    """Refuse a network with weights that are not finite.
+
+    Parameters
+    ----------
+    network
+        Network with its weights.
+    folder
+        Folder of the model, for messages.
+
+    Raises
+    ------
+    DataError
+        If a weight is NaN or infinite.
+    """
+    for name, weight in network.named_parameters():
+        if weight.is_floating_point() and not weight.isfinite().all():
+            raise DataError(
+                f"{folder}: the weights {name} contain NaN or infinity, as after a training that diverged; choose an "
+                "earlier checkpoint or another model"
+            )
 
 
 @contextmanager

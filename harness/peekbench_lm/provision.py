@@ -1,70 +1,21 @@
-"""Checks that optional libraries are installed, without importing them."""
+"""Callables that method entries register: check, pin, prefetch, resources and count tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 
-from peekbench import Folders, PeekbenchError
+from peekbench import Folders
 from peekbench.errors import SpecError
 from peekbench.records import Resources, TokenCounts
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind
+from peekbench_lm.defects import check_weights
+from peekbench_lm.extras import check_extra
 from peekbench_lm.model_files import describe_model, find_model, is_path, pin_model, read_pooler
 from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
-from peekbench_lm.tokenizer import check_causal, check_text_model, context_limit, load_tokenizer, model_kind
+from peekbench_lm.tokenizer import check_causal, check_mask, check_text_model, context_limit, load_tokenizer, model_kind
 from peekbench_lm.tokenizer import count_tokens as count_text_tokens
-
-LIBRARIES = ("torch", "transformers", "peft")
-
-
-def check_installed() -> None:
-    """Check that the libraries for language models are installed.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library is missing.
-    """
-    if missing := [library for library in LIBRARIES if find_spec(library) is None]:
-        raise PeekbenchError(
-            f"language models need {' and '.join(missing)}: `pip install 'peekbench[lm]'`, or in a clone "
-            "`tox run -e run-lm -- SPEC`"
-        )
-
-
-def check_bitsandbytes(feature: str, alternative: str) -> None:
-    """Check that bitsandbytes is installed.
-
-    Parameters
-    ----------
-    feature
-        Feature that needs bitsandbytes, as a plural noun.
-    alternative
-        Option that avoids bitsandbytes.
-
-    Raises
-    ------
-    PeekbenchError
-        If bitsandbytes is not installed.
-    """
-    if find_spec("bitsandbytes") is None:
-        raise PeekbenchError(
-            f"{feature} need bitsandbytes: `pip install 'peekbench[qlora]'`, or in a clone "
-            f"`tox run -e run-qlora -- SPEC`; or choose {alternative}"
-        )
-
-
-def check_four_bits() -> None:
-    """Check that weights can be quantized to four bits.
-
-    Raises
-    ------
-    PeekbenchError
-        If bitsandbytes is not installed.
-    """
-    check_bitsandbytes("four-bit weights", "`weights: fp32`")
 
 
 def check(*, options: LanguageModelOptions, folders: Folders) -> None:
@@ -91,7 +42,7 @@ def check(*, options: LanguageModelOptions, folders: Folders) -> None:
     kind = known_kind(options.model, folders)
     if kind is not None:
         check_kind(options.model, kind, options.requirement)
-    check_installed()
+    check_extra("lm", "language models")
 
 
 def known_kind(model: str, folders: Folders) -> Kind | None:
@@ -107,11 +58,15 @@ def known_kind(model: str, folders: Folders) -> Kind | None:
     Raises
     ------
     DataError
-        If the model does not exist, or is not a language model.
+        If the model does not exist, is not a language model, or has no complete weights in safetensors.
     """
     if model.startswith(BUILTIN_PREFIX):
         return builtin_kind(model.removeprefix(BUILTIN_PREFIX))
-    return model_kind(find_model(model, "", folders).path) if is_path(model) else None
+    if not is_path(model):
+        return None
+    folder = find_model(model, "", folders).path
+    check_weights(folder)
+    return model_kind(folder)
 
 
 def check_model(options: LanguageModelOptions, kind: Kind, tokenizer: Callable[[], Any]) -> None:
@@ -209,12 +164,15 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
     SpecError, DataError
         If the method cannot use it, as for `check_model`.
     """
-    check_installed()
+    check_extra("lm", "language models")
     check(options=options, folders=folders)
     description = describe_model(options.model, options.revision, folders)
+    folder = find_model(options.model, options.revision, folders).path
+    check_weights(folder)
+    kind, tokenizer = model_kind(folder), load_tokenizer(folder)
+    check_mask(folder, kind, tokenizer)
     if options.requirement != "any":
-        folder = find_model(options.model, options.revision, folders).path
-        check_model(options, model_kind(folder), lambda: load_tokenizer(folder))
+        check_model(options, kind, lambda: tokenizer)
         if options.requirement == "pooler":
             read_pooler(folder)
     return description
@@ -250,7 +208,7 @@ def count_tokens(texts: Sequence[str], *, options: ModelOptions, folders: Folder
     DataError
         If the model does not exist or is unavailable.
     """
-    check_installed()
+    check_extra("lm", "language models")
     folder = find_model(options.model, options.revision, folders).path
     tokenizer = load_tokenizer(folder)
     limit = context_limit(tokenizer, folder, options.context_length)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from typing import Any
 
 from peekbench import DataError, Inputs
 from peekbench.formatting import shorten
+from peekbench_lm.defects import check_architecture, check_tokenizer, explain_code, read_json
+from peekbench_lm.extras import check_extra
 from peekbench_lm.options import Kind
 
 
@@ -27,13 +28,7 @@ def read_config(folder: Path) -> Mapping[str, Any]:
     DataError
         If the configuration cannot be read.
     """
-    try:
-        config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(
-            f"{folder / 'config.json'}: {error}; give a folder in the format that transformers saves"
-        ) from error
-    return config
+    return read_json(folder / "config.json")
 
 
 def model_kind(folder: Path) -> Kind:
@@ -55,6 +50,7 @@ def model_kind(folder: Path) -> Kind:
         return "masked"
     if architecture.endswith(("ForCausalLM", "LMHeadModel")):
         return "causal"
+    check_extra("lm", "language models")
     from transformers.models.auto import modeling_auto  # noqa: PLC0415 - imports torch, which most models do not need
 
     model_type = config.get("model_type")
@@ -88,16 +84,22 @@ def load_tokenizer(folder: Path) -> Any:
     Raises
     ------
     DataError
-        If the tokenizer cannot be loaded.
+        If the tokenizer cannot be loaded, or is not that of the model.
     """
-    from transformers import AutoTokenizer  # noqa: PLC0415 - keeps modules light that prefetch and count tokens
+    from transformers import CONFIG_MAPPING, AutoTokenizer  # noqa: PLC0415 - modules that count tokens stay light
 
+    check_architecture(folder, CONFIG_MAPPING)
     try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
+        config = folder / "tokenizer_config.json"
+        if config.is_file() and "auto_map" in read_json(config):
+            raise explain_code(folder, config.name) from error
         raise DataError(
             f"{folder}: cannot load the tokenizer: {error}; give a model with a tokenizer that transformers supports"
         ) from error
+    check_tokenizer(tokenizer, folder)
+    return tokenizer
 
 
 def encode(tokenizer: Any, texts: Inputs, limit: int) -> list[list[int]]:
@@ -175,6 +177,30 @@ def encode_whole(tokenizer: Any, texts: Inputs) -> list[list[int]]:
 
 def _quote(text: str) -> str:
     return shorten(ascii(text), MAX_SHOWN)
+
+
+def check_mask(folder: Path, kind: Kind, tokenizer: Any) -> None:
+    """Refuse a model that fills in masked tokens, and whose tokenizer has no mask.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model, for messages.
+    kind
+        Training objective of the model.
+    tokenizer
+        Tokenizer of the model.
+
+    Raises
+    ------
+    DataError
+        If there is no mask token.
+    """
+    if kind == "masked" and tokenizer.mask_token_id is None:
+        raise DataError(
+            f"{folder}: the tokenizer has no mask token; write `mask_token` in tokenizer_config.json, such as "
+            '`"mask_token": "[MASK]"`, or choose a causal model'
+        )
 
 
 def check_text_model(model: str, kind: Kind, tokenizer: Any) -> None:

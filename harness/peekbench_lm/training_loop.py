@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from peekbench.records import IntArray
+from peekbench_lm.extras import check_extra
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Recipe
-from peekbench_lm.provision import check_bitsandbytes
 from peekbench_lm.seeds import seed_for
 
 
@@ -42,7 +42,7 @@ def make_optimizer(weights: Sequence[nn.Parameter], recipe: Recipe) -> torch.opt
     groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
     if recipe.optimizer == "adamw":
         return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
-    check_bitsandbytes("eight-bit optimizers", "`optimizer: adamw`")
+    check_extra("qlora", "eight-bit optimizers", "`optimizer: adamw`")
     from bitsandbytes.optim import AdamW8bit, PagedAdamW8bit  # noqa: PLC0415 - only the extra `qlora` installs it
 
     is_on_gpu = any(weight.device.type == "cuda" for weight in weights)

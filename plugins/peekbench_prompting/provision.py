@@ -11,8 +11,9 @@ from typing import Any
 from peekbench import Folders
 from peekbench.data import PromptFrame
 from peekbench.records import TokenCounts
+from peekbench_lm.extras import check_extra
 from peekbench_lm.model_files import describe_model, find_model, pin_model
-from peekbench_lm.provision import check_four_bits, check_installed, check_kind, count_tokens_without_limit, known_kind
+from peekbench_lm.provision import check_kind, count_tokens_without_limit, known_kind
 from peekbench_lm.provision import prefetch as prefetch_model
 from peekbench_lm.tokenizer import load_tokenizer
 from peekbench_prompting.audit_options import Exchangeability, Membership
@@ -27,7 +28,7 @@ def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
     """
     stages = [getattr(options, stage, None) for stage in ("pretraining", "finetuning")]
     if options.weights == "nf4" or any(stage and stage.optimizer == "adamw_8bit" for stage in stages):
-        check_four_bits()
+        check_extra("qlora", "four-bit weights and eight-bit optimizers", "`weights: fp32` and `optimizer: adamw`")
     description = prefetch_model(options=options, folders=folders)
     if isinstance(options, Packed):
         tokenizer = load_tokenizer(find_model(options.model, options.revision, folders).path)
@@ -67,7 +68,7 @@ def check_models(*, options: Exchangeability | Membership, folders: Folders) -> 
     for model in filter(None, (options.model, options.reference)):
         if kind := known_kind(model, folders):
             check_kind(model, kind, "causal")
-    check_installed()
+    check_extra("lm", "language models")
 
 
 def prefetch_models(*, options: Exchangeability | Membership, folders: Folders) -> Mapping[str, Any]:
@@ -80,7 +81,7 @@ def prefetch_models(*, options: Exchangeability | Membership, folders: Folders) 
     DataError
         If a model is unavailable.
     """
-    check_installed()
+    check_extra("lm", "language models")
     description = describe_model(options.model, options.revision, folders)
     if options.reference:
         reference = describe_model(options.reference, options.reference_revision, folders)

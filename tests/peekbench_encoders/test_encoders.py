@@ -15,14 +15,17 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 
 import numpy as np
+from safetensors.torch import load_file, save_file
 from small_models import SENTENCES
 
 from peekbench import Folders
-from peekbench.errors import DataError
+from peekbench.errors import DataError, PeekbenchError
 from peekbench_encoders import embeddings
 from peekbench_encoders.embeddings import Embedder, VectorFile, hash_texts, order_for_process
+from peekbench_encoders.encoder import read_encoder
 from peekbench_encoders.options import Encoder
-from peekbench_encoders.provision import check_modules
+from peekbench_encoders.provision import check, check_modules, prefetch
+from peekbench_lm import extras
 from peekbench_lm.model_files import find_model
 
 
@@ -95,6 +98,29 @@ def test_modules_of_the_model_itself_are_refused(module: str, tmp_path: Path) ->
     (tmp_path / "modules.json").write_text("{}}")
     with pytest.raises(DataError, match="not a list of modules"):
         check_modules(tmp_path)
+
+
+def test_defects_are_found_before_a_run(encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing library names the extra for encoders, which includes that for language models."""
+    damaged = shutil.copytree(encoder, tmp_path / "damaged")
+    options, folders = Encoder(model=str(damaged)), Folders(tmp_path, tmp_path / "cache")
+    prefetch(options=options, folders=folders)
+    (damaged / "model.safetensors").unlink()
+    for preparation in (check, prefetch):
+        with pytest.raises(DataError, match="no weights in safetensors"):
+            preparation(options=options, folders=folders)
+    monkeypatch.setattr(extras, "find_spec", lambda library: None)
+    with pytest.raises(PeekbenchError, match=r"torch.*sentence_transformers: `pip install 'peekbench\[embeddings\]'`"):
+        prefetch(options=options, folders=folders)
+
+
+def test_weights_that_are_not_finite_are_refused(encoder: Path, tmp_path: Path) -> None:
+    damaged = shutil.copytree(encoder, tmp_path / "damaged")
+    weights = load_file(damaged / "model.safetensors")
+    weights[min(weights)][..., 0] = np.nan
+    save_file(weights, damaged / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(DataError, match="contain NaN or infinity"):
+        read_encoder(damaged, "cpu")
 
 
 def test_folders_whose_files_are_not_hashed_are_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils._pytree import tree_leaves
 
 from peekbench import DataError, Folders, PeekbenchError
-from peekbench_lm import attention, completions, language_model, provision
+from peekbench_lm import attention, completions, extras, language_model
 from peekbench_lm.completions import Completion, make_batch, train_completions
 from peekbench_lm.fit import acquire
 from peekbench_lm.forward_context import forward_context, set_checkpointing
@@ -297,7 +297,7 @@ def test_quantizing_a_network_without_linear_layers_is_an_error() -> None:
 def test_missing_bitsandbytes_is_an_error_that_names_the_extra(
     weight_mode: WeightMode, optimizer: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provision, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "bitsandbytes" else name)
     with pytest.raises(PeekbenchError, match=r"need bitsandbytes: `pip install 'peekbench\[qlora\]'`"):
         train(load(folder, weight_mode), Recipe(1, 4, 1e-2, "linear", 0.0, 1.0, optimizer=optimizer))
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +17,23 @@ import needs_torch  # noqa: F401
 import pytest
 import torch
 from loopback_hub import LoopbackHub
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from safetensors.torch import load_file, save_file
-from small_models import max_difference, some_texts, weights
+from small_models import max_difference, save_model, some_texts, weights
 
-from peekbench import DataError, Folders
+from peekbench import DataError, Folders, PeekbenchError
 from peekbench.errors import SpecError
+from peekbench_lm import extras
+from peekbench_lm.defects import check_weights
 from peekbench_lm.devices import choose_device, deterministic
+from peekbench_lm.extras import LIBRARIES, check_extra
 from peekbench_lm.fit import acquire
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.model_files import describe_model, find_model, pin_model
 from peekbench_lm.options import Recipe
 from peekbench_lm.pretraining import pretrain
-from peekbench_lm.tokenizer import encode
+from peekbench_lm.tokenizer import encode, load_tokenizer
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -121,13 +131,76 @@ def pickle_weights(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
 
 
+def edit_config(folder: Path, **values: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **values}))
+
+
+def need_own_code(folder: Path) -> None:
+    edit_config(folder, model_type="own", architectures=["OwnForCausalLM"], auto_map={"AutoConfig": "own.Config"})
+
+
+def be_unknown(folder: Path) -> None:
+    edit_config(folder, model_type="own", architectures=["OwnForCausalLM"])
+
+
+def change_shapes(folder: Path) -> None:
+    edit_config(folder, hidden_size=64, n_embd=64)
+
+
+def diverge(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights[sorted(weights)[3]][..., 0] = torch.nan
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def lose_a_shard(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    index = {"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def lose_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def truncate_weights(folder: Path) -> None:
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[:-10])
+
+
+def point_to_weights(folder: Path) -> None:
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\nsize 12\n")
+
+
+def lose_the_tokenizer(folder: Path) -> None:
+    for file in folder.glob("tokenizer*"):
+        file.unlink()
+
+
+def add_tokens(folder: Path) -> None:
+    tokenizer = load_tokenizer(folder)
+    tokenizer.add_tokens(["zzzz"])
+    tokenizer.save_pretrained(folder)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (break_config, r"config\.json: Expecting"),
+        (need_own_code, "peekbench never runs code of models"),
+        (be_unknown, "does not know the model type 'own'"),
+        (change_shapes, r"have the shape .* and config\.json gives them .*; restore the config\.json"),
+        (diverge, "contain NaN or infinity"),
+        (lose_a_shard, r"model-00002-of-00002\.safetensors is missing"),
+        (lose_weights, "there are no weights in safetensors"),
+        (truncate_weights, r"model\.safetensors: the file has [\d,]+ bytes instead of"),
+        (point_to_weights, "run `git lfs pull` in"),
+        (lose_the_tokenizer, "the tokenizer has no vocabulary"),
+        (add_tokens, r"the tokenizer has \d+ tokens, but the model only \d+ embeddings"),
         (break_architecture, "T5Model is neither a masked nor a causal language model"),
         (break_weights, "1 weights are missing"),
-        (pickle_weights, "give a model whose weights are in safetensors"),
+        (pickle_weights, "loads only weights in safetensors"),
     ],
 )
 def test_a_damaged_model_folder_is_an_error(
@@ -135,8 +208,92 @@ def test_a_damaged_model_folder_is_an_error(
 ) -> None:
     shutil.copytree(folder, tmp_path / "damaged")
     damage(tmp_path / "damaged")
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as caught:
         LanguageModel(tmp_path / "damaged", CPU)
+    assert "trust_remote_code" not in str(caught.value)
+
+
+@pytest.mark.parametrize("extra", sorted(LIBRARIES))
+def test_a_message_names_the_extra_that_installs_all_missing_libraries(
+    extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requirements = [Requirement(text) for text in requires("peekbench") or ()]
+    installed = {
+        canonicalize_name(part.name)
+        for part in requirements
+        if part.marker and any(part.marker.evaluate({"extra": name}) for name in (extra, "lm"))
+    }
+    assert installed >= set(map(canonicalize_name, LIBRARIES[extra]))
+    monkeypatch.setattr(extras, "find_spec", lambda library: None)
+    with pytest.raises(PeekbenchError) as caught:
+        check_extra(extra, "models")
+    assert f"models need {' and '.join(LIBRARIES[extra])}: `pip install 'peekbench[{extra}]'`" in str(caught.value)
+
+
+def test_padding_needs_no_embedding(folder: Path, tmp_path: Path) -> None:
+    """Users add a token for padding to a model of which no text contains padding."""
+    shutil.copytree(folder, tmp_path / "padded")
+    tokenizer = load_tokenizer(tmp_path / "padded")
+    tokenizer.add_special_tokens({"pad_token": "<padding>"})
+    tokenizer.save_pretrained(tmp_path / "padded")
+    assert load_tokenizer(tmp_path / "padded").pad_token_id == len(tokenizer) - 1
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"notes.txt": ""}, r"has no config\.json; give a folder in the format"),
+        ({"checkpoint-500/config.json": "{}"}, r"such as \./here/checkpoint-500$"),
+        ({"model-Q4.gguf": "GGUF"}, r"but model-Q4\.gguf, whose format"),
+        ({"adapter_config.json": '{"task_type": "SEQ_CLS"}'}, "adapter of PEFT, not a model; merge it"),
+    ],
+)
+def test_a_folder_that_is_no_model_is_an_error(files: dict[str, str], message: str, folders: Folders) -> None:
+    for name, content in files.items():
+        (folders.spec / "here" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folders.spec / "here" / name).write_text(content)
+    with pytest.raises(DataError, match=message):
+        find_model("./here", "", folders)
+
+
+def test_a_file_is_no_model(folder: Path, folders: Folders) -> None:
+    with pytest.raises(DataError, match=f"is a file; give its folder, {folder}"):
+        find_model(str(folder / "config.json"), "", folders)
+
+
+def run_remedy(error: DataError, folder: Path) -> None:
+    """Type the Python command that a message gives."""
+    command = next(part for part in str(error).split("`") if part.startswith("python -c "))
+    offline = os.environ | {"HF_HUB_OFFLINE": "1"}  # otherwise, transformers asks the Hub for converted weights
+    subprocess.run([sys.executable, *shlex.split(command)[1:]], cwd=folder, check=True, env=offline)
+
+
+@pytest.mark.slow
+def test_pickled_weights_are_converted_as_the_message_says(tmp_path: Path) -> None:
+    folder = save_model("bert", tmp_path / "it's pickled")
+    before = weights(LanguageModel(folder, CPU))
+    pickle_weights(folder)
+    with pytest.raises(DataError) as caught:
+        check_weights(folder)
+    run_remedy(caught.value, tmp_path)
+    assert max_difference(weights(LanguageModel(folder, CPU)), before) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # which peft reads
+def test_an_adapter_is_merged_as_the_message_says(tmp_path: Path, folders: Folders) -> None:
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    base = save_model("gpt2", tmp_path / "base")
+    network: Any = AutoModelForCausalLM.from_pretrained(base)
+    config = LoraConfig(task_type="CAUSAL_LM", init_lora_weights=False, fan_in_fan_out=True)
+    get_peft_model(network, config).save_pretrained(str(tmp_path / "adapter"))
+    with pytest.raises(DataError, match="model: ./adapter-merged") as caught:
+        find_model("./adapter", "", folders)
+    run_remedy(caught.value, tmp_path)
+    merged = LanguageModel(find_model("./adapter-merged", "", folders).path, CPU)
+    assert max_difference(weights(merged), weights(LanguageModel(base, CPU))) > 0
 
 
 @pytest.mark.parametrize(

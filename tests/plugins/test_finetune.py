@@ -24,7 +24,7 @@ from peekbench.store.maintenance import check_store
 from peekbench.testing import check_entry, make_case
 from peekbench.testing.case import Case
 from peekbench_finetune.classification import Classifier, pool
-from peekbench_lm import provision
+from peekbench_lm import extras, provision
 from peekbench_lm.fit import acquire
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
@@ -296,7 +296,7 @@ def test_runs_give_the_same_results_here_and_in_several_workers(tmp_path: Path) 
 
 
 def test_missing_libraries_are_an_error_before_the_first_trial(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provision, "LIBRARIES", ("torch", "no_such_library"))
+    monkeypatch.setattr(extras, "LIBRARIES", {"lm": ("torch", "no_such_library")})
     with pytest.raises(PeekbenchError, match=r"language models need no_such_library: `pip install 'peekbench\[lm\]'`"):
         run(spec_of([folder], {"workers": 1}, "bare"))
 

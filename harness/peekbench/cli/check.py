@@ -32,6 +32,10 @@ def check(
         Optional[str],  # noqa: UP045
         typer.Option(help="Options of the data source, as YAML: '{path: reviews.csv}'."),
     ] = None,
+    timeout: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(min=0.001, help="Seconds that each fit and each prediction of a method may take. Default: 300."),
+    ] = None,
     traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
 ) -> None:
     """Check an entry of a plugin, such as a method or a data source, against its contract.
@@ -48,7 +52,7 @@ def check(
         if len(kinds) > 1:
             echo(f"{kind} {use}:")
         try:
-            for outcome in iterate_checks(kind, use, values, source):
+            for outcome in iterate_checks(kind, use, values, source, timeout):
                 if outcome.was_run:
                     note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
                     echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")

@@ -250,7 +250,8 @@ def _suggest_names(labels: Collection[str], class_names: ClassNames, changed: Ma
         names = {name: name for name in class_names}
     elif class_names is not None and all(map(INTEGER.fullmatch, others)):
         names = {str(position): name for position, name in enumerate(class_names)}
-    names |= {label: label for label in _sort(labels) if label not in names} | changed
+    names |= {label: label for label in _sort(labels) if label not in names}
+    names |= changed
     if len(names) > MAX_LISTED:
         return f"a mapping from all labels to names that contains {json.dumps(dict(changed), ensure_ascii=False)[1:-1]}"
     return json.dumps(names, ensure_ascii=False)

@@ -1,35 +1,46 @@
-"""A method with data to check it on: synthetic rows, or given ones, drawn as in a run."""
+"""A method with data to check it on: synthetic rows, or given ones, drawn as in a run.
+
+A case of synthetic rows has a *variant*, whose rows differ in what may reveal other errors: there are more train rows,
+another number of classes, and long texts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from peekbench.cache import cache_folder
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
-from peekbench.errors import ContractError, DataError
+from peekbench.errors import ContractError, DataError, PeekbenchError
 from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.exceptions import describe_exception, one_line_errors
 from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
 from peekbench.records.trials import Context, Draw, Predictor
 from peekbench.spec.components import AuditSpec, MethodSpec
 from peekbench.spec.design import Design
+from peekbench.testing.conditions import TimeLimitError, time_limit
 from peekbench.testing.runner import Attempt, Memo
-from peekbench.testing.samples import sample_features, sample_numbers, sample_texts, sample_unlabeled_texts
+from peekbench.testing.samples import sample_features, sample_numbers, sample_texts
 
 SAMPLE = "peekbench.testing.sample"
 """Name of the data source of rows that come from no data source."""
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
+VARIANT_TRAIN, VARIANT_TEST = 132, 30  # rows: more than most minibatches have
+LONG_EVERY, LONG_PARTS = 5, 20  # every fifth text of the variant has about 2,000 characters, made of 20 texts
+TIMEOUT = 300.0
+"""Seconds that a fit or a prediction may take by default."""
+MAX_SHOWN = 40  # characters of a text in messages
+T = TypeVar("T")
 EXACT_SUM_TOLERANCE = 1e-5
 """Largest difference between 1 and a sum of probabilities in single or double precision. Runs tolerate more."""
 
@@ -73,8 +84,34 @@ class Case:
     """Numbers of the rows that are not in the train set, those of the test set first."""
     folders: Folders
     """Folders for the method."""
+    timeout: float = TIMEOUT
+    """Seconds that a fit or a prediction may take."""
+    name: str = ""
+    """What distinguishes the rows of a variant, in words; otherwise empty."""
+    variant: Case | None = None
+    """The method with rows that may reveal other errors; None for given rows."""
     memo: Memo = field(default_factory=Memo, repr=False, compare=False)
     """Results that several checks use."""
+
+    @property
+    def unlabeled_of(self) -> Mapping[str, Inputs | None]:
+        """Unlabeled inputs by arm."""
+        return {"base": None, "extra": self.unlabeled, "test": self.test}
+
+    def change(self, **values: Any) -> Case:
+        """Return the case and its variant with other values of fields, and without results."""
+        variant = self.variant and self.variant.change(**values)
+        return replace(self, **{"variant": variant, "memo": Memo(), **values})
+
+    def describe(self, unlabeled: Inputs | None) -> str:
+        """Describe the unlabeled inputs of a fit, and the rows of a variant."""
+        if unlabeled is None:
+            described = "without unlabeled inputs"
+        elif unlabeled is self.test:
+            described = "with the test inputs as unlabeled inputs"
+        else:
+            described = "with unlabeled inputs"
+        return f"{described} ({self.name})" if self.name else described
 
     def fit(
         self,
@@ -100,11 +137,16 @@ class Case:
         Raises
         ------
         ContractError
-            If the method returns something else than a `Predictor`.
+            If the method returns something else than a `Predictor`, or takes longer than the time limit.
         """
         context = Context(seed, 1, self.folders)
         train = train or self.train
-        predictor = self.entry.method(unlabeled, train, self.task, options=options or self.options, context=context)
+        num_unlabeled = 0 if unlabeled is None else len(unlabeled)
+        doing = (
+            f"a fit to {pluralize(len(train.inputs), 'train row')} and {pluralize(num_unlabeled, 'unlabeled input')}"
+        )
+        with time_limit(self.timeout, doing):
+            predictor = self.entry.method(unlabeled, train, self.task, options=options or self.options, context=context)
         if not isinstance(predictor, Predictor):
             raise ContractError(f"it returned a {type(predictor).__name__}; return peekbench.Predictor(predict)")
         ordered: Predictor = as_predictor(predictor, self.task, train.labels)
@@ -139,12 +181,33 @@ class Case:
         Raises
         ------
         ContractError
-            If the predictions have a wrong type, shape or value.
+            If the predictions have a wrong type, shape or value, or take longer than the time limit.
         """
-        predictions = in_order(predictor.predict(inputs), inputs, self.task)
+        predictions = in_order(self.call_in_time(predictor.predict, inputs), inputs, self.task)
         tolerance = SUM_TOLERANCE if np.asarray(predictions).dtype == np.float16 else EXACT_SUM_TOLERANCE
         check_predictions(predictions, len(inputs), self.task, sum_tolerance=tolerance)
         return np.array(predictions, dtype=np.float64)
+
+    def call_in_time(self, predict: Callable[[Inputs], T], inputs: Inputs) -> T:
+        """Call a function of a predictor, and name the input that takes too long."""
+        try:
+            with time_limit(self.timeout, f"a prediction of {_describe(inputs)}"):
+                return predict(inputs)
+        except TimeLimitError:
+            share = self.timeout / len(inputs)
+            for row in range(len(inputs) if len(inputs) > 1 else 0):
+                one = inputs[row : row + 1]
+                with time_limit(share, f"a prediction of {_describe(inputs)} does not end: {_describe(one)}"):
+                    predict(one)
+            raise
+
+
+def _describe(inputs: Inputs) -> str:
+    if len(inputs) != 1:
+        return pluralize(len(inputs), "input")
+    if not isinstance(inputs[0], str):
+        return "one row"
+    return f"a text of {pluralize(len(inputs[0]), 'character')} ({shorten(inputs[0], MAX_SHOWN)!r})"
 
 
 def make_case(
@@ -191,9 +254,14 @@ def make_case(
     >>> len(case.train.inputs), len(case.unlabeled), len(case.test)
     (60, 60, 60)
     """
+    folders, variant = Folders(folder, folder), None
     if dataset is None:
         order = "classification", "regression", "tabular_classification", "text_regression", "language_modeling"
-        dataset = _sample(next(kind for kind in order if kind in entry.task_kinds))
+        kind = next(kind for kind in order if kind in entry.task_kinds)
+        dataset = _sample(kind, sample_texts(), 2)
+        other_rows = _sample(kind, _sample_long_texts(), 4)
+        variant = _draw(use, entry, options, folders, other_rows, None, (VARIANT_TRAIN, VARIANT_TEST))
+        variant = replace(variant, name=_describe_rows(variant))
     data.check_dataset(dataset, "the dataset to check on")
     num_train = _num_train(dataset)
     num_test = min(MAX_TEST, (len(dataset.labels) - num_train) // 2)
@@ -202,24 +270,43 @@ def make_case(
             f"cannot check a method on {pluralize(len(dataset.labels), 'row')}, {num_train} of them for training; "
             f"give at least {num_train + 2 * MIN_TEST}"
         )
-    return _draw(use, entry, options, Folders(folder, folder), dataset, source, (num_train, num_test))
+    case = _draw(use, entry, options, folders, dataset, source, (num_train, num_test))
+    return replace(case, variant=variant)
 
 
-def _sample(kind: str) -> Dataset:
-    """Return synthetic rows of a kind of task."""
-    makers: Mapping[str, Callable[[], Dataset]] = {
-        "classification": sample_texts,
-        "regression": sample_numbers,
-        "language_modeling": sample_unlabeled_texts,
-        "tabular_classification": sample_features,
-        "text_regression": _sample_rated_texts,
-    }
-    return makers[kind]()
+def _sample(kind: str, texts: Dataset, num_levels: int) -> Dataset:
+    """Return synthetic rows of a kind of task, as many as there are texts."""
+    num_rows = len(texts.inputs)
+    match kind:
+        case "regression":
+            return sample_numbers(num_rows)
+        case "tabular_classification":
+            return sample_features(num_rows, num_classes=num_levels)
+        case "text_regression":
+            return Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression")
+        case "language_modeling":
+            return Dataset(texts.inputs, kind="language_modeling")
+    return texts
 
 
-def _sample_rated_texts() -> Dataset:
-    texts = sample_texts()
-    return Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression")
+def _sample_long_texts() -> Dataset:
+    """Return texts of two classes, some of which are long."""
+    num_rows = VARIANT_TRAIN + 2 * VARIANT_TEST
+    dataset = sample_texts(num_rows, num_classes=2)
+    texts = list(dataset.inputs)
+    for row in range(0, num_rows, LONG_EVERY):
+        texts[row] = " ".join(dataset.inputs[(row + 2 * part) % num_rows] for part in range(LONG_PARTS))  # of its class
+    return replace(dataset, inputs=texts)
+
+
+def _describe_rows(case: Case) -> str:
+    """Describe what distinguishes the rows of a variant."""
+    parts = [pluralize(len(case.train.inputs), "train row")]
+    if case.task.class_names:
+        parts.insert(0, pluralize(len(case.task.class_names), "class", "classes"))
+    if not isinstance(case.test, np.ndarray):
+        parts.append(f"texts of up to {max(map(len, case.test)):,} characters")
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
 def _num_train(dataset: Dataset) -> int:
@@ -299,7 +386,7 @@ class Refits(NamedTuple):
 
 def observe(case: Case, unlabeled: Inputs | None) -> Observation:
     """Fit the method in one arm and observe its predictor; once for all checks."""
-    return case.memo.share(f"observation {unlabeled is None}", partial(_observe, case, unlabeled))
+    return case.memo.share(f"observation {case.describe(unlabeled)}", partial(_observe, case, unlabeled))
 
 
 def _observe(case: Case, unlabeled: Inputs | None) -> Observation:
@@ -319,14 +406,14 @@ def _predict_empty(case: Case, predictor: Predictor) -> tuple[FloatArray, FloatA
 
 def score_batches(case: Case, predictor: Predictor, batches: Sequence[Inputs]) -> tuple[FloatArray, FloatArray] | None:
     """Return log-likelihoods of batches, and the predictions afterwards; None if the predictor gives none."""
-    scored = [score_texts(predictor, batch, case.task) for batch in batches]
+    scored = [case.call_in_time(lambda texts: score_texts(predictor, texts, case.task), batch) for batch in batches]
     values = [texts.values for texts in scored if texts is not None]
     return (np.concatenate(values), case.apply(predictor, case.test)) if values else None
 
 
 def refit(case: Case, unlabeled: Inputs | None) -> Refits:
     """Fit again, fit with another seed and other unlabeled inputs, and fit a third time; once for all checks."""
-    return case.memo.share(f"refits {unlabeled is None}", partial(_refit, case, unlabeled))
+    return case.memo.share(f"refits {case.describe(unlabeled)}", partial(_refit, case, unlabeled))
 
 
 def _refit(case: Case, unlabeled: Inputs | None) -> Refits:
@@ -349,19 +436,41 @@ def is_deterministic(case: Case, unlabeled: Inputs | None) -> bool:
     return are_equal(observe(case, unlabeled).predictions, refit(case, unlabeled).second)
 
 
-def in_both_arms(check: Callable[[Case, Inputs | None], str | None]) -> Callable[[Case], str | None]:
-    """Make a check of both arms from a check of one arm; its errors and its warning name the arm."""
+Check: TypeAlias = Callable[[Case], str | None]
+CheckOfArm: TypeAlias = Callable[[Case, Inputs | None], str | None]
 
-    @wraps(check)
-    def check_both(case: Case) -> str | None:
-        found = ""
-        for arm, unlabeled in (("with", case.unlabeled), ("without", None)):
-            try:
-                warning = check(case, unlabeled)
-            except ContractError as error:
-                raise ContractError(f"{arm} unlabeled inputs: {error}") from error
-            if warning and not found:
-                found = f"{arm} unlabeled inputs: {warning}"
-        return found or None
 
-    return check_both
+def in_arms(*arms: str) -> Callable[[CheckOfArm], Check]:
+    """Make a check of arms from a check of one; errors and warnings name the arm. A variant is checked in the first."""
+
+    def decorate(check: CheckOfArm) -> Check:
+        @wraps(check)
+        def check_all(case: Case) -> str | None:
+            found = [_check_arm(check, case, case.unlabeled_of[arm]) for arm in arms]
+            if case.variant is not None:
+                found.append(_check_arm(check, case.variant, case.variant.unlabeled_of[arms[0]]))
+            return next(filter(None, found), None)
+
+        return check_all
+
+    return decorate
+
+
+def _check_arm(check: CheckOfArm, case: Case, unlabeled: Inputs | None) -> str | None:
+    place = case.describe(unlabeled)
+    try:
+        warning = check(case, unlabeled)
+    except ContractError as error:
+        raise type(error)(f"{place}: {error}") from error
+    except Exception as error:
+        if not case.name:
+            raise
+        problem = str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"
+        raise ContractError(
+            f"{place}, after fits to other rows: {problem}; adapt the method to such rows, or remove what it keeps of "
+            "earlier fits in the module or under an incomplete cache key"
+        ) from error
+    return f"{place}: {warning}" if warning else None
+
+
+in_both_arms = in_arms("extra", "base")

@@ -1,4 +1,4 @@
-"""Calls a function in a new process, with other hashes of texts, and notes what it changes and leaves.
+"""Calls a function in a new process, with other hashes of texts and another time, and notes what it changes and leaves.
 
 `call` runs in the process of the checks, `main` in the new one.
 """
@@ -40,6 +40,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
 from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_code, split_name
 from peekbench.plugins.source_files import is_installed
+from peekbench.testing.conditions import CLOCK
 
 HASH_VARIABLE = "PYTHONHASHSEED"
 MAX_OUTPUT = 500  # characters of the output of a process that ended early
@@ -81,6 +82,8 @@ class Answer:
     """Threads and processes that still ran after the call, in words."""
     files: tuple[str, ...] = ()
     """Files and folders that its process wrote in the working folder."""
+    output: str = ""
+    """What it wrote to stdout and stderr, without warnings."""
 
     def require_clean(self) -> None:
         """Refuse changes of the process's state, and what still runs or lies in the working folder."""
@@ -169,18 +172,35 @@ def _own_modules(use: str) -> set[str]:
     return set()
 
 
+def find_own_modules(use: str, function: object) -> list[ModuleType]:
+    """Return the imported modules of a plugin that has an entry with a function, and those of no installed library."""
+    own = {*_own_modules(use), str(getattr(function, "__module__", "")).partition(".")[0]}
+    modules = []
+    for name, module in list(sys.modules.items()):
+        package, file = name.partition(".")[0], getattr(module, "__file__", None)
+        if package in own or (file and package != "peekbench" and not is_installed(Path(file))):
+            modules.append(module)
+    return modules
+
+
 def main(folder: str) -> None:
     """Answer the question in a folder. This is the whole work of the new process."""
     question = (Path(folder) / "question").read_bytes()
     with one_thread_pools():
-        answer = _answer(*pickle.loads(question))  # noqa: S301 - of `call`
+        answer = _answer(Path(folder) / "printed", *pickle.loads(question))  # noqa: S301 - of `call`
     (Path(folder) / "answer").write_bytes(pickle.dumps(answer))
 
 
-def _answer(own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, bytes]]], content: bytes) -> Answer:
+def _answer(
+    printed: Path, own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, bytes]]], content: bytes
+) -> Answer:
     folder = Path.cwd()
     running, names, state = _list_running(), _record_files(folder), take_state()
     sys.meta_path.insert(0, _LibraryImports(own_modules, state, running))
+    CLOCK.install()
+    before = _read_output(printed)
+    warnings.showwarning = _ignore_warning
+    logging.lastResort = logging.NullHandler()
     try:
         for root, contents in snapshots:
             Snapshot.of(root, contents)
@@ -191,7 +211,18 @@ def _answer(own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, byte
     changes = describe_changes(state, take_state())
     left_running = _find_left_running(running)
     left = sorted(name for name in names if (folder / name).exists() and not name.startswith((".", "__pycache__")))
-    return Answer(value, error, tuple(changes), tuple(left_running), tuple(left))
+    output = _read_output(printed)[len(before) :].decode(errors="replace").strip()
+    return Answer(value, error, tuple(changes), tuple(left_running), tuple(left), output)
+
+
+def _read_output(printed: Path) -> bytes:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return printed.read_bytes()
+
+
+def _ignore_warning(*arguments: Any, **keywords: Any) -> None:
+    """Take the place of `warnings.showwarning`, so that warnings are no output."""
 
 
 class _LibraryImports(MetaPathFinder):

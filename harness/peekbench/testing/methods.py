@@ -11,11 +11,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from peekbench.data.loading import load_dataset, remember
 from peekbench.data.preflight import find_mismatch
 from peekbench.errors import ContractError, DataError, SpecError
 from peekbench.execution.scoring import read_only, take
+from peekbench.formatting import shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.local_code import split_name
@@ -30,8 +31,10 @@ from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.testing.case import (
+    TIMEOUT,
     Case,
     are_equal,
+    in_arms,
     in_both_arms,
     is_deterministic,
     make_case,
@@ -40,13 +43,23 @@ from peekbench.testing.case import (
     refit,
     score_batches,
 )
-from peekbench.testing.fresh_process import Answer, call, check_light_import, view_cache
-from peekbench.testing.runner import GENERATORS, Checks, Memo, call_with_seed, preserved_state
+from peekbench.testing.conditions import CLOCK, forbid_network, read_memory
+from peekbench.testing.fresh_process import (
+    MAX_OUTPUT,
+    Answer,
+    call,
+    check_light_import,
+    find_own_modules,
+    view_cache,
+)
+from peekbench.testing.runner import GENERATORS, Checks, call_with_seed, preserved_state
 
 # BLAS uses other kernels for other batch sizes, which round differently. Adapting to a batch makes larger differences.
 TOLERANCE = 1e-4
 LARGE_BATCH = 500  # inputs, the largest usual test set
 NUM_SINGLE = 3  # inputs that are predicted one by one
+MAX_KEPT = 32 * 2**20  # bytes; less may be noise of the allocator
+NUM_GROWING = 3  # last fits, after those that load a model
 INDEPENDENTLY = "; adapt to `unlabeled` in the fit, and predict each input independently"
 DEPENDS_ON_BATCH = (
     f"predictions depend on the inputs that are predicted together, so predict adapts to its batch{INDEPENDENTLY}"
@@ -55,7 +68,9 @@ InputsT = TypeVar("InputsT")
 
 
 @contextmanager
-def method_to_check(use: str, options: Mapping[str, Any], source: Dataset | SourceRef | None) -> Iterator[Case]:
+def method_to_check(
+    use: str, options: Mapping[str, Any], source: Dataset | SourceRef | None, timeout: float | None = None
+) -> Iterator[Case]:
     """Prepare a method as a run does, for example download its model to the cache, and make a case of it."""
     spec = make_component(MethodSpec, use, options)
     folder = Path.cwd()
@@ -70,20 +85,15 @@ def method_to_check(use: str, options: Mapping[str, Any], source: Dataset | Sour
     with view_cache() as cache:
         origin = source if isinstance(source, SourceRef) else None
         case = make_case(spec.use, spec.entry, spec.options, folder, dataset, origin)
-        yield replace(case, folders=Folders(spec=folder, cache=cache))
+        yield case.change(folders=Folders(spec=folder, cache=cache), timeout=timeout or TIMEOUT)
 
 
 # Checks in one process
 
 
-def check_base_arm(case: Case) -> None:
-    """Check that a method works without unlabeled inputs."""
-    observe(case, None)
-
-
-def check_extra_arm(case: Case) -> None:
-    """Check that a method works with unlabeled inputs."""
-    observe(case, case.unlabeled)
+def check_fit(case: Case, unlabeled: Inputs | None) -> None:
+    """Check that a method fits and predicts."""
+    observe(case, unlabeled)
 
 
 @in_both_arms
@@ -136,6 +146,26 @@ def check_batches(case: Case, unlabeled: Inputs | None) -> None:
             continue
         if are_equal(expected, case.predict(unlabeled), TOLERANCE):  # otherwise, other checks report that fits differ
             raise ContractError(problem)
+
+
+@in_arms("test")
+def check_own_inputs(case: Case, unlabeled: Inputs | None) -> None:
+    """Check that predictions do not depend on how many of the unlabeled inputs of the fit are in the batch."""
+    rows = case.unseen[: 2 * len(case.test)]  # the test inputs first
+    others = take(case.dataset.inputs, rows[len(case.test) :])
+    mixed = _predict_batches(case, unlabeled, (take(case.dataset.inputs, rows),))
+    expected = np.concatenate([observe(case, unlabeled).predictions, _predict_batches(case, unlabeled, (others,))])
+    if not are_equal(expected, mixed, TOLERANCE) and is_deterministic(case, unlabeled):
+        raise ContractError(
+            "predictions depend on whether the inputs that are predicted together are those of the fit; predict "
+            "each input independently"
+        )
+
+
+def check_all_batches(case: Case) -> None:
+    """Check that the prediction for an input depends on no other input that is predicted."""
+    check_batches(case)
+    check_own_inputs(case)
 
 
 def _predict_batches(case: Case, unlabeled: Inputs | None, batches: Sequence[Inputs]) -> FloatArray:
@@ -273,8 +303,24 @@ def _base_options(entry: MethodEntry, options: Options) -> dict[str, Any]:
 # Checks of two processes
 
 
-Fit: TypeAlias = tuple[Inputs | None, Labeled]
-"""Unlabeled inputs and train set of a fit with seed 1."""
+class Fit(NamedTuple):
+    """A fit with seed 1, for which two processes must give the same predictions."""
+
+    case: Case
+    unlabeled: Inputs | None
+    train: Labeled
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """What a new process did: fits, one after the other."""
+
+    predictions: Mapping[str, FloatArray]
+    """Predictions by fit."""
+    hosts: tuple[str, ...]
+    """Other machines to which connections were refused."""
+    kept: int
+    """Bytes of memory that each of the last fits left allocated at least."""
 
 
 def check_cause(cause: str, case: Case) -> None:
@@ -287,9 +333,22 @@ def check_cause(cause: str, case: Case) -> None:
         raise ContractError(problem)
 
 
-def check_process_state(case: Case) -> None:
-    """Check that a method leaves the state of its process unchanged, and no thread, process or file behind."""
-    _compare(case)[0].require_clean()
+def check_process_state(case: Case) -> str | None:
+    """Check that a method leaves the state of its process unchanged, and no memory, thread, process or file behind.
+
+    Output is a warning: it changes no result, but appears between the lines of a run's progress.
+    """
+    answer = _compare(case)[0]
+    answer.require_clean()
+    if answer.value.kept > MAX_KEPT:
+        raise ContractError(
+            f"it keeps about {answer.value.kept / 2**20:,.0f} MB of memory after each fit, which fills the memory of a "
+            "worker; keep nothing in the module, and limit the size of caches"
+        )
+    if answer.output:
+        line = shorten(answer.output.splitlines()[0], MAX_OUTPUT)
+        return f"warning: it prints, for example {line!r}, into the progress of runs; remove this, or use `logging`"
+    return None
 
 
 def _compare(case: Case) -> tuple[Answer, tuple[str, str]]:
@@ -298,21 +357,27 @@ def _compare(case: Case) -> tuple[Answer, tuple[str, str]]:
 
 
 def _find_problem(case: Case) -> tuple[Answer, tuple[str, str]]:
-    fits: dict[str, Fit] = {
-        "without unlabeled inputs": (None, case.train),
-        "with unlabeled inputs": (case.unlabeled, case.train),
-        "with another train set": (case.unlabeled, case.other_train),
-        "without unlabeled inputs, with another train set": (None, case.other_train),
-        "with other inputs": (case.other, case.other_train),
+    fits = {
+        "without unlabeled inputs": Fit(case, None, case.train),
+        "with unlabeled inputs": Fit(case, case.unlabeled, case.train),
+        "with another train set": Fit(case, case.unlabeled, case.other_train),
+        "without unlabeled inputs, with another train set": Fit(case, None, case.other_train),
+        "with other inputs": Fit(case, case.other, case.other_train),
     }  # whatever a cache leaves out of its key, in reverse order another fit is the first one to fill it
+    if case.variant is not None:
+        for unlabeled in (None, case.variant.unlabeled):
+            fits[case.variant.describe(unlabeled)] = Fit(case.variant, unlabeled, case.variant.train)
     with preserved_state():  # a new process inherits some of it
-        expected = {
-            name: observe(case, unlabeled).predictions if train is case.train else case.predict(unlabeled, train=train)
-            for name, (unlabeled, train) in fits.items()
-        }
+        expected = {name: _predict(fit) for name, fit in fits.items()}
     backwards = dict(reversed(fits.items()))
     change_labels = case.entry.control != "positive"
     answer = _fit_elsewhere(case, backwards, change_labels)
+    if answer.value.hosts:
+        return answer, (
+            "process",
+            f"it connects to {answer.value.hosts[0]}, so predictions depend on the network; download what it needs "
+            "before the run, in the entry's `prefetch`, and read the files",
+        )
     where = _find_difference(expected, answer)
     is_determined = all(is_deterministic(case, unlabeled) for unlabeled in (None, case.unlabeled))
     if not where or not is_determined:  # another check reports the latter
@@ -336,10 +401,17 @@ def _find_problem(case: Case) -> tuple[Answer, tuple[str, str]]:
     )
 
 
+def _predict(fit: Fit) -> FloatArray:
+    if fit.train is fit.case.train:
+        return observe(fit.case, fit.unlabeled).predictions
+    return fit.case.predict(fit.unlabeled, train=fit.train)
+
+
 def _fit_elsewhere(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> Answer:
     with view_cache() as cache:
-        fresh = replace(case, folders=replace(case.folders, cache=cache), memo=Memo())
-        answer = call(case.use, fit_all, fresh, fits, change_labels)
+        folders = replace(case.folders, cache=cache)
+        fresh = {name: fit._replace(case=fit.case.change(folders=folders, variant=None)) for name, fit in fits.items()}
+        answer = call(case.use, fit_all, fresh, change_labels)
     if answer.error:
         raise ContractError(f"in another process, {answer.error}")
     return answer
@@ -347,22 +419,28 @@ def _fit_elsewhere(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> 
 
 def _find_difference(expected: Mapping[str, FloatArray], answer: Answer) -> str:
     """Describe the first fit with other predictions; empty if there is none."""
-    found = answer.value
+    found = answer.value.predictions
     different = [name for name, predictions in expected.items() if not are_equal(predictions, found[name])]
     return f"predictions {different[0]}" if different else ""
 
 
-def fit_all(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> dict[str, FloatArray]:
-    """Do fits one after the other, and return their predictions; the new process calls this.
+def fit_all(fits: Mapping[str, Fit], change_labels: bool) -> Fits:
+    """Do fits one after the other, each at another hour, without a network; the new process calls this.
 
     Arrays are made read-only again, which unpickled ones are not.
     """
-    remember(case.task.source, _change_labels(case.dataset, case.labeled) if change_labels else case.dataset)
-    case = replace(case, test=_protect(case.test))
-    return {
-        name: case.predict(_protect(unlabeled), train=Labeled(_protect(train.inputs), read_only(train.labels)))
-        for name, (unlabeled, train) in fits.items()
-    }
+    hosts = forbid_network()
+    for case in {fit.case.name: fit.case for fit in fits.values()}.values():
+        remember(case.task.source, _change_labels(case.dataset, case.labeled) if change_labels else case.dataset)
+    predictions, memory = {}, []
+    for name, (case, unlabeled, train) in fits.items():
+        CLOCK.move(find_own_modules(case.use, case.entry.method))
+        case = replace(case, test=_protect(case.test))
+        train = Labeled(_protect(train.inputs), read_only(train.labels))
+        predictions[name] = case.predict(_protect(unlabeled), train=train)
+        memory.append(read_memory())
+    growth = np.diff(memory)[-NUM_GROWING:]
+    return Fits(predictions, tuple(hosts), int(growth.min()))
 
 
 def _protect(inputs: InputsT) -> InputsT:
@@ -387,12 +465,12 @@ def _change_labels(dataset: Dataset, labeled: IntArray) -> Dataset:
 
 
 METHOD_CHECKS: Checks = {
-    "fits and predicts without unlabeled inputs": check_base_arm,
-    "fits and predicts with unlabeled inputs": check_extra_arm,
+    "fits and predicts without unlabeled inputs": in_arms("base")(check_fit),
+    "fits and predicts with unlabeled inputs": in_arms("extra")(check_fit),
     "same seed, same predictions": check_same_seed,
     "fits are independent of earlier fits": check_refit,
     "predictors are independent of later fits": check_earlier_predictor,
-    "predictions are independent of other inputs": check_batches,
+    "predictions are independent of other inputs": check_all_batches,
     "predictions of an empty text are valid": check_empty_text,
     "log-likelihoods are independent of other texts": check_log_likelihoods,
     "global random state is unused and unchanged": check_random_state,

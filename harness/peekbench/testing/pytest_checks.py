@@ -43,8 +43,8 @@ class Contract:
 
     checks: Checks
     """Checks in the order in which they are done."""
-    make: Callable[[str, Mapping[str, Any], Any], AbstractContextManager[Any]]
-    """Function of the name of an entry, options and data that makes the argument of each check."""
+    make: Callable[..., AbstractContextManager[Any]]
+    """Function of the name of an entry, options, data and, for methods, a time limit: makes the argument of a check."""
     num_required: int = 1
     """Number of first checks on which all others depend."""
     data: str = ""
@@ -101,17 +101,24 @@ def find_kinds(use: str) -> list[str]:
     return checked
 
 
-def iterate_checks(kind: str, use: str, options: Mapping[str, Any], data: Data = None) -> Iterator[CheckOutcome]:
+def iterate_checks(
+    kind: str, use: str, options: Mapping[str, Any], data: Data = None, timeout: float | None = None
+) -> Iterator[CheckOutcome]:
     """Do all checks of an entry of a kind, as `find_kinds` returns it, one after the other."""
     contract, use = CONTRACTS[kind], locate_code(use, Path.cwd())
     given = "" if data is None else "task" if isinstance(data, Dataset | SourceRef) else "results"
     if given and given != contract.data:
         raise SpecError(f"{use} is of the kind {kind}, which is not checked on a {given}; omit the {given}")
-    with contract.make(use, options, data) as subject:
+    if timeout is not None and kind != "method":
+        raise SpecError(f"{use} is of the kind {kind}, and `timeout` limits the calls of methods; omit it")
+    arguments = (use, options, data) if timeout is None else (use, options, data, timeout)
+    with contract.make(*arguments) as subject:
         yield from run_checks(contract.checks, subject, contract.num_required)
 
 
-def check_entry(use: str, options: Mapping[str, Any] | None = None, *, data: Data = None) -> list[CheckOutcome]:
+def check_entry(
+    use: str, options: Mapping[str, Any] | None = None, *, data: Data = None, timeout: float | None = None
+) -> list[CheckOutcome]:
     """Do all contract checks of an entry.
 
     Methods and audits are prepared first, for example their models are downloaded to the cache. Files that they write
@@ -129,6 +136,8 @@ def check_entry(use: str, options: Mapping[str, Any] | None = None, *, data: Dat
         What to check on, by default synthetic data: at least 120 rows or their data source for a method or an audit, a
         results table for an analysis, as `peekbench.load_results` returns it. If a method loads the data of its task
         again (`load_dataset(task.source)`), it gets these rows.
+    timeout
+        Seconds that each fit and each prediction of a method may take; by default 300.
 
     Returns
     -------
@@ -151,7 +160,7 @@ def check_entry(use: str, options: Mapping[str, Any] | None = None, *, data: Dat
     >>> all(outcome.passed for outcome in outcomes)
     True
     """
-    outcomes = (iterate_checks(kind, use, options or {}, data) for kind in find_kinds(use))
+    outcomes = (iterate_checks(kind, use, options or {}, data, timeout) for kind in find_kinds(use))
     return [outcome for of_kind in outcomes for outcome in of_kind]
 
 
@@ -178,7 +187,7 @@ class NamedCheck:
 
 
 def parametrize_with_checks(
-    use: str, options: Mapping[str, Any] | None = None
+    use: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Parametrize a test with all contract checks of an entry, so that each check is a test of its own.
 
@@ -191,6 +200,8 @@ def parametrize_with_checks(
         Name of the entry in specs; see `check_entry`.
     options
         Options as in a spec.
+    timeout
+        Seconds that each fit and each prediction of a method may take; by default 300.
 
     Returns
     -------
@@ -220,7 +231,7 @@ def parametrize_with_checks(
     parameters: list[Any] = []
     for kind in find_kinds(use):
         outcomes: dict[str, CheckOutcome] = {}
-        compute = partial(iterate_checks, kind, use, options or {})
+        compute = partial(iterate_checks, kind, use, options or {}, timeout=timeout)
         for name in CONTRACTS[kind].checks:
             words = re.sub(r"[^\w]+", "-", name)  # so that it can be typed after `pytest` and `-k`
             parameters.append(pytest.param(NamedCheck(compute, outcomes, name), id=f"{use}-{words}"))

@@ -16,6 +16,7 @@ import numpy as np
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.execution.determinism import ProcessState, one_thread_pools, preserve_global_generators
 from peekbench.plugins.exceptions import describe_exception
+from peekbench.testing.conditions import TimeLimitError
 
 T = TypeVar("T")
 Checks: TypeAlias = Mapping[str, Callable[[Any], str | None]]
@@ -60,7 +61,8 @@ def run_checks(checks: Checks, subject: object, num_required: int = 0) -> Iterat
     subject
         Argument of each check.
     num_required
-        Number of first checks on which all others depend. If one of them fails, the others are not run.
+        Number of first checks on which all others depend. If one of them fails, the others are not run. After a call
+        that takes longer than the time limit, no check is run.
 
     Yields
     ------
@@ -74,8 +76,10 @@ def run_checks(checks: Checks, subject: object, num_required: int = 0) -> Iterat
             yield CheckOutcome(name, False, reason, was_run=False)
             continue
         with one_thread_pools(), preserve_global_generators(), preserved_state():
-            outcome = _run(name, check, subject)
-        if number < num_required and not outcome.passed:
+            outcome, is_over_limit = _run(name, check, subject)
+        if is_over_limit:
+            failed, num_required = name, 0  # others would wait as long
+        elif number < num_required and not outcome.passed:
             failed = failed or name
         yield outcome
 
@@ -91,15 +95,17 @@ def preserved_state() -> Iterator[None]:
         state.restore()
 
 
-def _run(name: str, check: Callable[[Any], str | None], subject: object) -> CheckOutcome:
+def _run(name: str, check: Callable[[Any], str | None], subject: object) -> tuple[CheckOutcome, bool]:
+    """Run a check, and return its outcome, and whether a call took longer than the time limit."""
     try:
         note = check(subject)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # also SystemExit, which fails a trial in a run, too
         message = str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"
-        return CheckOutcome(name, False, message, "".join(traceback.format_exception(error)))
-    return CheckOutcome(name, True, note or "")
+        outcome = CheckOutcome(name, False, message, "".join(traceback.format_exception(error)))
+        return outcome, isinstance(error, TimeLimitError)
+    return CheckOutcome(name, True, note or ""), False
 
 
 class Attempt:
@@ -109,6 +115,8 @@ class Attempt:
         self._error: Exception | None = None
         try:
             self._value = compute()
+        except TimeLimitError:
+            raise
         except Exception as error:
             self._error, self._place = error, error.__traceback__
 

@@ -108,7 +108,7 @@ def sample_numbers(num_rows: int = 240, *, seed: int = 0) -> Dataset:
     return Dataset(features, features @ np.arange(1.0, 5.0) + rng.normal(size=num_rows), kind="regression")
 
 
-def sample_features(num_rows: int = 240, *, seed: int = 0) -> Dataset:
+def sample_features(num_rows: int = 240, *, seed: int = 0, num_classes: int = 2) -> Dataset:
     """Make a synthetic classification task with four features: the targets of `sample_numbers` are low or high.
 
     Parameters
@@ -117,11 +117,13 @@ def sample_features(num_rows: int = 240, *, seed: int = 0) -> Dataset:
         Number of rows.
     seed
         Seed of the features and of the noise.
+    num_classes
+        Number of classes, at most 4.
 
     Returns
     -------
     Dataset
-        Inputs of shape (num_rows, 4) and labels of shape (num_rows,), with two classes of the same size.
+        Inputs of shape (num_rows, 4) and labels of shape (num_rows,), with classes of the same size.
 
     Examples
     --------
@@ -129,8 +131,8 @@ def sample_features(num_rows: int = 240, *, seed: int = 0) -> Dataset:
     'features'
     """
     numbers = sample_numbers(num_rows, seed=seed)
-    labels = (np.argsort(np.argsort(numbers.labels)) >= num_rows // 2).astype(np.int64)
-    return Dataset(numbers.inputs, labels, ("low", "high"))
+    labels = np.argsort(np.argsort(numbers.labels)) * num_classes // num_rows
+    return Dataset(numbers.inputs, labels, ("low", "high", "higher", "highest")[:num_classes])
 
 
 def sample_results(

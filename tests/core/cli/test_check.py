@@ -44,7 +44,7 @@ def test_methods_are_checked_on_tasks() -> None:
     )
     done = peek("check", "toy.faulty", "--options", "{error: nan}", "--task", "files", "--task-options",
                 "{path: rows.csv}", "--traceback", status=3)  # fmt: skip
-    assert done.stdout.count("NaN or infinity in 45 of 45 rows") == 2
+    assert done.stdout.count("ContractError: predictions contain NaN or infinity in 45 of 45 rows") == 2
     assert "Traceback" in done.stdout
 
 

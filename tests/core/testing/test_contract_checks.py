@@ -72,6 +72,12 @@ def test_correct_method_passes(tmp_path: Path) -> None:
         (faulty.uses_global_random, {GLOBAL}, "depend on the state of a global generator"),
         (faulty.seeds_global_numpy, {GLOBAL}, "changes the state of numpy.random"),
         (faulty.sorts_its_inputs, {UNTOUCHED}, "work on copies"),
+        (faulty.adapts_to_long_texts, {BATCH, EMPTY}, "texts of up to 2,014 characters"),
+        (faulty.fails_for_long_texts, set(HERE) - {OPTIONS, SHARED}, "texts of up to 2,014 characters"),
+        (faulty.is_unseeded_with_many_texts, {SEED, REFIT}, "132 train rows"),
+        (faulty.adapts_with_two_classes, {BATCH, EMPTY}, "2 classes"),
+        (faulty.recognizes_its_batch, {BATCH}, "whether the inputs that are predicted together are those of the fit"),
+        (faulty.recognizes_a_text, {BATCH}, "in a batch of 500"),
     ],
 )
 def test_each_error_fails_its_checks_and_no_others(method: Any, checks: set[str], words: str, tmp_path: Path) -> None:
@@ -89,10 +95,14 @@ def test_each_error_fails_its_checks_and_no_others(method: Any, checks: set[str]
         (faulty.caches_train_on_disk, CACHE, "had the seed as its key"),
         (faulty.looks_up_labels, LABELS, "labels outside the train set"),
         (faulty.changes_state, STATE, "numpy.printoptions(precision) (was 8, is 2)"),
-        (faulty.leaves_a_thread, STATE, "5 times thread 'prefetcher'"),
-        (faulty.leaves_a_process, STATE, "5 times process "),
+        (faulty.leaves_a_thread, STATE, "7 times thread 'prefetcher'"),
+        (faulty.leaves_a_process, STATE, "7 times process "),
         (faulty.leaves_files, STATE, "file00.txt, file01.txt, file02.txt and 17 more"),
         (faulty.unseeded, "", ""),
+        (faulty.reads_the_hour, PROCESS, "the time"),
+        (faulty.reads_the_local_hour, PROCESS, "the time"),
+        (faulty.tries_the_network, PROCESS, "connects to 192.0.2.1"),
+        (faulty.keeps_memory, STATE, "keeps about 40 MB"),
     ],
 )
 def test_each_error_that_another_process_reveals(method: Any, check: str, words: str, tmp_path: Path) -> None:
@@ -110,6 +120,27 @@ def refuses_empty_texts(unlabeled: Any, train: Any, task: Any, *, options: Any, 
         return predictor.predict(texts)
 
     return Predictor(predict)
+
+
+@pytest.mark.slow
+def test_output_is_a_warning(tmp_path: Path) -> None:
+    """Warnings and messages of `logging` are no output."""
+    case = make_case("toy.vote", make(faulty.prints), Knob(), tmp_path)
+    with pytest.warns(UserWarning, match="no output"):
+        warning = METHOD_CHECKS[STATE](case)
+    assert warning is not None
+    assert "it prints, for example 'fitting ...'" in warning
+
+
+def test_a_method_that_hangs_is_stopped(tmp_path: Path) -> None:
+    """The message names the input and an option that gives more time, and no other check waits."""
+    case = make_case("toy.vote", make(faulty.hangs_for_one_text), Knob(), tmp_path).change(timeout=0.6)
+    faulty.HANGS_FOR[:] = [case.test[7]]
+    outcomes = list(run_checks(METHOD_CHECKS, case, 2))
+    faulty.HANGS_FOR.clear()
+    for words in ("60 inputs does not end: a text of", case.test[7][:20], "--timeout"):
+        assert words in outcomes[0].message
+    assert not any(outcome.was_run for outcome in outcomes[1:])
 
 
 @pytest.mark.slow
