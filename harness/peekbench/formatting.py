@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -107,6 +108,25 @@ def pluralize(number: int, noun: str, plural: str = "") -> str:
     ('1 trial', '1,200 trials', '2 analyses')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def list_names(names: Sequence[str], limit: int) -> str:
+    """Return the first names of a list, and the number of the others.
+
+    Parameters
+    ----------
+    names
+        The names.
+    limit
+        Number of names to list.
+
+    Examples
+    --------
+    >>> list_names(["a", "b", "c"], 2), list_names(["a", "b"], 2)
+    ('a, b and 1 more', 'a, b')
+    """
+    listed = ", ".join(names[:limit])
+    return f"{listed} and {len(names) - limit:,} more" if len(names) > limit else listed
 
 
 def format_cell(value: Cell, unit: Unit) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from peekbench.formatting import format_signed
+from peekbench.formatting import format_signed, list_names
 from peekbench.results import label_parts, pair_arms
 
 CONFIGURATION = ("method", "model", "num_train", "num_test")
@@ -101,8 +101,7 @@ def summarize(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 def join_names(names: Sequence[str]) -> str:
     """Join the first few names, and count the others: 'a, b, c, d and 3 more'."""
-    rest = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {rest} more" if rest > 0 else "")
+    return list_names(names, MAX_LISTED)
 
 
 def join_locations(*parts: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table, Verdict
-from peekbench.formatting import pluralize
+from peekbench.formatting import list_names, pluralize
 from peekbench.records import Cell, Family, Figure, Forest, Interval, PredictionEvidence
 from peekbench.results import check_region, decide
 from peekbench_constat import Comparison, ConStat
@@ -99,9 +99,8 @@ def _used(labels: Sequence[str], options: ConStat) -> list[str]:
 
 
 def _warn_of_lacking(names: Sequence[str], comparison: Comparison) -> str:
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
     return (
-        f"{', '.join(names[:MAX_LISTED])}{more}: left out of a comparison, because a score on {comparison.original} or "
+        f"{list_names(names, MAX_LISTED)}: left out of a comparison, because a score on {comparison.original} or "
         f"{comparison.reference} is missing"
     )
 

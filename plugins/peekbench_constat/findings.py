@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.errors import SpecError
+from peekbench.formatting import list_names
 from peekbench.records import Problem
 from peekbench.results import label_configuration
 from peekbench_constat import Comparison, ConStat
@@ -85,7 +86,7 @@ def _check(option: str, name: str, known: Sequence[str]) -> None:
 
 
 def _list(names: Sequence[str]) -> str:
-    return ", ".join(names[:MAX_LISTED]) + (f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else "")
+    return list_names(names, MAX_LISTED)
 
 
 def name_families(models: Sequence[str], options: ConStat) -> dict[str, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from peekbench import DataError
 from peekbench.data.text_files import DELIMITERS, SAMPLE, Dialect, find_dialect, read_lines, read_objects, try_dialect
-from peekbench.formatting import pluralize
+from peekbench.formatting import list_names, pluralize
 from peekbench.plugins import Reference
 from peekbench_files.options import FileOptions
 
@@ -76,9 +76,7 @@ def column_position(column: str, header: Sequence[str], path: Path, remedy: str 
     """
     if header.count(column) != 1:
         problem = f"{header.count(column)} columns" if column in header else "no column"
-        available = ", ".join(map(short_repr, header[:MAX_LISTED])) or "none"
-        if len(header) > MAX_LISTED:
-            available += f" and {len(header) - MAX_LISTED} more"
+        available = list_names(list(map(short_repr, header)), MAX_LISTED) or "none"
         close = get_close_matches(column[:MAX_NAME], header, n=1) if column not in header else []
         hint = f"did you mean {close[0]}? " if close else ""
         raise NoColumnError(f"{path}: {problem} {column!r}; {hint}available columns: {available}. {remedy}")

@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 
 from peekbench.errors import StoreError
 from peekbench.execution.preparation import StoredRun
-from peekbench.formatting import pluralize
+from peekbench.formatting import list_names, pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.local_code import PACKAGE, SESSION, Code, find_files_of_code, split_name
@@ -125,8 +125,7 @@ def describe_code_change(before: PluginCode, after: PluginCode) -> str:
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]
-    others = len(changes) - MAX_LISTED
-    return ", ".join([*changes[:MAX_LISTED], *([f"and {pluralize(others, 'other file')}"] if others > 0 else [])])
+    return list_names(changes, MAX_LISTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from peekbench.errors import ContractError, PluginError, PluginWarning
+from peekbench.formatting import list_names
 from peekbench.plugins import api_version, hookspecs, registry
 from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.functions import make_entry
@@ -189,8 +190,8 @@ def find(use: str, entry_type: type[EntryT]) -> EntryT:
             )
     names = [join_name(plugin_name, name) for name in sorted(offers)]
     if use == plugin_name and names:
-        raise PluginError(f"{use!r} is a plugin; name one of its {kind.plural}: {_shorten(names)}")
-    remedy = f"{plugin_name} offers: {_shorten(names)}" if names else _list_plugins(kind)
+        raise PluginError(f"{use!r} is a plugin; name one of its {kind.plural}: {_list(names)}")
+    remedy = f"{plugin_name} offers: {_list(names)}" if names else _list_plugins(kind)
     raise PluginError(f"no {kind.name} {use!r}; {suggest(use, kind) or remedy}")
 
 
@@ -229,7 +230,7 @@ def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
         return PluginError(f"{use!r} is imported there from another module; name that module instead")
     if near := get_close_matches(join_name(plugin_name, entry_name), names, n=1):
         return PluginError(f"{code} has no {entry_name!r}; did you mean {near[0]}?")
-    remedy = f"name one of {_shorten(names)}" if names else "name a function"
+    remedy = f"name one of {_list(names)}" if names else "name a function"
     return PluginError(f"{code} has no {entry_name!r}; {remedy}")
 
 
@@ -238,12 +239,12 @@ def _describe_missing_plugin(use: str, kind: PluginKind | None = None) -> str:
     name, _ = split_name(use)
     plugins = list(installed()) if kind is None else _plugins_with(kind)
     nearest = suggest(use, kind) or (f"did you mean {near}?" if (near := find_nearest(name, plugins)) else "")
-    listed = "" if nearest else f"plugins{f' with {kind.plural}' if kind else ''}: {_shorten(plugins)}."
+    listed = "" if nearest else f"plugins{f' with {kind.plural}' if kind else ''}: {_list(plugins)}."
     return f"no plugin {name!r} is installed; {nearest}{listed} Otherwise, {INSTALL.format(_example(kind))}"
 
 
 def _list_plugins(kind: PluginKind) -> str:
-    return f"plugins with {kind.plural}: {_shorten(_plugins_with(kind))}"
+    return f"plugins with {kind.plural}: {_list(_plugins_with(kind))}"
 
 
 def _plugins_with(kind: PluginKind) -> list[str]:
@@ -273,9 +274,8 @@ def _names(kind: PluginKind, plugins: Sequence[str]) -> list[str]:
     return names
 
 
-def _shorten(names: Sequence[str]) -> str:
-    others = f" and {len(names) - MAX_LISTED} others" if len(names) > MAX_LISTED else ""
-    return (", ".join(names[:MAX_LISTED]) or "none") + others
+def _list(names: Sequence[str]) -> str:
+    return list_names(names, MAX_LISTED) or "none"
 
 
 def names_with(entry_type: type[EntryT], has_role: Callable[[EntryT], bool]) -> list[str]:

@@ -35,7 +35,7 @@ import psutil
 from peekbench.cache import cache_folder
 from peekbench.errors import ContractError, PluginError
 from peekbench.execution.determinism import one_thread_pools
-from peekbench.formatting import shorten
+from peekbench.formatting import list_names, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
 from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_code, split_name
@@ -95,9 +95,8 @@ class Answer:
         if self.left_running:
             raise ContractError(f"it leaves running: {', '.join(self.left_running)}; end them before it returns")
         if self.files:
-            others = f" and {len(self.files) - MAX_LISTED} more" if len(self.files) > MAX_LISTED else ""
             raise ContractError(
-                f"it leaves in the working folder: {', '.join(self.files[:MAX_LISTED])}{others}; write files to a "
+                f"it leaves in the working folder: {list_names(self.files, MAX_LISTED)}; write files to a "
                 "temporary folder or, if they serve later calls, to the cache"
             )
 

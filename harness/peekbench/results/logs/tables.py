@@ -19,7 +19,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from peekbench.errors import ResultsError
-from peekbench.formatting import pluralize, shorten, visible
+from peekbench.formatting import list_names, pluralize, shorten, visible
 from peekbench.plugins.references import Reference
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.results.cells import MAX_NAME, natural_key
@@ -367,8 +367,7 @@ def _notes(task: str, metric: str, logs: Sequence[TaskLog]) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    listed = ", ".join(shorten(visible(name).replace("\n", "\\n"), MAX_SHOWN) for name in names[:MAX_LISTED])
-    return f"{listed} and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else listed
+    return list_names([shorten(visible(name), MAX_SHOWN) for name in names], MAX_LISTED)
 
 
 def _choose_metric(wanted: Sequence[str], log: TaskLog) -> str:
