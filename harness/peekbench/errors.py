@@ -22,7 +22,8 @@ exception is a defect of peekbench or of a plugin and keeps its traceback.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 
 class PeekbenchError(Exception):
@@ -172,8 +173,8 @@ class ResultsError(PeekbenchError):
     ----------
     problem
         Problem, place and remedy.
-    arguments
-        Arguments that make the command work, if they are added to it.
+    added
+        `TableOptions` that make the command work, if they are added to it.
 
     Examples
     --------
@@ -185,12 +186,17 @@ class ResultsError(PeekbenchError):
     ResultsError
     """
 
-    def __init__(self, problem: str, arguments: Sequence[str] = ()) -> None:
-        super().__init__(problem, arguments)
+    def __init__(self, problem: str, added: Any = None) -> None:
+        super().__init__(problem, added)
         self.problem = problem
-        """Problem, place and remedy, without the arguments."""
-        self.arguments = tuple(arguments)
-        """Arguments that make the command work."""
+        """Problem, place and remedy, without the options."""
+        self.added = added
+        """Options that make the command work; None if none are known."""
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options as arguments of the command line."""
+        return [] if self.added is None else [*self.added.arguments()]
 
     def __str__(self) -> str:
         """Return the problem, and the arguments in a line of their own."""

@@ -374,7 +374,7 @@ class TableOptions:
         """Return these options with those of another source; these decide about columns that both name."""
         return TableOptions(
             {**other.columns, **self.columns},
-            tuple(dict.fromkeys((*other.ignore, *self.ignore))),
+            tuple(dict.fromkeys((*other.ignored, *self.ignored))),
             other.pair_by_order or self.pair_by_order,
             other.percent or self.percent,
             other.region if self.region is None else self.region,
@@ -386,7 +386,7 @@ class TableOptions:
         """Return the arguments of the command line that say the same."""
         return [
             *(part for source, target in self.columns.items() for part in ("--map", f"{source}={target}")),
-            *(part for source in self.ignore for part in ("--ignore", source)),
+            *(part for source in self.ignored for part in ("--ignore", source)),
             *(["--pair-by-order"] if self.pair_by_order else []),
             *(["--percent"] if self.percent else []),
             *([] if self.region is None else ["--region", f"{self.region:g}"]),

@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Collection, Sequence
 from datetime import date
 from decimal import Decimal
-from itertools import islice
 from numbers import Real
 from typing import Any
 
@@ -20,8 +19,8 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
-from peekbench.formatting import visible
-from peekbench.records.data import IntArray
+from peekbench.formatting import list_names, visible
+from peekbench.records.data import IntArray, TableOptions
 from peekbench.results.columns import (
     LOSS,
     SCORE_SOURCES,
@@ -110,11 +109,11 @@ class CellReader:
             problem = f"differs from {short(other)!r} only by case or spaces; write one name in all rows, or rename one"
             self.require(cells.astype("str") != name, source, problem)
 
-    def error(self, position: int, source: str, problem: str, arguments: Sequence[str] = ()) -> ResultsError:
+    def error(self, position: int, source: str, problem: str, added: TableOptions | None = None) -> ResultsError:
         """Return an error about the cell of a row, which is counted from 0."""
         cell = self._table[source].iloc[position]
         text = "the cell" if is_missing(cell) else short(str(cell))
-        return ResultsError(f"{self.origin}, row {position + 1}, column {short(source)!r}: {text} {problem}", arguments)
+        return ResultsError(f"{self.origin}, row {position + 1}, column {short(source)!r}: {text} {problem}", added)
 
     def column(self, source: str | None, column: str) -> pd.Series[Any]:
         """Return a column of numbers of the results table; all values are missing if the user has no such column."""
@@ -258,8 +257,7 @@ def ignoring(source: str) -> str:
 
 def quoted(names: Collection[object]) -> str:
     """Return a bounded list of names for a message."""
-    listed = [repr(short(str(name))) for name in islice(names, MAX_QUOTED)]
-    return ", ".join(listed) + (f" and {len(names) - MAX_QUOTED} more" if len(names) > MAX_QUOTED else "")
+    return list_names([repr(short(str(name))) for name in names], MAX_QUOTED)
 
 
 def rank(cells: pd.Series[Any]) -> IntArray:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.plugins.similar_names import find_nearest
+from peekbench.records.data import TableOptions
 from peekbench.records.report import ACCURACY
 from peekbench.results.cells import mapping, quoted, short
 from peekbench.results.columns import METRIC, SCORE_SOURCES, ColumnRoles, is_counted, names_loss
@@ -47,13 +48,15 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
     if len(tasks) <= 1:
         return next(iter(tasks), "")
     listed = "; ".join(f"{short(metric) or UNSTATED} of {quoted(names)}" for metric, names in tasks.items())
-    arguments = [part for name in next(iter(tasks.values())) for part in ("--task", name)]
+    first = TableOptions(tasks=next(iter(tasks.values())))
     problem = f"the tasks have scores of different metrics, which have no common average: {listed}."
     if not origin:
-        raise ResultsError(f"{problem} Analyze one metric at a time: peekbench analyze RUN {shlex.join(arguments)}")
+        raise ResultsError(
+            f"{problem} Analyze one metric at a time: peekbench analyze RUN {shlex.join(first.arguments())}"
+        )
     if {*tasks} == {ACCURACY, ""}:
         problem += " If all scores are accuracies, give num_test for every task."
-    raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", arguments)
+    raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", first)
 
 
 def _metrics_by_task(results: pd.DataFrame) -> Mapping[str, str]:

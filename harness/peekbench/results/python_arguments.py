@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
@@ -57,27 +56,9 @@ def python_messages(options: TableOptions) -> Iterator[None]:
         yield
     except ResultsError as error:
         message = in_python(error.problem)
-        if error.arguments:
-            message += f":\n  {_keywords(_add(options, error.arguments))}"
+        if error.added is not None:
+            message += f":\n  {_keywords(error.added.combine(options))}"
         raise ResultsError(message) from error
-
-
-def _add(options: TableOptions, arguments: tuple[str, ...]) -> TableOptions:
-    """Return options with arguments of the command line that an error adds."""
-    given = iter(arguments)
-    for option in given:
-        if option == "--pair-by-order":
-            options = replace(options, pair_by_order=True)
-            continue
-        value = next(given)
-        if option == "--map":
-            source, _, target = value.rpartition("=")
-            options = replace(options, columns={**options.columns, source: target})
-        elif option == "--ignore":
-            options = replace(options, ignore=[*options.ignored, value])
-        else:
-            options = replace(options, tasks=[*options.tasks, value])
-    return options
 
 
 def _keywords(options: TableOptions) -> str:

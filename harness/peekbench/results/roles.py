@@ -14,6 +14,7 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import ResultsError
+from peekbench.formatting import list_names
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.data import TableOptions
 from peekbench.results.cells import MAX_QUOTED, CellReader, ignoring, is_missing, mapping, quoted, short
@@ -178,7 +179,7 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin
             raise ResultsError(
                 f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; ignore all but one"
                 + ", or combine them" * is_combinable,
-                TableOptions(columns, names[len(used) :]).arguments(),
+                TableOptions(columns, names[len(used) :]),
             )
 
 
@@ -202,12 +203,12 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
     if not roles.unknown:
         raise ResultsError(f"{problem}. {explain_arms(missing.arm)}" if missing.arm else problem)
     if likely := {name: role for name in roles.unknown if (role := _guess_role(name, missing))}:
-        raise ResultsError(f"{problem}, or name yours, if this is its meaning", TableOptions(likely).arguments())
+        raise ResultsError(f"{problem}, or name yours, if this is its meaning", TableOptions(likely))
     example = "extra, test, loss_extra if lower is better, arm" if missing == ARM else missing
     raise ResultsError(
         f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {example} or method, "
         "and ignore columns that say nothing about the scores",
-        TableOptions(dict.fromkeys(roles.unknown, "MEANING")).arguments(),
+        TableOptions(dict.fromkeys(roles.unknown, "MEANING")),
     )
 
 
@@ -233,13 +234,13 @@ def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, origin: str) -> None
     """Refuse columns that are neither known nor named nor ignored; the message lists their values."""
     if not roles.unknown:
         return
-    shown = list(roles.unknown.items())[:MAX_LISTED]
-    listed = ", ".join(f"{short(name)!r} ({reason or _list_values(table[name])})" for name, reason in shown)
-    more = f" and {len(roles.unknown) - MAX_LISTED} more" if len(roles.unknown) > MAX_LISTED else ""
+    names = list(roles.unknown)
+    first = [f"{short(name)!r} ({roles.unknown[name] or _list_values(table[name])})" for name in names[:MAX_LISTED]]
+    listed = list_names([*first, *names[MAX_LISTED:]], MAX_LISTED)
     raise ResultsError(
-        f"{origin}: unknown column{'s' * (len(shown) > 1)} {listed}{more}. Name what a column distinguishes, such as "
-        "--map COLUMN=method, and ignore what says nothing about the scores",
-        TableOptions(ignore=list(roles.unknown)).arguments(),
+        f"{origin}: unknown {'columns' if len(names) > 1 else 'column'} {listed}. Name what a column distinguishes, "
+        "such as --map COLUMN=method, and ignore what says nothing about the scores",
+        TableOptions(ignore=names),
     )
 
 
@@ -357,5 +358,4 @@ def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> str
 
 
 def _listed(names: Sequence[str]) -> str:
-    listed = [short(name) for name in names[:MAX_QUOTED]]
-    return ", ".join(listed) + (f" and {len(names) - MAX_QUOTED} more" if len(names) > MAX_QUOTED else "")
+    return list_names([short(name) for name in names], MAX_QUOTED)

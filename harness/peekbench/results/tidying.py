@@ -226,7 +226,7 @@ def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReade
             source,
             "is not an arm. Correct it, or name each value: write base (without unlabeled text), extra (independent "
             "text), test (the test texts), a dose such as mix-0.25 or a rule such as cross-5 in place of each ARM",
-            TableOptions(dict.fromkeys(unknown[:MAX_ARMS], "ARM")).arguments(),
+            TableOptions(dict.fromkeys(unknown[:MAX_ARMS], "ARM")),
         )
     return cells.map(arms).astype("str")
 
@@ -355,7 +355,7 @@ def _unnumbered(groups: IntArray, roles: ColumnRoles, origin: str) -> ResultsErr
         f"{', ...' * bool(is_same.sum() > MAX_LISTED)}), and no column numbers the subsamples, so "
         "it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
         "COLUMN=subsample, or, if the rows of all arms have the same order, pair them by it with --pair-by-order",
-        TableOptions(unknown).arguments() or ["--pair-by-order"],
+        TableOptions(unknown, pair_by_order=not unknown),
     )
 
 
