@@ -18,12 +18,13 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.records.runs import Looks, Size
 from peekbench.results.cells import short
-from peekbench.results.columns import TRIAL
+from peekbench.results.columns import SIZES, TRIAL
 from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
 
-CONFIGURATION = ("method", "num_train", "num_test")
+SIZE = ("method", *SIZES)
+"""Columns of a `Size`, the key of recorded trials."""
 CELL = re.compile(
     r"((?P<method>group_sequential|confidence_sequence) (?P<shares>[\d.e -]+) of (?P<maximum>\d+); )?"
     r"(after (?P<earlier>\d+( \d+)*); )?at (?P<now>[1-9]\d*)"
@@ -48,23 +49,28 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
     if not is_store(path) or results.empty:
         return read_looks(results)
     with Store.open(path, verified=False) as store:
-        recorded, spec, stopped_at = store.looks(), store.spec(), store.stopped_at()
-    trials = count_trials(results)
-    look = describe_look(spec, recorded, trials, stopped_at)
+        recorded = store.looks()
+        look, looks = _look(store, count_trials(results))
     if not any(look.items() <= each.items() for each in recorded):
         Store.append_look(path, look)
-    return describe_looks(Design.model_validate(spec["design"]), recorded, look["fraction"], trials)
+    return looks
+
+
+def _look(store: Store, trials: Mapping[Size, int]) -> tuple[dict[str, Any], Looks]:
+    """Return what a store keeps about a look at these trials, and all looks with this one."""
+    recorded, spec = store.looks(), store.spec()
+    look = describe_look(spec, recorded, trials, store.stopped_at())
+    return look, describe_looks(Design.model_validate(spec["design"]), recorded, look["fraction"], trials)
 
 
 def write_looks(store: Store, results: pd.DataFrame) -> pd.Series[str]:
     """Return the column `looks` of the results of a run, so that a table keeps what its verdicts must account for."""
     if results.empty:
         return pd.Series(index=results.index, dtype="str")
-    recorded, spec, trials = store.looks(), store.spec(), count_trials(results)
-    look = describe_look(spec, recorded, trials, store.stopped_at())
-    looks = describe_looks(Design.model_validate(spec["design"]), recorded, look["fraction"], trials)
+    trials = count_trials(results)
+    _, looks = _look(store, trials)
     cells = {size: _as_cell(looks, size, number) for size, number in trials.items()}
-    sizes = zip(*(results[name] for name in CONFIGURATION), strict=True)
+    sizes = zip(*(results[name] for name in SIZE), strict=True)
     return pd.Series([cells[size] for size in sizes], index=results.index, dtype="str")
 
 
@@ -93,7 +99,7 @@ def read_looks(results: pd.DataFrame) -> Looks:
     of_methods: dict[str, Looks] = {}
     trials = results.drop_duplicates(list(TRIAL))
     key: Any
-    for key, rows in trials.groupby(list(CONFIGURATION), dropna=False, sort=False):
+    for key, rows in trials.groupby(list(SIZE), dropna=False, sort=False):
         method, *sizes = key
         cells = rows["looks"].unique()
         if len(cells) > 1:
@@ -155,23 +161,14 @@ def describe_looks(
     earlier = _find_extended(recorded, trials)
     if design.stop is None:
         return Looks(True, earlier=earlier)
-    fractions = fractions_until(recorded, fraction)
-    return Looks(True, design.stop.method, fractions, first_maximum(recorded, design), earlier)
-
-
-def fractions_until(recorded: Sequence[Mapping[str, Any]], fraction: float) -> tuple[float, ...]:
-    """Return the fractions of all recorded looks before the present one, and its own."""
-    return (*sorted({look["fraction"] for look in recorded if look["fraction"] < fraction - 1e-9}), fraction)
+    before = sorted({look["fraction"] for look in recorded if look["fraction"] < fraction - 1e-9})
+    return Looks(True, design.stop.method, (*before, fraction), first_maximum(recorded, design), earlier)
 
 
 def count_trials(results: pd.DataFrame) -> dict[Size, int]:
     """Count the trials of each configuration."""
-    trials = results.drop_duplicates(list(TRIAL))
-    counts = trials.groupby(list(CONFIGURATION)).size().reset_index(name="count")
-    return {
-        (str(method), int(num_train), int(num_test)): int(count)
-        for method, num_train, num_test, count in counts.itertuples(index=False)
-    }
+    counts = results.drop_duplicates(list(TRIAL)).groupby(list(SIZE)).size()
+    return {(str(method), int(train), int(test)): int(count) for (method, train, test), count in counts.items()}
 
 
 def _as_dict(counts: Iterable[Sequence[Any]]) -> dict[Size, int]:
