@@ -26,20 +26,7 @@ TRANSFORMERS = "give a folder in the format that `save_pretrained` of transforme
 
 
 def check_config(model: str, folder: Path) -> None:
-    """Refuse a folder without the configuration of a model, or with that of an adapter.
-
-    Parameters
-    ----------
-    model
-        Name of the model, for messages.
-    folder
-        Folder of the model.
-
-    Raises
-    ------
-    DataError
-        If the folder holds an adapter, models in other folders, another format, or no model.
-    """
+    """Refuse a folder without the configuration of a model, or with that of an adapter."""
     if (folder / ADAPTER).is_file():
         raise DataError(f"model {model}: {folder} holds an adapter of PEFT, not a model; {_merge(folder)}")
     if (folder / "config.json").is_file():
@@ -71,18 +58,7 @@ def _quote(folder: Path) -> str:
 
 
 def check_weights(folder: Path) -> None:
-    """Refuse a folder without complete weights in safetensors.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-
-    Raises
-    ------
-    DataError
-        If there are no weights, only those of another format, or a file is missing, incomplete or damaged.
-    """
+    """Refuse a folder without complete weights in safetensors."""
     if (folder / INDEX).is_file():
         names = sorted(set(map(str, read_json(folder / INDEX).get("weight_map", {}).values())))
         if missing := [name for name in names if not (folder / name).is_file()]:
@@ -124,17 +100,7 @@ def _find_damage(file: Path) -> str:
 def check_tokenizer(tokenizer: Any, folder: Path) -> None:
     """Refuse a tokenizer with more tokens than the model has embeddings, or without a vocabulary.
 
-    Parameters
-    ----------
-    tokenizer
-        Tokenizer of transformers.
-    folder
-        Folder of the model.
-
-    Raises
-    ------
-    DataError
-        If a token has no embedding. Special tokens that texts do not get may have none, such as that for padding.
+    Special tokens that texts do not get may have no embedding, such as that for padding.
     """
     config = read_json(folder / "config.json")
     size = config.get("vocab_size") or config.get("text_config", {}).get("vocab_size")
@@ -155,20 +121,7 @@ def check_tokenizer(tokenizer: Any, folder: Path) -> None:
 
 
 def check_architecture(folder: Path, known: Container[str]) -> None:
-    """Refuse a model that transformers cannot load, or only with code of the model.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-    known
-        Types of models that transformers supports.
-
-    Raises
-    ------
-    DataError
-        If the type of the model is not among them.
-    """
+    """Refuse a model that transformers cannot load, or only with code of the model."""
     config = read_json(folder / "config.json")
     kind = config.get("model_type")
     if kind in known:
@@ -192,18 +145,7 @@ def explain_code(folder: Path, file: str) -> DataError:
 
 
 def read_json(file: Path) -> Mapping[str, Any]:
-    """Return the content of a file of a model.
-
-    Parameters
-    ----------
-    file
-        File with one JSON object.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, or is not a JSON object.
-    """
+    """Return the content of a file of a model, which has one JSON object."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

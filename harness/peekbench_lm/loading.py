@@ -70,13 +70,7 @@ def _cast_output(module: nn.Module, arguments: Any, output: Any) -> Any:
 
 
 def nf4_config() -> Any:
-    """Return the quantization options for transformers.
-
-    Raises
-    ------
-    PeekbenchError
-        If bitsandbytes is not installed.
-    """
+    """Return the quantization options for transformers."""
     check_extra("qlora", "four-bit weights", "`weights: fp32`")
     return BitsAndBytesConfig(
         load_in_4bit=True,
@@ -91,18 +85,6 @@ def compute_in_autocast_precision(network: nn.Module, folder: Path) -> None:
 
     By default these layers always compute in one precision and round their biases to it. On some processors they also
     change the memory layout of their weights at the first prediction, which breaks later training.
-
-    Parameters
-    ----------
-    network
-        Network with quantized layers.
-    folder
-        Folder of the model, for error messages.
-
-    Raises
-    ------
-    DataError
-        If the network has no quantized layers.
     """
     from bitsandbytes import matmul_4bit  # noqa: PLC0415 - only the extra `qlora` installs bitsandbytes
     from bitsandbytes.nn import Linear4bit  # noqa: PLC0415 - only the extra `qlora` installs bitsandbytes
@@ -132,26 +114,7 @@ transformers_logging: Any = untyped_logging
 
 
 def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torch.device) -> Any:
-    """Return a network with its language-model head.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-    kind
-        Training objective of the model.
-    weight_mode
-        Weight mode of the network.
-    device
-        Device of the weights.
-
-    Raises
-    ------
-    DataError
-        If the files are not a language model of this kind, lack weights, or do not support the weight mode.
-    PeekbenchError
-        If the device is out of memory, or bitsandbytes is needed and not installed.
-    """
+    """Return a network with its language-model head."""
     check_weights(folder)
     loader: Any = AutoModelForMaskedLM if kind == "masked" else AutoModelForCausalLM
     quantization = {"quantization_config": nf4_config(), "device_map": {"": device}} if weight_mode == "nf4" else {}
@@ -202,20 +165,7 @@ def load_network(folder: Path, kind: Kind, weight_mode: WeightMode, device: torc
 
 
 def check_finite(network: nn.Module, folder: Path) -> None:
-    """Refuse a network with weights that are not finite.
-
-    Parameters
-    ----------
-    network
-        Network with its weights.
-    folder
-        Folder of the model, for messages.
-
-    Raises
-    ------
-    DataError
-        If a weight is NaN or infinite.
-    """
+    """Refuse a network with weights that are not finite."""
     for name, weight in network.named_parameters():
         if weight.is_floating_point() and not weight.isfinite().all():
             raise DataError(

@@ -22,22 +22,6 @@ def check(*, options: LanguageModelOptions, folders: Folders) -> None:
     """Check, without a download, the model and the libraries.
 
     The model must exist, be a language model, and have the required training objective.
-
-    Parameters
-    ----------
-    options
-        Options of the method, which tell what it requires of the model.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    DataError
-        If the model does not exist, is not a language model, or gives no probabilities of texts that are required.
-    SpecError
-        If the model has another training objective than the required one.
-    PeekbenchError
-        If a library for language models is missing.
     """
     kind = known_kind(options.model, folders)
     if kind is not None:
@@ -46,20 +30,7 @@ def check(*, options: LanguageModelOptions, folders: Folders) -> None:
 
 
 def known_kind(model: str, folders: Folders) -> Kind | None:
-    """Return the training objective of a model if it is built in or in a folder; None if it is on the Hub.
-
-    Parameters
-    ----------
-    model
-        Name of the model, as for `find_model`.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    DataError
-        If the model does not exist, is not a language model, or has no complete weights in safetensors.
-    """
+    """Return the training objective of a model if it is built in or in a folder; None if it is on the Hub."""
     if model.startswith(BUILTIN_PREFIX):
         return builtin_kind(model.removeprefix(BUILTIN_PREFIX))
     if not is_path(model):
@@ -70,24 +41,7 @@ def known_kind(model: str, folders: Folders) -> Kind | None:
 
 
 def check_model(options: LanguageModelOptions, kind: Kind, tokenizer: Callable[[], Any]) -> None:
-    """Check that a method can use a model whose files are on this machine.
-
-    Parameters
-    ----------
-    options
-        Options of the method, which tell what it requires of the model.
-    kind
-        Training objective of the model.
-    tokenizer
-        Function that returns the tokenizer of the model. It is called if probabilities of texts are required.
-
-    Raises
-    ------
-    DataError
-        If the model gives no probabilities of texts that are required.
-    SpecError
-        If the model has another training objective than the required one.
-    """
+    """Check that a method can use a model whose files are here; the tokenizer is loaded if it is needed."""
     if options.requirement == "text probabilities":
         check_text_model(options.model, kind, tokenizer())
     else:
@@ -95,24 +49,7 @@ def check_model(options: LanguageModelOptions, kind: Kind, tokenizer: Callable[[
 
 
 def check_kind(model: str, kind: Kind, requirement: Requirement) -> None:
-    """Check the training objective of a model.
-
-    Parameters
-    ----------
-    model
-        Name of the model, for the error.
-    kind
-        Its training objective.
-    requirement
-        What is required of the model.
-
-    Raises
-    ------
-    DataError
-        If probabilities of texts are required, and the model is not causal.
-    SpecError
-        If a training objective is required, and the model has another one.
-    """
+    """Check the training objective of a model."""
     if requirement == "text probabilities":
         check_causal(model, kind)
     elif requirement in ("masked", "pooler") and kind != "masked":
@@ -128,42 +65,12 @@ def check_kind(model: str, kind: Kind, requirement: Requirement) -> None:
 
 
 def pin(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
-    """Return the options that fix a model on the Hub to its current commit.
-
-    Parameters
-    ----------
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    DataError
-        If the commit cannot be determined.
-    """
+    """Return the options that fix a model on the Hub to its current commit."""
     return pin_model(options.model, options.revision, folders)
 
 
 def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str, Any]:
-    """Download or build the language model if it is not on this machine yet, check it, and describe it.
-
-    Parameters
-    ----------
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library for language models is missing.
-    DataError
-        If the model does not exist or is unavailable, or has no language-model head or no pooler that is required.
-    SpecError, DataError
-        If the method cannot use it, as for `check_model`.
-    """
+    """Download or build the language model if it is not on this machine yet, check it, and describe it."""
     check_extra("lm", "language models")
     check(options=options, folders=folders)
     description = describe_model(options.model, options.revision, folders)
@@ -181,33 +88,13 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
 def resources(*, options: ModelOptions) -> Resources:
     """Return what a fit needs: its threads, and a GPU if the options name one.
 
-    Parameters
-    ----------
-    options
-        Options of the method. `device: auto` asks for no GPU, because the machine of the fit is not known yet.
+    `device: auto` asks for no GPU, because the machine of the fit is not known yet.
     """
     return Resources(cpus=options.threads, gpus=float(options.device == "cuda"))
 
 
 def count_tokens(texts: Sequence[str], *, options: ModelOptions, folders: Folders) -> TokenCounts:
-    """Return the number of tokens of each text, including special tokens, and the context limit.
-
-    Parameters
-    ----------
-    texts
-        Texts to tokenize.
-    options
-        Options of the method.
-    folders
-        Folders of the spec and of the cache.
-
-    Raises
-    ------
-    PeekbenchError
-        If a library for language models is missing.
-    DataError
-        If the model does not exist or is unavailable.
-    """
+    """Return the number of tokens of each text, including special tokens, and the context limit."""
     check_extra("lm", "language models")
     folder = find_model(options.model, options.revision, folders).path
     tokenizer = load_tokenizer(folder)

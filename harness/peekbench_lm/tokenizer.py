@@ -16,34 +16,12 @@ from peekbench_lm.options import Kind
 
 
 def read_config(folder: Path) -> Mapping[str, Any]:
-    """Return the configuration of a model.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-
-    Raises
-    ------
-    DataError
-        If the configuration cannot be read.
-    """
+    """Return the configuration of a model."""
     return read_json(folder / "config.json")
 
 
 def model_kind(folder: Path) -> Kind:
-    """Return whether a model predicts masked tokens or the next token.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-
-    Raises
-    ------
-    DataError
-        If the model does neither.
-    """
+    """Return whether a model predicts masked tokens or the next token."""
     config = read_config(folder)
     architecture = str((config.get("architectures") or [""])[0])
     if architecture.endswith(("ForMaskedLM", "ForPreTraining")):
@@ -74,18 +52,7 @@ MAX_SHOWN = 60  # characters of a text in messages
 
 
 def load_tokenizer(folder: Path) -> Any:
-    """Return the tokenizer of a model.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model.
-
-    Raises
-    ------
-    DataError
-        If the tokenizer cannot be loaded, or is not that of the model.
-    """
+    """Return the tokenizer of a model."""
     from transformers import CONFIG_MAPPING, AutoTokenizer  # noqa: PLC0415 - modules that count tokens stay light
 
     check_architecture(folder, CONFIG_MAPPING)
@@ -103,21 +70,9 @@ def load_tokenizer(folder: Path) -> Any:
 
 
 def encode(tokenizer: Any, texts: Inputs, limit: int) -> list[list[int]]:
-    """Return the token ids of texts, including special tokens.
+    """Return the token ids of texts with special tokens, at most `limit` of each.
 
-    Parameters
-    ----------
-    tokenizer
-        Tokenizer of the model.
-    texts
-        Texts to tokenize.
-    limit
-        Maximum number of tokens of each text; the tokenizer removes tokens at the end.
-
-    Returns
-    -------
-    list of list of int
-        Token ids of each text. A text without tokens, such as a space, becomes a single end-of-text token.
+    A text without tokens, such as a space, becomes a single end-of-text token.
     """
     with one_thread():
         encoded = tokenizer(list(texts), truncation=True, max_length=limit, return_attention_mask=False)["input_ids"]
@@ -132,18 +87,6 @@ def encode_whole(tokenizer: Any, texts: Inputs) -> list[list[int]]:
 
     Different texts have different ids, none of which are the first ids of another text. The probabilities that a model
     assigns to the ids of all texts therefore sum to at most 1.
-
-    Parameters
-    ----------
-    tokenizer
-        Tokenizer of the model.
-    texts
-        Texts to tokenize.
-
-    Raises
-    ------
-    DataError
-        If the tokenizer has no end-of-text token, or the ids of a text do not determine it.
     """
     end = tokenizer.eos_token_id
     if end is None:
@@ -180,22 +123,7 @@ def _quote(text: str) -> str:
 
 
 def check_mask(folder: Path, kind: Kind, tokenizer: Any) -> None:
-    """Refuse a model that fills in masked tokens, and whose tokenizer has no mask.
-
-    Parameters
-    ----------
-    folder
-        Folder of the model, for messages.
-    kind
-        Training objective of the model.
-    tokenizer
-        Tokenizer of the model.
-
-    Raises
-    ------
-    DataError
-        If there is no mask token.
-    """
+    """Refuse a model that fills in masked tokens, and whose tokenizer has no mask."""
     if kind == "masked" and tokenizer.mask_token_id is None:
         raise DataError(
             f"{folder}: the tokenizer has no mask token; write `mask_token` in tokenizer_config.json, such as "
@@ -204,41 +132,13 @@ def check_mask(folder: Path, kind: Kind, tokenizer: Any) -> None:
 
 
 def check_text_model(model: str, kind: Kind, tokenizer: Any) -> None:
-    """Refuse a model that gives no probability of a text.
-
-    Parameters
-    ----------
-    model
-        Name of the model, for messages.
-    kind
-        Training objective of the model.
-    tokenizer
-        Tokenizer of the model.
-
-    Raises
-    ------
-    DataError
-        If the model is not causal, or its tokenizer has no end-of-text token or loses information.
-    """
+    """Refuse a model that gives no probability of a text."""
     check_causal(model, kind)
     encode_whole(tokenizer, [PROBE])
 
 
 def check_causal(model: str, kind: Kind) -> None:
-    """Refuse a model that predicts masked tokens, where the probability of a text is needed.
-
-    Parameters
-    ----------
-    model
-        Name of the model, for messages.
-    kind
-        Training objective of the model.
-
-    Raises
-    ------
-    DataError
-        If the model is not causal.
-    """
+    """Refuse a model that predicts masked tokens, where the probability of a text is needed."""
     if kind != "causal":
         raise DataError(
             f"model {model}: it predicts masked tokens from the tokens on both sides, which gives no probability of a "
@@ -247,38 +147,16 @@ def check_causal(model: str, kind: Kind) -> None:
 
 
 def count_tokens(tokenizer: Any, texts: Sequence[str]) -> list[int]:
-    """Return the number of tokens of each text before truncation.
-
-    Parameters
-    ----------
-    tokenizer
-        Tokenizer of the model.
-    texts
-        Texts to tokenize.
-    """
+    """Return the number of tokens of each text before truncation."""
     with one_thread():
         encoded = tokenizer(list(texts), truncation=False, return_attention_mask=False, verbose=False)["input_ids"]
     return [len(ids) for ids in encoded]
 
 
 def context_limit(tokenizer: Any, folder: Path, requested: int, first_position: int = 0) -> int:
-    """Return the number of tokens that a model reads of each text.
+    """Return the number of tokens that a model reads of each text: as requested, or fewer if it supports fewer.
 
-    Parameters
-    ----------
-    tokenizer
-        Tokenizer of the model.
-    folder
-        Folder of the model.
-    requested
-        Requested number of tokens.
-    first_position
-        Position of the first token; greater than 0 in models such as RoBERTa.
-
-    Returns
-    -------
-    int
-        The requested number, or less if the tokenizer or the model supports fewer tokens.
+    The position of the first token is greater than 0 in models such as RoBERTa.
     """
     config = read_config(folder)
     num_positions = next((config[key] for key in POSITION_KEYS if config.get(key)), requested)

@@ -74,23 +74,9 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
 
 
 def refuse_missing(counts: Mapping[str, int], class_names: ClassNames, place: str, *, first: str = "") -> None:
-    """Refuse labels that are signs of a missing label.
+    """Refuse labels that are signs of a missing label, given the number of rows of each label.
 
-    Parameters
-    ----------
-    counts
-        Number of rows of each label.
-    class_names
-        Names that the user has given to the classes.
-    place
-        Where the labels are, for the message.
-    first
-        Position of the first row with such a label, if it is known.
-
-    Raises
-    ------
-    DataError
-        If there are such labels.
+    `first` is the position of the first such row, if it is known.
     """
     missing = find_missing(counts, class_names)
     if not missing:
@@ -110,25 +96,9 @@ def refuse_missing(counts: Mapping[str, int], class_names: ClassNames, place: st
 
 
 def refuse_hidden(labels: Iterable[str], known: Collection[str], class_names: ClassNames, split: str, use: str) -> None:
-    """Refuse a test split without labels, as competitions publish it.
+    """Refuse a test split in which all labels are signs of a missing label, as competitions publish it.
 
-    Parameters
-    ----------
-    labels
-        Label of each row of the split.
-    known
-        Labels of the other split.
-    class_names
-        Names that the user has given to the classes.
-    split
-        Name of the split's file or data.
-    use
-        What the user should do instead.
-
-    Raises
-    ------
-    DataError
-        If all labels of the split are signs of a missing label.
+    `known` has the labels of the other split, and `use` is the remedy.
     """
     found = set(labels)
     if found and found.issubset(find_missing({*found, *known}, class_names)):
@@ -191,20 +161,7 @@ def _sort(labels: Collection[str]) -> list[str]:
 
 
 def refuse_variants(name_of: Mapping[str, str], place: str) -> None:
-    """Refuse classes whose names differ only by case or outer spaces.
-
-    Parameters
-    ----------
-    name_of
-        Name of the class of each label.
-    place
-        Where the labels are, for messages.
-
-    Raises
-    ------
-    DataError
-        If there are such classes.
-    """
+    """Refuse classes whose names differ only by case or outer spaces."""
     plain = {name: name.strip().casefold() for name in name_of.values()}
     doubled = [name for name in plain if Counter(plain.values())[plain[name]] > 1]
     if doubled:
@@ -218,20 +175,7 @@ def refuse_variants(name_of: Mapping[str, str], place: str) -> None:
 
 
 def check_class_names(counts: Mapping[str, int], use: str) -> None:
-    """Refuse names of classes that are signs of a missing label, or differ only by case or outer spaces.
-
-    Parameters
-    ----------
-    counts
-        Number of rows of each class by its name.
-    use
-        Name of the data source, for messages.
-
-    Raises
-    ------
-    DataError
-        If there are such names.
-    """
+    """Refuse names of classes that are signs of a missing label, or differ only by case or outer spaces."""
     for name in find_missing(counts):
         raise DataError(
             f"{use}: {pluralize(counts[name], 'row')} of the class {name!r}, which stands for a missing label; drop "

@@ -23,11 +23,6 @@ def describe_missing(entry: Any) -> str:
     """Describe the first library that a module with callables of an entry imports in vain; empty if there is none.
 
     Only imports at the top level of modules count, because others may be optional.
-
-    Parameters
-    ----------
-    entry
-        Entry of a plugin.
     """
     for _, function in iterate_callables(entry):
         reference = find_reference(function)

@@ -147,16 +147,8 @@ def describe_looks(
 ) -> Looks:
     """Return the looks at a run for an analysis.
 
-    Parameters
-    ----------
-    design
-        The present design.
-    recorded
-        Looks before the present one, as stored.
-    fraction
-        Share of the maximum number of subsamples at the present look.
-    trials
-        Trials of each configuration at the present look.
+    `recorded` has the looks before the present one, as stored, and `fraction` is the share of the maximum number of
+    subsamples at the present one.
     """
     earlier = _find_extended(recorded, trials)
     if design.stop is None:

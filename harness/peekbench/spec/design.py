@@ -366,16 +366,7 @@ def describe_look(
 ) -> dict[str, Any]:
     """Return what a store keeps about a look that no design planned, as JSON values.
 
-    Parameters
-    ----------
-    spec
-        The stored spec.
-    recorded
-        Looks before this one, as stored.
-    trials
-        Trials of each configuration at this look.
-    stopped_at
-        Subsamples of the planned look that ended the run, if one did.
+    `stopped_at` is the number of subsamples at the planned look that ended the run, if one did.
     """
     design = Design.model_validate(spec["design"])
     planned: dict[Size, int] = {}
