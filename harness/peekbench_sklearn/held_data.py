@@ -14,6 +14,7 @@ import pandas as pd
 from peekbench import DataError, Dataset
 from peekbench.data import hash_rows
 from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
+from peekbench.data.loading import fingerprint
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import Split
@@ -30,19 +31,8 @@ VALIDATION = "use the validation split, with test_split='validation'"
 MAX_CLASSES_PER_ROW = 1 / 3  # floats and texts with more different values are no classes
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOptions:
-    """How to read data, as the options of the data source `files`."""
-
-    text: str = "text"
-    label: str = "label"
-    class_names: ClassNames = None
-    drop_missing: bool = False
-    test_split: str = "test"
-
-
-def read_held(data: Any, name: str, method: Any, **options: Any) -> Dataset:
-    """Return what a user holds as the rows of a task.
+def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> Dataset:
+    """Return what a user holds as the rows of a task, which all methods read in the same way.
 
     Parameters
     ----------
@@ -50,21 +40,22 @@ def read_held(data: Any, name: str, method: Any, **options: Any) -> Dataset:
         A data frame, a pair of inputs and labels, a data set of Hugging Face, or a function that returns one of them.
     name
         Name of the task, for messages.
-    method
-        The method. An estimator decides whether labels are classes or numbers; for others, floats are numbers.
+    methods
+        The methods. An estimator decides whether labels are classes or numbers; for others, floats are numbers.
     **options
-        Fields of `HeldOptions`.
+        `text`, `label`, `class_names`, `drop_missing` and `test_split`, as options of the data source `files`.
 
     Raises
     ------
     DataError
-        If data have none of these forms, values are missing, or they do not suit the method.
+        If data have none of these forms, values are missing, or they do not suit a method.
 
     Examples
     --------
-    >>> read_held((["It crashes.", "How do I log in?"], ["bug", "question"]), "tickets", method=None).class_names
+    >>> read_held((["It crashes.", "How do I log in?"], ["bug", "question"]), "tickets", [None]).class_names
     ('bug', 'question')
     """
+    data = data() if callable(data) else data
     if isinstance(data, Dataset) and options:
         raise DataError(
             f"{name}: a Dataset has its texts and classes; change it instead of setting {', '.join(options)}"
@@ -72,18 +63,29 @@ def read_held(data: Any, name: str, method: Any, **options: Any) -> Dataset:
     class_names = options.get("class_names")
     if isinstance(class_names, Mapping):
         options["class_names"] = {label_key(key) or "": str(value) for key, value in class_names.items()}
-    return _Reader(name, method, HeldOptions(**options)).read(data() if callable(data) else data)
+    first, *others = (_Reader(name, method, **options).read(data) for method in methods)
+    for number, dataset in enumerate(others, start=1):
+        if (dataset.kind, fingerprint(dataset)) != (first.kind, fingerprint(first)):
+            one, two = (getattr(methods[each], "__name__", type(methods[each]).__name__) for each in (0, number))
+            raise DataError(
+                f"{name}: {one} and {two} read it differently, such as classes and numbers; measure them in two calls"
+            )
+    return first
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
     name: str
     method: Any
-    options: HeldOptions
+    text: str = "text"
+    label: str = "label"
+    class_names: ClassNames = None
+    drop_missing: bool = False
+    test_split: str = "test"
 
     @property
     def columns(self) -> tuple[str, str]:
-        return self.options.text, self.options.label
+        return self.text, self.label
 
     def read(self, data: Any) -> Dataset:
         if isinstance(data, Dataset):
@@ -124,7 +126,7 @@ class _Reader:
 
     def _read_hugging_face(self, data: Any) -> Dataset:
         is_dict = isinstance(data, Mapping)  # a DatasetDict
-        test_split = self.options.test_split
+        test_split = self.test_split
         if is_dict and not {"train", test_split} <= data.keys():
             others = [split for split in data if split != "train"]
             remedy = f"give one split, as in data[{next(iter(data), 'train')!r}]"
@@ -173,8 +175,8 @@ class _Reader:
                 )
         is_regression = kind == "regressor" or (kind is None and is_float)
         keys = [] if is_regression else self._read_keys(series, feature_names)
-        counts, class_names = Counter(keys), self.options.class_names or feature_names
-        if is_regression and not self.options.drop_missing:
+        counts, class_names = Counter(keys), self.class_names or feature_names
+        if is_regression and not self.drop_missing:
             self._refuse_missing("no label", is_missing)
         elif not is_regression:
             is_missing = self._find_unlabeled(keys, counts, class_names, splits)
@@ -211,9 +213,9 @@ class _Reader:
     ) -> Any:
         """Return whether each row has no label. If such rows are not to be dropped, raise an error."""
         tests = {key for key, split in zip(keys, splits, strict=False) if split == TEST}
-        refuse_hidden(tests, counts, class_names, f"the split {self.options.test_split}", VALIDATION)
+        refuse_hidden(tests, counts, class_names, f"the split {self.test_split}", VALIDATION)
         missing = find_missing(counts, class_names)
-        if not self.options.drop_missing:
+        if not self.drop_missing:
             first = next((f"row {row}" for row, key in enumerate(keys) if key in missing), "")
             refuse_missing(counts, class_names, self.name, first=first)
         return np.array([key in missing for key in keys], dtype=bool)
@@ -262,7 +264,7 @@ class _Reader:
         array = _as_array(inputs)
         if array.ndim == 1 and array.dtype.kind not in "biuf":
             texts = tuple(array.tolist())
-            if not self.options.drop_missing:
+            if not self.drop_missing:
                 is_missing = np.array([not isinstance(text, str) for text in texts])
                 self._refuse_missing("no text", is_missing, ", or set drop_missing=True")
             return texts

@@ -168,7 +168,7 @@ def test_a_pipeline_whose_last_step_is_a_pipeline_is_measured_as_the_flat_one() 
 
 def test_names_types_and_values_of_columns_identify_a_run() -> None:
     tables = [TABLE, TABLE.rename(columns={"height": "size"}), TABLE.astype({"height": "float32"}), TABLE.assign(age=0)]
-    fingerprints = [read_held((table, CLASSES), "data", BY_NAME).fingerprint for table in (*tables, TABLE.copy())]
+    fingerprints = [read_held((table, CLASSES), "data", [BY_NAME]).fingerprint for table in (*tables, TABLE.copy())]
     assert fingerprints[0] == fingerprints[4]
     assert len(set(fingerprints)) == 4
 
@@ -279,17 +279,17 @@ def test_texts_and_labels_are_two_columns() -> None:
 
 def test_forms_of_the_same_rows_are_the_same_run() -> None:
     named = FRAME.rename(columns={"text": "review", "label": "topic"})
-    first = measure(TFIDF, FRAME)
+    first = measure(TFIDF, FRAME, name="forms")
     for data in ((TEXTS, NAMES), (FRAME["text"], FRAME["label"]), lambda: FRAME, pb.Dataset(*read(FRAME))):
-        assert measure(TFIDF, data).resumed == 2
-    assert measure(TFIDF, named, text="review", label="topic").name == first.name
+        assert measure(TFIDF, data, name="forms").resumed == 2
+    assert measure(TFIDF, named, text="review", label="topic", name="forms").resumed == 2
     both = measure(TFIDF, {"mine": FRAME, "names": "toy.words"})
     assert ([task.name for task in both.spec.tasks], both.failed) == (["mine", "names"], 0)
     assert pb.load_run(first.name).report().verdicts[0].method == "pipeline"
 
 
 def read(data: Any) -> Any:
-    dataset = read_held(data, "data", None)
+    dataset = read_held(data, "data", [None])
     return dataset.inputs, dataset.labels, dataset.class_names
 
 
@@ -320,15 +320,15 @@ def test_columns_that_no_step_sees_may_have_missing_values() -> None:
 
 def test_labels_are_classes_or_numbers() -> None:
     for labels, names in (([1.0, 0.0], ("0", "1")), ([True, False], ("false", "true")), ([10, 9], ("9", "10"))):
-        assert read_held((TEXTS[:8], 4 * labels), "data", LogisticRegression()).class_names == names
-    assert read_held((["a", "b"], [1, 2]), "data", Ridge()).kind == "regression"
-    assert read_held((["a", "b"], [1.0, 2.0]), "data", None).kind == "regression"  # a function
+        assert read_held((TEXTS[:8], 4 * labels), "data", [LogisticRegression()]).class_names == names
+    assert read_held((["a", "b"], [1, 2]), "data", [Ridge()]).kind == "regression"
+    assert read_held((["a", "b"], [1.0, 2.0]), "data", [None]).kind == "regression"  # a function
 
 
 def test_scores_of_scikit_learn_are_computed_from_the_stored_predictions() -> None:
-    first = measure(REGRESSORS[0], (X, Y))
-    run = measure(REGRESSORS[0], (X, Y), score="neg_mean_absolute_error", region=0.1)
-    assert (run.name, run.resumed) == (first.name, 2)  # the trials are the same
+    measure(REGRESSORS[0], (X, Y), name="scores")
+    run = measure(REGRESSORS[0], (X, Y), name="scores", score="neg_mean_absolute_error", region=0.1)
+    assert run.resumed == 2  # the trials are the same
     table = run.report().tables["by task"].to_pandas()
     frame = run.predictions.to_pandas()
     errors = (frame["prediction"] - frame["label"]).abs().groupby(frame["arm"]).mean()
@@ -402,9 +402,9 @@ class SavedSplit:
 
 def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> None:
     split = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": sample_texts(120).labels, "id": 0}))
-    assert read_held(split, "data", None, label="topic").class_names == ("first", "second", "third")
+    assert read_held(split, "data", [None], label="topic").class_names == ("first", "second", "third")
     both = type("DatasetDict", (dict,), {"__module__": "datasets.dataset_dict"})(train=split, test=split, validation=0)
-    assert read_held(both, "data", TFIDF, label="topic").splits == ("train",) * 120 + ("test",) * 120
+    assert read_held(both, "data", [TFIDF], label="topic").splits == ("train",) * 120 + ("test",) * 120
     run = measure(TFIDF, both, label="topic")
     assert ([task.name for task in run.spec.tasks], run.failed) == (["data"], 0)
     del both["test"]
@@ -412,7 +412,7 @@ def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> Non
         measure(TFIDF, both, label="topic")
     both["validation"] = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": -1}))
     with pytest.raises(pb.DataError, match="labels of the split validation are not public: all are '-1'"):
-        read_held(both, "data", TFIDF, label="topic", test_split="validation")
+        read_held(both, "data", [TFIDF], label="topic", test_split="validation")
 
 
 @pytest.mark.parametrize("sign", ["-1", -1, "", "?", "unlabeled", "nan", None, np.nan])
@@ -420,7 +420,7 @@ def test_signs_of_a_missing_label_are_dropped_or_named(sign: Any) -> None:
     labels = [sign if row < 40 else [0, 1][row % 2] for row in range(120)]
     with pytest.raises(pb.DataError, match="data: 40 of 120 rows have the label .*row 0.*drop_missing") as caught:
         measure(TFIDF, (TEXTS, labels))
-    dropped = read_held((TEXTS, labels), "data", TFIDF, drop_missing=True)
+    dropped = read_held((TEXTS, labels), "data", [TFIDF], drop_missing=True)
     assert (len(dropped.inputs), dropped.class_names, dropped.details) == (80, ("0", "1"), {"dropped": {"missing": 40}})
     names = json.loads(str(caught.value).partition("`class_names` to ")[2])
     assert measure(TFIDF, (TEXTS, labels), class_names=names).failed == 0
@@ -428,7 +428,7 @@ def test_signs_of_a_missing_label_are_dropped_or_named(sign: Any) -> None:
 
 
 def test_minus_one_and_one_are_two_classes() -> None:
-    assert read_held((X, np.where(Y > 0, 1, -1)), "data", SCALED).class_names == ("-1", "1")
+    assert read_held((X, np.where(Y > 0, 1, -1)), "data", [SCALED]).class_names == ("-1", "1")
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,8 @@ def measure(
     of_data |= {option: column for option, column in (("text", text), ("label", label)) if column}
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
     forget()  # files may have changed
-    held = [_load(task) for task in tasks if isinstance(task, dict) and (_is_held(task["use"]) or task["use"] == FILES)]
+    in_reach = [task for task in tasks if isinstance(task, dict) and (_is_held(task["use"]) or task["use"] == FILES)]
+    held = [load_dataset(task["use"], task.get("options")) for task in in_reach]
     for each in filter(is_estimator, methods.values()):
         unlabeled_steps(each, unlabeled_step, type(each).__name__)
     chosen = dict(options or {})
@@ -182,9 +183,7 @@ def measure(
         chosen["unlabeled_step"] = unlabeled_step
     if isinstance(design, Mapping):
         design = _complete_design(design, held)
-    named_methods = [
-        {"use": use, "options": chosen, **({"name": name} if name else {})} for name, use in uses.items()
-    ]
+    named_methods = [{"use": use, "options": chosen, **({"name": name} if name else {})} for name, use in uses.items()]
     parts: dict[str, Any] = {"tasks": tasks, "methods": named_methods, "design": design, **spec}
     is_here = any(map(_is_held, uses.values()))
     if is_here or any(_is_held(task["use"]) for task in tasks if isinstance(task, dict)):
@@ -253,7 +252,7 @@ def _make_tasks(data: Any, methods: Sequence[Any], options: Mapping[str, Any]) -
     elif isinstance(data, list) or (isinstance(data, tuple) and all(map(_is_component, data))):
         named = [("" if _is_component(each) else f"data-{number}", each) for number, each in enumerate(data, start=1)]
     for name, each in named:
-        own = _name_key(name)
+        own = {"name": name} if name else {}
         if isinstance(each, str | Path) and _is_file(each):
             path = Path(each).expanduser().absolute()
             stem = re.sub(r"[^\w.-]+", "-", path.name, flags=re.ASCII).partition(".")[0].strip("-_") or "data"
@@ -271,32 +270,14 @@ def _make_tasks(data: Any, methods: Sequence[Any], options: Mapping[str, Any]) -
             else:
                 yield {"use": str(each), **own} if own else str(each)
         else:
-            dataset = _read(each, name or "data", methods, options)
+            if unknown := [key for key in options if key not in DATA_OPTIONS]:
+                raise SpecError(
+                    f"{', '.join(unknown)}: no key of a spec, of its design, or option of data in memory, which are "
+                    f"{', '.join(DATA_OPTIONS)}{_suggest_key(unknown)}"
+                )
+            dataset: Dataset = read_held(each, name or "data", methods, **options)
             check_dataset(dataset, name or "data")
             yield {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name or "data"}
-
-
-def _name_key(name: str) -> dict[str, str]:
-    return {"name": name} if name else {}
-
-
-def _read(data: Any, name: str, methods: Sequence[Any], options: Mapping[str, Any]) -> Dataset:
-    """Return the rows of data in memory, which all methods read in the same way."""
-    if unknown := [key for key in options if key not in DATA_OPTIONS]:
-        raise SpecError(
-            f"{', '.join(unknown)}: no key of a spec, of its design, or option of data in memory, which are "
-            f"{', '.join(DATA_OPTIONS)}{_suggest_key(unknown)}"
-        )
-    held = data() if callable(data) else data
-    first: Dataset = read_held(held, name, methods[0], **options)
-    for method in methods[1:]:
-        dataset = read_held(held, name, method, **options)
-        if (dataset.kind, fingerprint(dataset)) != (first.kind, fingerprint(first)):
-            raise DataError(
-                f"{name}: {_name_of(methods[0])} and {_name_of(method)} read it differently, such as classes and "
-                "numbers; measure them in two calls"
-            )
-    return first
 
 
 def _suggest_key(unknown: Collection[str]) -> str:
@@ -323,20 +304,12 @@ def _is_held(use: str) -> bool:
     return isinstance(use, Code) and use.module is not None
 
 
-def _load(task: Mapping[str, Any]) -> Dataset:
-    return load_dataset(task["use"], task.get("options"))
-
-
 def _is_component(data: Any) -> bool:
     return isinstance(data, str | Path) or (isinstance(data, dict) and isinstance(data.get("use"), str))
 
 
 def _loader(dataset: Dataset) -> Callable[[], Dataset]:
-    def load() -> Dataset:
-        """Return the rows that a session holds."""
-        return dataset
-
-    return load
+    return lambda: dataset
 
 
 def _analyses(
