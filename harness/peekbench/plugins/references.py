@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from peekbench.errors import PluginError
+from peekbench.formatting import shorten
 from peekbench.plugins.api_version import API_VERSION
 
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-
+"""Name of a callable in a module."""
 MAX_ERROR = 300  # characters of another package's error in a message
 
 F = TypeVar("F")
@@ -95,7 +96,7 @@ def resolve(target: str) -> Any:
         module = import_module(module_name)
     except ImportError as error:
         remedy = _import_remedy(error, module_name)
-        raise PluginError(f"cannot import {target!r}: {_shorten(error)}; {remedy}") from error
+        raise PluginError(f"cannot import {target!r}: {shorten(str(error), MAX_ERROR)}; {remedy}") from error
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:
@@ -129,13 +130,8 @@ def missing_remedy(library: str, module: str) -> str:
     return f"install {library} with `pip install {extra!r}`" if extra else "install the missing package"
 
 
-def _shorten(error: BaseException) -> str:
-    text = str(error)
-    return text if len(text) <= MAX_ERROR else f"{text[:MAX_ERROR]}..."
-
-
 def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {_shorten(error)}"
+    return f"{type(error).__name__}: {shorten(str(error), MAX_ERROR)}"
 
 
 def find_reference(value: object) -> Reference | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import sys
 import sysconfig
 import warnings
@@ -13,9 +12,8 @@ from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 
 from peekbench.errors import PluginError
+from peekbench.plugins.references import REFERENCE
 
-REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-"""Name of a callable in a module."""
 SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
 FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}

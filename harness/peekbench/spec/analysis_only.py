@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from peekbench.errors import ResultsError, SpecError
+from peekbench.formatting import shorten
 from peekbench.records.data import TableOptions
 from peekbench.records.trials import Trial
 from peekbench.spec.components import AnalysisSpec, ReportSpec
 from peekbench.spec.design import Counts, Name, Origin, SpecModel
-from peekbench.spec.error_messages import Written, describe, shorten
-from peekbench.spec.yaml_loader import read_limited, read_yaml
+from peekbench.spec.error_messages import MAX_MESSAGE, Written, describe
+from peekbench.spec.yaml_loader import read_text, read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,8 +58,9 @@ class Selection(SpecModel):
         for column, values in self:
             for value in values:
                 if not (results[column] == value).any():
-                    known = shorten(", ".join(map(str, results[column].dropna().unique())))
-                    raise ResultsError(f"only.{column}: no score has {shorten(repr(value))}; the scores have {known}")
+                    known = shorten(", ".join(map(str, results[column].dropna().unique())), MAX_MESSAGE)
+                    shown = shorten(repr(value), MAX_MESSAGE)
+                    raise ResultsError(f"only.{column}: no score has {shown}; the scores have {known}")
             if values:
                 results = results[results[column].isin(values)]
         return results.reset_index(drop=True)
@@ -107,8 +109,8 @@ class AnalysisOnlySpec(SpecModel):
 def is_analysis_only(path: Path) -> bool:
     """Return whether a YAML file is a spec that only analyzes scores; False if it cannot be read."""
     try:
-        raw = read_yaml(read_limited(path).decode("utf-8"), str(path))
-    except (OSError, ValueError, SpecError):
+        raw = read_yaml(read_text(path), str(path))
+    except SpecError:
         return False
     return isinstance(raw, dict) and "analyses" in raw and not any(key in raw for key in EXPERIMENT_KEYS)
 
@@ -126,11 +128,7 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
     SpecError
         If the file cannot be read or is invalid; the message lists all errors with their places.
     """
-    try:
-        text = read_limited(path).decode("utf-8")
-    except (OSError, ValueError) as error:
-        raise SpecError(f"cannot read the spec {path}: {error}; give the path of a YAML file in UTF-8") from error
-    raw = read_yaml(text, str(path))
+    raw = read_yaml(read_text(path), str(path))
     origin = Origin(path.absolute().parent)
     try:
         return AnalysisOnlySpec.model_validate(raw, context=origin)

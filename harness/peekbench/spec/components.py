@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic_core import PydanticSerializationError
 
 from peekbench.errors import PluginError, SpecError
+from peekbench.formatting import shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import (
     AnalyzerEntry,
@@ -40,7 +41,7 @@ from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.runs import DEFAULT_FORMATS
 from peekbench.spec.design import Count, Counts, FrozenDict, Name, Origin, SpecModel, freeze
-from peekbench.spec.error_messages import OptionsError, Written, describe, shorten
+from peekbench.spec.error_messages import OptionsError, Written, describe
 from peekbench.spec.yaml_loader import read_yaml
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def parse_options(text: str) -> dict[str, Any]:
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
         pairs = re.findall(r"(\w+) *[=:] *([^\s,]+)", shorten(text, 200))
         example = ", ".join(f"{name}: {value}" for name, value in pairs or [("name", "value")])
-        raise SpecError(f"options: {shorten(repr(text))} is not a mapping; write it as '{{{example}}}'")
+        raise SpecError(f"options: {shorten(repr(text), 200)} is not a mapping; write it as '{{{example}}}'")
     return raw
 
 

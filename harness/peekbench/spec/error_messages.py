@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from peekbench.errors import PluginError
-from peekbench.formatting import visible
+from peekbench.formatting import shorten, visible
 from peekbench.spec.design import NAME
 
 Place: TypeAlias = tuple[int | str, ...]
@@ -140,7 +140,7 @@ def _describe_each(error: ValidationError, written: Written, outer: Place) -> It
             if place in meant:  # it is there, but misspelled
                 continue
             message = _describe_missing(written, place)
-        yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message)}"
+        yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message, MAX_MESSAGE)}"
 
 
 def _locate(detail: Any, written: Written, outer: Place) -> tuple[Place, str]:
@@ -161,20 +161,6 @@ def _describe_missing(written: Written, place: Place) -> str:
     component = written.find(place[: place.index("options")]) if "options" in place else None
     use = component if isinstance(component, str) else _get(component, "use")
     return "is missing; add it" + (f". `peekbench show {use}` describes the options" if use else "")
-
-
-def shorten(text: str, limit: int = MAX_MESSAGE) -> str:
-    """Return a text of limited length: its start and its end, because messages end with the remedy.
-
-    Examples
-    --------
-    >>> shorten("a name") == "a name", len(shorten("a name" * 1000)) <= MAX_MESSAGE
-    (True, True)
-    """
-    if len(text) <= limit:
-        return text
-    part = (limit - 5) // 2
-    return f"{text[:part]} ... {text[-part:]}"
 
 
 def _format_place(place: Sequence[int | str]) -> str:

@@ -41,7 +41,7 @@ from peekbench.spec.components import (
 from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel
 from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
-from peekbench.spec.yaml_loader import read_limited, read_yaml
+from peekbench.spec.yaml_loader import read_text, read_yaml
 
 
 def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
@@ -368,16 +368,7 @@ def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
     20
     """
     path = Path(path)
-    try:
-        text = read_limited(path).decode("utf-8")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        if isinstance(error, UnicodeDecodeError):
-            line = error.object[: error.start].count(b"\n") + 1
-            reason = f"line {line}: the byte 0x{error.object[error.start]:02x} is not UTF-8; save the file in UTF-8"
-        remedy = "" if isinstance(error, UnicodeDecodeError) else "; give the path of a YAML file in UTF-8"
-        raise SpecError(f"cannot read the spec {path}: {reason}{remedy}") from error
-    spec = parse_spec(text, folder=path.absolute().parent, origin=str(path))
+    spec = parse_spec(read_text(path), folder=path.absolute().parent, origin=str(path))
     lock = read_lock(lock_path(path)) if locked else {}
     return spec.with_lock(lock, lock_path(path)) if lock else spec
 

@@ -38,6 +38,25 @@ def read_limited(path: Path) -> bytes:
     return content
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a spec.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read, or is not in UTF-8.
+    """
+    try:
+        return read_limited(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        problem = f"line {line}: the byte 0x{error.object[error.start]:02x} is not UTF-8; save the file in UTF-8"
+        raise SpecError(f"cannot read the spec {path}: {problem}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SpecError(f"cannot read the spec {path}: {reason}; give the path of a YAML file in UTF-8") from error
+
+
 def read_yaml(text: str, origin: str) -> Any:
     """Return the value of a YAML text.
 
