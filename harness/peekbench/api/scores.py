@@ -17,7 +17,8 @@ from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Extension, Report
-from peekbench.report.build.table_report import analyze_command, read_table, report_of_table
+from peekbench.report.build.descriptions import make_command
+from peekbench.report.build.table_report import read_table, report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
 from peekbench.results.python_arguments import python_messages
@@ -123,7 +124,7 @@ def _analyze(
         command = ""
     else:
         report = report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
-        command = analyze_command(Path(scores), analyses or (), options, allow_incomplete=allow_incomplete)
+        command = make_command("analyze", [scores], analyses or (), options, allow_incomplete=allow_incomplete)
     read = partial(read_table, report, replace(tidied, results=results), choose_analyses(analyses))
     return replace(report, command=command, extension=Extension(command), read_run=read)
 

@@ -99,11 +99,8 @@ def analyze(
     Example: peekbench analyze accuracies.csv
     """
     from peekbench.cli.inputs import find_analysis_spec  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.build.table_report import (  # noqa: PLC0415 - for a fast --help
-        analyze_command,
-        read_table,
-        report_of_table,
-    )
+    from peekbench.report.build.descriptions import make_command  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.build.table_report import read_table, report_of_table  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import (  # noqa: PLC0415 - for a fast --help
         choose_analyses,
@@ -131,7 +128,7 @@ def analyze(
         fail("--spec and --analysis exclude each other; give one of them", 2)
     path = scores_path(path)
     options = table.read()
-    command = analyze_command(path, analyses or (), options, spec=spec, allow_incomplete=allow_incomplete)
+    command = make_command("analyze", [path], analyses or (), options, spec=spec, allow_incomplete=allow_incomplete)
     if analysis_spec is not None:
         options = options.combine(analysis_spec.table)
     wanted = analyses if analysis_spec is None else analysis_spec.analyses

@@ -397,6 +397,7 @@ def report_run(
 ) -> Report:
     """Write the files of a run's report, print it, and return it."""
     from peekbench.report import changed_texts, report_of_run  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.build.descriptions import make_command  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
 
     chosen = check_formats(choices.formats)
@@ -410,8 +411,7 @@ def report_run(
     texts = changed_texts(path, choices.code) if choices.texts else ()
     report = replace(report, formats=formats, author=choices.author, license=choices.license, texts=texts)
     run = path.stem if path.parent == RUNS and path.suffix == ".sqlite" else str(path)
-    options = [part for use in analyses for part in ("--analysis", use)] + ["--allow-incomplete"] * allow_incomplete
-    again = shlex.join(["peekbench", "report", run, *options])
+    again = make_command("report", [run], analyses, allow_incomplete=allow_incomplete)
     folder = None if reports is None else reports / report.name
     printer.write_and_print(report, folder, again=again, pictures=choices.pictures)
     return report

@@ -16,7 +16,7 @@ from peekbench.records.data import TableOptions
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
 from peekbench.records.runs import Looks
 from peekbench.records.verdicts import RowName
-from peekbench.report.build.descriptions import check_results, warn_of_run
+from peekbench.report.build.descriptions import check_results, make_command, warn_of_run
 from peekbench.report.build.run_report import add_analyses, extension_of
 from peekbench.results.analyze import (
     Seen,
@@ -87,6 +87,7 @@ def report_of_comparison(
         "data": differences("", _fingerprints(old), _fingerprints(new)),
         "versions": differences("", _versions(old), _versions(new)),
     }
+    chosen = [analysis] if analysis else []
     counts = ", ".join(f"{len(rows):,} in {kind}" for kind, rows in changed.items())
     columns = (Column("name"), Column("before"), Column("after"))
     report = Report(
@@ -100,7 +101,7 @@ def report_of_comparison(
         ),
         provenance={"before": str(old.path), "after": str(new.path), **_columns([old, new])},
         details={"runs": [str(old.path), str(new.path)]},
-        command=_command("compare", [before, after], analysis, table, allow_incomplete=allow_incomplete),
+        command=make_command("compare", [before, after], chosen, table, allow_incomplete=allow_incomplete),
     )
     return add_analyses(report, [ask(analysis or find_analysis("comparison"), side_by_side(runs), columns=_unit(runs))])
 
@@ -149,7 +150,8 @@ def report_of_ranking(
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
     methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
-    command = _command("leaderboard", paths, analysis, table, allow_incomplete=allow_incomplete)
+    chosen = [analysis] if analysis else []
+    command = make_command("leaderboard", paths, chosen, table, allow_incomplete=allow_incomplete)
     own_reports = " && ".join(shlex.join(["peekbench", "report", str(run.path)]) for run in runs if is_store(run.path))
     several = Extension(own_reports, "runs") if own_reports else Extension(command)
     extension = extension_of(runs[0].path, command) if len(runs) == 1 else several
@@ -195,15 +197,6 @@ def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
 def _columns(runs: Sequence[Run]) -> dict[str, str]:
     """Return what was done with the columns of tables of scores."""
     return {f"columns of {run.name}": str(run.columns) for run in runs if run.columns}
-
-
-def _command(
-    name: str, paths: Sequence[Path], analysis: str, table: TableOptions | None, *, allow_incomplete: bool
-) -> str:
-    """Return the command that makes the same report again."""
-    options = [*(["--analysis", analysis] if analysis else []), *(table.arguments() if table else [])]
-    options += ["--allow-incomplete"] if allow_incomplete else []
-    return shlex.join(["peekbench", name, *map(str, paths), *options])
 
 
 def _warnings(runs: Sequence[Run]) -> tuple[str, ...]:

@@ -20,8 +20,11 @@ from peekbench.report.render.content import own_subsamples
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas as pd
 
+    from peekbench.records.data import TableOptions
     from peekbench.spec.design import Design
     from peekbench.spec.experiment import ExperimentSpec
 
@@ -34,6 +37,26 @@ MAX_SESSIONS = 3
 """Sessions whose start is shown; the JSON report has all."""
 MAX_MACHINES = 10
 """Machines that are named; the JSON report has all."""
+
+
+def make_command(
+    name: str,
+    paths: Sequence[Path | str],
+    analyses: Sequence[str] = (),
+    table: TableOptions | None = None,
+    *,
+    spec: Path | None = None,
+    allow_incomplete: bool = False,
+) -> str:
+    """Return the command that makes a report of runs or tables again."""
+    options = [part for use in analyses for part in ("--analysis", use)]
+    if table is not None:
+        options += table.arguments()
+    if spec is not None:
+        options += ["--spec", str(spec)]
+    if allow_incomplete:
+        options.append("--allow-incomplete")
+    return shlex.join(["peekbench", name, *map(str, paths), *options])
 
 
 def describe_provenance(

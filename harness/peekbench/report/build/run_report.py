@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from peekbench.report.build.descriptions import (
     check_results,
     describe_extension,
     describe_provenance,
+    make_command,
     session_command,
     warn_of_code_changes,
     warn_of_other_versions,
@@ -176,7 +176,7 @@ def report_of_run(
     planned = list(make_trials(spec if number is None else spec.at_look(number)))
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
     if analyses:
-        command = _report_command(path, analyses, allow_incomplete=allow_incomplete)
+        command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)
     allow_incomplete = allow_incomplete or spec.report.allow_incomplete
     outcomes: tuple[Analysis, ...] = ()
     looks = Looks()
@@ -266,13 +266,8 @@ def _read_spec(store: Store, analyses: Sequence[str], given: Collection[Code]) -
             _ = analysis.entry  # raises if only the store names its code
         return spec
     except SpecError as error:  # about an analysis, because only analyses are looked up
-        remedy = _report_command(store.path, ["PLUGIN.THING"])
+        remedy = make_command("report", [store.path], ["PLUGIN.THING"])
         raise SpecError(f"{error}\nTo report the run with other analyses, name them: {remedy}") from error
-
-
-def _report_command(path: Path, analyses: Sequence[str], *, allow_incomplete: bool = False) -> str:
-    named = chain.from_iterable(("--analysis", use) for use in analyses)
-    return shlex.join(["peekbench", "report", str(path), *named, *["--allow-incomplete"] * allow_incomplete])
 
 
 def _hosts_of(session: int, hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
-from peekbench.records.data import TableOptions
 from peekbench.records.report import Analysis, MethodFacts, Report, RunContent, read_estimates
-from peekbench.report.build.descriptions import check_results
+from peekbench.report.build.descriptions import check_results, make_command
 from peekbench.report.build.run_report import add_analyses, extension_of, find_estimates_analysis, methods_in_words
 from peekbench.results.analyze import Seen, run_analysis, with_region
 from peekbench.results.columns import TRIAL
@@ -70,24 +67,9 @@ def report_of_table(
         details={"source": str(path), **({"columns": columns.as_json()} if columns else {})},
         methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
         extension=extension_of(path),
-        command=shlex.join(["peekbench", "analyze", str(path)]),
+        command=make_command("analyze", [path]),
     )
     return add_analyses(report, [*analyses, *check_results(results, analyses, is_run=is_store(path))])
-
-
-def analyze_command(
-    path: Path,
-    analyses: Sequence[str],
-    table: TableOptions,
-    *,
-    spec: Path | None = None,
-    allow_incomplete: bool = False,
-) -> str:
-    """Return the command that analyzes a table of scores in the same way again."""
-    options = [*chain.from_iterable(("--analysis", use) for use in analyses), *table.arguments()]
-    options += [] if spec is None else ["--spec", str(spec)]
-    options += ["--allow-incomplete"] if allow_incomplete else []
-    return shlex.join(["peekbench", "analyze", str(path), *options])
 
 
 def read_table(report: Report, table: TidyTable, analyses: Sequence[AnalysisSpec]) -> RunContent:
