@@ -32,7 +32,7 @@ Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "f
 STORE_SUFFIX = ".sqlite"
 SAFE_NAME = re.compile(NAME)
 IRRELEVANT = ("executor", "audits", "observers")  # settings that change neither a run nor its report
-SCORES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
+SCORES = (".csv", ".tsv", ".parquet", ".pq", ".json", ".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,6 @@ def load_table(path: str | Path, options: TableOptions) -> TidyTable:
         ) from error
     if stat.S_ISDIR(mode):
         return _load_tree(path, options)
-    check_regular(path)
     if not is_store(path):
         return tidy_table(read_file(path), str(path), options)
     if not options.is_default:
@@ -187,7 +186,7 @@ def read_file(path: Path) -> pd.DataFrame:
     check_regular(path)
     try:
         _refuse_log(path)
-        if suffix == ".parquet":
+        if suffix in (".parquet", ".pq"):
             with path.open("rb") as file:
                 return _read_parquet(file, str(path))
         if suffix in DELIMITERS:
