@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as short_repr
@@ -17,14 +16,13 @@ from peekbench import DataError, Dataset, Folders
 from peekbench.data import hash_rows
 from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
+from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.records import Split
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import NoColumnError, Row, read
 
 MAX_FILES = 1000  # of each folder
 VALIDATION = "use the validation split, with `test_path`, or `test_split` for a folder"
-SIMILAR = 0.75  # least similarity, between 0 and 1
-MAX_NAME = 100  # characters of a name that is compared
 
 
 def suggest_file(path: Path, folder: Path) -> str:
@@ -39,15 +37,13 @@ def suggest_file(path: Path, folder: Path) -> str:
     """
     searched = dict.fromkeys([path.parent, folder, *_list(folder, folders=True), folder.parent, Path.cwd()])
     files: dict[str, Path] = {}
-    by_stem: dict[str, Path] = {}  # all files of a kind share their suffix, so it does not make names similar
     for each in searched:
         for found in _list(each):
             files.setdefault(found.name, found)
-            by_stem.setdefault(found.stem, found)
-    close = get_close_matches(path.stem[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR)
-    if path.name not in files and not close:
+    name = path.name if path.name in files else find_nearest_file(path.name, files)
+    if not name:
         return ""
-    file = files[path.name] if path.name in files else by_stem[close[0]]
+    file = files[name]
     return f"did you mean {file.relative_to(folder) if file.is_relative_to(folder) else file}?"
 
 
