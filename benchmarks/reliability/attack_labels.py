@@ -114,7 +114,7 @@ def _load_named(use: str, given: Mapping[str, Any], folder: Path, **options: Any
 
 
 def _load_held(data: Any, **options: Any) -> Dataset:
-    dataset = read_held(data, "data", None, **options)
+    dataset = read_held(data, "data", [None], **options)
     check_dataset(dataset, "data")
     return dataset
 

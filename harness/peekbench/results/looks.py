@@ -159,12 +159,13 @@ def describe_looks(
 
 def count_trials(results: pd.DataFrame) -> dict[Size, int]:
     """Count the trials of each configuration."""
-    counts = results.drop_duplicates(list(TRIAL)).groupby(list(SIZE)).size()
-    return {(str(method), int(train), int(test)): int(count) for (method, train, test), count in counts.items()}
+    trials = results.drop_duplicates(list(TRIAL))
+    counts = trials.groupby(list(SIZE)).size().reset_index(name="count")
+    return _as_dict(counts.itertuples(index=False, name=None))
 
 
 def _as_dict(counts: Iterable[Sequence[Any]]) -> dict[Size, int]:
-    return {(method, num_train, num_test): count for method, num_train, num_test, count in counts}
+    return {(str(method), int(num_train), int(num_test)): int(count) for method, num_train, num_test, count in counts}
 
 
 def _find_extended(recorded: Sequence[Mapping[str, Any]], trials: Mapping[Size, int]) -> dict[Size, tuple[int, ...]]:
