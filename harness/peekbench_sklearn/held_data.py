@@ -181,7 +181,7 @@ class _Reader:
         elif not is_regression:
             is_missing = self._find_unlabeled(keys, counts, class_names, splits)
         if isinstance(rows, tuple):
-            is_missing = is_missing | np.array([not isinstance(text, str) for text in rows])
+            is_missing = is_missing | _find_blank(rows)
         kept: list[int] = np.flatnonzero(~is_missing).tolist()
         if len(kept) < len(rows):
             rows = tuple(rows[row] for row in kept) if isinstance(rows, tuple) else _take(rows, kept)
@@ -265,8 +265,7 @@ class _Reader:
         if array.ndim == 1 and array.dtype.kind not in "biuf":
             texts = tuple(array.tolist())
             if not self.drop_missing:
-                is_missing = np.array([not isinstance(text, str) for text in texts])
-                self._refuse_missing("no text", is_missing, ", or set drop_missing=True")
+                self._refuse_missing("no text", _find_blank(texts), ", or set drop_missing=True")
             return texts
         if array.ndim != 2 or array.dtype.kind not in "biuf":
             raise DataError(
@@ -327,6 +326,11 @@ def _identify(dataset: Dataset) -> Dataset:
     rows = pd.util.hash_pandas_object(frame, index=False, categorize=False).astype(str).tolist()
     columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
     return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
+
+
+def _find_blank(texts: Sequence[Any]) -> Any:
+    """Return whether each row has no text, as the data source `files` decides it."""
+    return np.array([not isinstance(text, str) or not text.strip() for text in texts])
 
 
 def _take(rows: Any, kept: Any) -> Any:

@@ -427,6 +427,14 @@ def test_signs_of_a_missing_label_are_dropped_or_named(sign: Any) -> None:
     assert sorted(names.values()) == ["0", "1", "no label"]
 
 
+@pytest.mark.parametrize("blank", ["", " \n", None])
+def test_rows_without_a_text_are_missing_as_in_files(blank: Any) -> None:
+    texts = [blank, *TEXTS[1:]]
+    with pytest.raises(pb.DataError, match="data: row 0 has no text; drop or fill 1 row, or set drop_missing=True"):
+        read_held((texts, NAMES), "data", [TFIDF])
+    assert len(read_held((texts, NAMES), "data", [TFIDF], drop_missing=True).inputs) == len(TEXTS) - 1
+
+
 def test_minus_one_and_one_are_two_classes() -> None:
     assert read_held((X, np.where(Y > 0, 1, -1)), "data", [SCALED]).class_names == ("-1", "1")
 
