@@ -41,7 +41,11 @@ def as_predictor(result: Any, task: Task, labels: Any) -> Any:
         return Predictor(lambda inputs: _predict_classes(result, inputs, task, labels))
     if hasattr(result, "predict"):
         return Predictor(result.predict)
-    return Predictor(result) if callable(result) else result
+    if not callable(result):
+        return result
+    if task.kind != "classification":
+        return Predictor(result)
+    return Predictor(lambda inputs: _read_answers(result(inputs), inputs, task, "the predictions"))
 
 
 def _is_of_model(function: Any) -> bool:
@@ -62,12 +66,12 @@ def _predict_classes(model: Any, inputs: Inputs, task: Task, labels: Any) -> Any
                 "train it on `train.labels`, or on names of classes"
             )
     if not hasattr(model, "predict_proba"):
-        answers = np.asarray(in_order(model.predict(inputs), inputs, task))
-        if answers.ndim != 1:
+        answers = model.predict(inputs)
+        if np.ndim(answers) != 1:
             raise ContractError(
-                f"the predictions of {name} have shape {answers.shape}; return one class for each input"
+                f"the predictions of {name} have shape {np.shape(answers)}; return one class for each input"
             )
-        return np.eye(task.num_classes)[_number_classes(answers, task, f"the predictions of {name}")]
+        return _read_answers(answers, inputs, task, f"the predictions of {name}")
     found = model.predict_proba(inputs)
     if classes is None or hasattr(found, "columns"):
         return in_order(found, inputs, task)
@@ -78,6 +82,13 @@ def _predict_classes(model: Any, inputs: Inputs, task: Task, labels: Any) -> Any
             "probability for each of them"
         )
     return _spread(array, numbers, task)
+
+
+def _read_answers(found: Any, inputs: Inputs, task: Task, what: str) -> Any:
+    """Return predictions; if they are one class for each input, certain probabilities of the classes."""
+    if np.ndim(found) != 1:
+        return found
+    return np.eye(task.num_classes)[_number_classes(in_order(found, inputs, task), task, what)]
 
 
 def _classes_of(model: Any) -> Any:
@@ -136,8 +147,7 @@ def _spread(found: Any, numbers: IntArray, task: Task) -> Any:
 
 def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
     """Return the numbers of classes that are names or numbers."""
-    names = {name: number for number, name in enumerate(task.class_names)}
-    numbers = [names.get(each, -1) if isinstance(each, str) else _number_or_missing(each, task) for each in classes]
+    numbers = [_number_or_missing(each, task) for each in classes]
     if -1 in numbers:
         raise ContractError(
             f"{what} are {_show(classes)}, but classes of the task are {_show(task.class_names)}, with the numbers 0 "
@@ -147,9 +157,13 @@ def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
 
 
 def _number_or_missing(value: Any, task: Task) -> int:
+    if isinstance(value, bool | np.bool_) and str(value).lower() in task.class_names:
+        value = str(value).lower()  # as data sources name classes
+    if isinstance(value, str):
+        return task.class_names.index(value) if value in task.class_names else -1
     is_number = isinstance(value, int | float | np.number | np.bool_)
     return int(value) if is_number and value in range(task.num_classes) else -1
 
 
 def _show(values: Iterable[Any]) -> str:
-    return shorten(", ".join(map(repr, np.asarray(values).tolist())), MAX_SHOWN)
+    return shorten(", ".join(dict.fromkeys(map(repr, np.asarray(values).tolist()))), MAX_SHOWN)

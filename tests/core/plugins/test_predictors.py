@@ -82,6 +82,28 @@ def test_columns_of_a_data_frame_are_mapped_by_their_names() -> None:
     np.testing.assert_array_equal(two, [[0.5, 0.5, 0], [1, 0, 0]])
 
 
+@pytest.mark.parametrize(
+    "answers", [["bored", "sad"], np.array([2, 0]), np.array([2.0, 0.0]), pd.Series(["bored", "sad"], dtype="category")]
+)
+def test_functions_may_return_one_class_for_each_input(answers: Any) -> None:
+    found = as_predictor(lambda _: answers, TASK, LABELS).predict(INPUTS)
+    np.testing.assert_array_equal(found, [[0, 0, 1], [1, 0, 0]])
+    as_floats = as_predictor(lambda _: [0.2, 1.0], NUMBERS, LABELS).predict(INPUTS)
+    assert as_floats == [0.2, 1.0]
+
+
+def test_truth_values_are_the_classes_of_their_name() -> None:
+    task = Task("b", "classification", ("true", "false"), "", SourceRef("toy.words"))
+    found = as_predictor(lambda _: np.array([True, False]), task, LABELS).predict(INPUTS)
+    np.testing.assert_array_equal(found, [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize("answers", [["sad", "glad"], [1, 3], [0.2, 1.0], [{"sad": 1.0}, {"sad": 0.5}]])
+def test_answers_of_functions_that_are_no_classes_are_refused(answers: Any) -> None:
+    with pytest.raises(ContractError, match=r"the predictions are .*, but classes of the task are 'sad', 'happy'"):
+        as_predictor(lambda _: answers, TASK, LABELS).predict(INPUTS)
+
+
 def test_rows_may_have_the_index_of_the_inputs() -> None:
     inputs: Any = pd.DataFrame({"x": [1, 2]}, index=[7, 3])
     for index in ([7, 3], [0, 1]):
