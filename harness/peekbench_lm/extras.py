@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 
 from peekbench import PeekbenchError
 
-LIBRARIES: Mapping[str, Sequence[str]] = {
+LIBRARIES: dict[str, Sequence[str]] = {
     "lm": ("torch", "transformers", "peft"),
     "embeddings": ("torch", "transformers", "peft", "sentence_transformers"),
     "qlora": ("torch", "transformers", "peft", "bitsandbytes"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from limits import TIMEOUT
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
-SCRIPTS = [path for path in sorted(FOLDER.rglob("*.py")) if "__main__" in path.read_text("utf-8")]
+SCRIPTS = [path for path in sorted(FOLDER.rglob("*.py")) if 'if __name__ == "__main__"' in path.read_text("utf-8")]
 
 
 def test_the_index_names_every_script() -> None:

@@ -244,10 +244,6 @@ def test_an_option_that_is_nan_is_not_a_change(make_spec: MakeSpec) -> None:
         ),
         ({"tasks": [{"use": "toy.words", "name": "a"}]}, "tasks: 'b' was removed"),
         (
-            {"design": {"num_train": 12, "num_test": 30, "num_subsamples": 2}},
-            "design.num_subsamples for num_test 30: 3 before, 2 now",
-        ),
-        (
             {"design": {"num_train": [12, 24], "num_test": 30, "num_subsamples": 3}},
             "design.num_train: [12] before, [12, 24] now",
         ),

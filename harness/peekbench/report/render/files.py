@@ -144,7 +144,7 @@ def check_same_report(report: Report, folder: Path) -> None:
 def _mentions(file: Path, command: str) -> bool:
     """Return whether a report contains a command, whatever its format wraps and escapes."""
     text = html.unescape(_read_if_file(file))
-    return re.sub(r"[\W_]+", "", command) in re.sub(r"[\W_]+", "", text)
+    return bool(command) and re.sub(r"[\W_]+", "", command) in re.sub(r"[\W_]+", "", text)
 
 
 def _read_if_file(file: Path) -> str:

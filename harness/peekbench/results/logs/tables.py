@@ -140,6 +140,7 @@ class ImportedScores:
     """
 
     table: pd.DataFrame
+    """Scores of single texts, one row for each arm."""
     notes: Sequence[str] = ()
     """What was left out, and which comparisons with the logs were impossible."""
 
