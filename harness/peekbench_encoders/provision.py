@@ -30,15 +30,7 @@ SUPPORTED_MODULES = ("Transformer", "Pooling", "WeightedLayerPooling", "Dense", 
 def check_modules(folder: Path) -> None:
     """Check that a model consists of modules of sentence-transformers, so that loading it runs no code of the model.
 
-    Parameters
-    ----------
-    folder
-        Folder of the model. Without ``modules.json``, sentence-transformers averages the last hidden states.
-
-    Raises
-    ------
-    DataError
-        If the model names other modules or folders, has weights in another format, or the file is damaged.
+    Without ``modules.json``, sentence-transformers averages the last hidden states.
     """
     file = folder / MODULES_FILE
     if not file.is_file():
@@ -78,11 +70,7 @@ def module_limit(folder: Path) -> int | None:
 
 
 def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
-    """Download or unpack the encoder if it is not on this machine yet, and describe it.
-
-    The parameters and errors are those of `peekbench_lm.provision.prefetch`. Also a `DataError` is raised if the model
-    has code of its own.
-    """
+    """Download or unpack the encoder if it is not on this machine yet, and describe it."""
     check_extra("embeddings", "sentence encoders")
     folder = find_model(options.model, options.revision, folders).path
     check_modules(folder)
@@ -94,8 +82,7 @@ def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
 def check(*, options: Encoder, folders: Folders) -> None:
     """Check, without a download, that an encoder that is built in or in a folder exists and has no code of its own.
 
-    A folder must have complete weights in safetensors. The parameters are those of `peekbench_lm.provision.check`. A
-    `DataError` is raised otherwise, and a `PeekbenchError` if a library is missing.
+    A folder must have complete weights in safetensors.
     """
     if options.model.startswith(BUILTIN_PREFIX):
         find_builtin(options.model.removeprefix(BUILTIN_PREFIX))
@@ -107,10 +94,7 @@ def check(*, options: Encoder, folders: Folders) -> None:
 
 
 def count_tokens(texts: Sequence[str], *, options: Encoder, folders: Folders) -> TokenCounts:
-    """Return the number of tokens of each text without the prompt, and the number that the encoder reads.
-
-    The parameters and errors are those of `peekbench_lm.provision.count_tokens`.
-    """
+    """Return the number of tokens of each text without the prompt, and the number that the encoder reads."""
     check_extra("embeddings", "sentence encoders")
     counts = provision.count_tokens(texts, options=options, folders=folders)
     limit = module_limit(find_model(options.model, options.revision, folders).path)

@@ -57,18 +57,7 @@ def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
 
 
 def pin_model(model: str, revision: str, folders: Folders) -> dict[str, Any]:
-    """Return the option that fixes a model on the Hub to its current commit; empty for other models.
-
-    Parameters
-    ----------
-    model, revision, folders
-        Model, revision and folders, as for `find_model`.
-
-    Raises
-    ------
-    DataError
-        If the commit cannot be determined.
-    """
+    """Return the option that fixes a model on the Hub to its current commit; empty for other models."""
     if model.startswith(BUILTIN_PREFIX) or is_path(model) or FULL_SHA.fullmatch(revision):
         return {}
     return {"revision": _find_commit(model, revision, folders.cache)}
@@ -78,16 +67,6 @@ def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any
     """Return the provenance of a model: digests of its files, and its commit or how it was built.
 
     Download or build the model if it is not on this machine yet.
-
-    Parameters
-    ----------
-    model, revision, folders
-        Model, revision and folders, as for `find_model`.
-
-    Raises
-    ------
-    DataError
-        If the model does not exist or is unavailable.
     """
     folder = find_model(model, revision, folders)
     digests = {}

@@ -103,8 +103,5 @@ def count_tokens(texts: Sequence[str], *, options: ModelOptions, folders: Folder
 
 
 def count_tokens_without_limit(texts: Sequence[str], *, options: ModelOptions, folders: Folders) -> TokenCounts:
-    """Return the number of tokens of each text for a method that reads whole texts.
-
-    The parameters and errors are those of `count_tokens`.
-    """
+    """Return the number of tokens of each text for a method that reads whole texts."""
     return replace(count_tokens(texts, options=options, folders=folders), limit=None)

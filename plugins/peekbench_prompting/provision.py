@@ -23,8 +23,7 @@ from peekbench_prompting.options import Packed, Prompting, check_packing
 def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
     """Download or build the model if necessary, and check that the method can use it.
 
-    The parameters and errors are those of `peekbench_lm.provision.prefetch`. Also a `SpecError` is raised if packed
-    texts would be part of a chat's reply.
+    Packed texts must not be a part of a chat's reply.
     """
     stages = [getattr(options, stage, None) for stage in ("pretraining", "finetuning")]
     if options.weights == "nf4" or any(stage and stage.optimizer == "adamw_8bit" for stage in stages):

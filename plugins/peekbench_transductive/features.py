@@ -177,10 +177,7 @@ def _mean_distance(rows: Matrix, have_unit_length: bool) -> float:
 
 
 def count_tokens(texts: Sequence[str], *, options: OnFeatures, folders: Folders) -> TokenCounts:
-    """Return the number of tokens that the encoder has for each text, or the number of words without an encoder.
-
-    The errors are those of `peekbench_encoders.provision.count_tokens`.
-    """
+    """Return the number of tokens that the encoder has for each text, or the number of words without an encoder."""
     if options.encoder is None:
         return count_words(texts, options=options, folders=folders)
     return provision.count_tokens(texts, options=options.encoder, folders=folders)

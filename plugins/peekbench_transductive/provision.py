@@ -16,10 +16,7 @@ from peekbench_transductive import OnFeatures
 
 
 def pin(*, options: OnFeatures, folders: Folders) -> Mapping[str, Any]:
-    """Return the option that fixes an encoder on the Hub to its current commit.
-
-    The errors are those of `peekbench_lm.provision.pin`.
-    """
+    """Return the option that fixes an encoder on the Hub to its current commit."""
     if options.encoder is None:
         return {}
     pinned = model_provision.pin(options=options.encoder, folders=folders)
@@ -28,10 +25,7 @@ def pin(*, options: OnFeatures, folders: Folders) -> Mapping[str, Any]:
 
 
 def prefetch(*, options: OnFeatures, folders: Folders) -> Mapping[str, Any]:
-    """Download or unpack the encoder, if there is one, and describe it.
-
-    The errors are those of `peekbench_encoders.provision.prefetch`.
-    """
+    """Download or unpack the encoder, if there is one, and describe it."""
     return {} if options.encoder is None else provision.prefetch(options=options.encoder, folders=folders)
 
 
@@ -41,9 +35,6 @@ def resources(*, options: OnFeatures) -> Resources:
 
 
 def check(*, options: OnFeatures, folders: Folders) -> None:
-    """Check, without a download, that the encoder exists, if there is one.
-
-    The errors are those of `peekbench_encoders.provision.check`.
-    """
+    """Check, without a download, that the encoder exists, if there is one."""
     if options.encoder is not None:
         provision.check(options=options.encoder, folders=folders)

@@ -267,7 +267,7 @@ def test_pipes_and_unknown_users_are_refused(tmp_path: Path) -> None:
 
 def test_messages_about_wide_files_and_long_labels_are_short(read: Callable[..., Dataset]) -> None:
     header = ",".join(f"column{number}" for number in range(5000))
-    with pytest.raises(DataError, match="and 4970 more") as caught:
+    with pytest.raises(DataError, match="and 4,970 more") as caught:
         read(f"{header}\n", text="x")
     assert len(str(caught.value)) < 2000
     with pytest.raises(DataError, match="has no class") as caught:

@@ -152,4 +152,4 @@ def test_messages_on_changed_code_list_a_few_files() -> None:
     before = {f"{number}.py": "a" for number in range(8)}
     after = {"sha256": "b", "files": dict.fromkeys(before, "b")}
     change = describe_code_change({"sha256": "a", "files": before}, after)  # type: ignore[arg-type]
-    assert change == "0.py changed, 1.py changed, 2.py changed, 3.py changed, 4.py changed, and 3 other files"
+    assert change == "0.py changed, 1.py changed, 2.py changed, 3.py changed, 4.py changed and 3 more"
