@@ -119,7 +119,7 @@ def check_independence(predictor: Predictor, inputs: Inputs, predictions: FloatA
     count = min(NUM_ALONE, len(inputs) // 2)
     if count == 0:
         return
-    some: Any = inputs[:count]
+    some: Any = inputs[-count:]  # a state that predictions carry on would not change the first ones
     found = f"the other inputs that are predicted with them: {count} of {len(inputs)} inputs, predicted alone,"
     remedy = (
         "A method that adapts in `predict` sees the test inputs in all arms, so its bias cannot be measured. Adapt to "
@@ -132,7 +132,7 @@ def check_independence(predictor: Predictor, inputs: Inputs, predictions: FloatA
         raise ContractError(
             f"predictions depend on {found} raise {type(error).__name__}: {shorten(str(error), MAX_SHOWN)}. {remedy}"
         ) from error
-    change = float(np.abs(alone - predictions[:count]).max())
+    change = float(np.abs(alone - predictions[-count:]).max())
     if change > BATCH_TOLERANCE * float(np.abs(predictions).max()):
         raise ContractError(f"predictions depend on {found} change by up to {change:.2g}. {remedy}")
 

@@ -53,7 +53,7 @@ PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
 """Columns that may be percentages."""
 PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
 
-MISSING = ("NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+MISSING = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None")
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
 
 ANSWERS = "answers"
@@ -98,6 +98,10 @@ class CellReader:
         """Refuse the first empty cell of a column."""
         self.require(~is_empty(self._table[source]), source, f"is empty; {remedy}")
 
+    def require_numbers(self, source: str, remedy: str) -> None:
+        """Refuse the first cell of a column that is empty, or is a text that stands for a missing number."""
+        self.require(~is_absent(self._table[source]), source, f"is empty; {remedy}")
+
     def require_one_spelling(self, source: str) -> None:
         """Refuse names that differ only by case or by spaces around them."""
         cells = self._table[source]
@@ -139,10 +143,7 @@ class CellReader:
                     "scores of which lower is better, and "
                     "--region WIDTH for a unit of your own: the largest bias that is negligible"
                 )
-        is_absent = is_empty(cells)
-        if isinstance(cells.dtype, pd.StringDtype):
-            is_absent |= cells.isin(MISSING)
-        self.require(is_absent | np.isfinite(values), source, problem)
+        self.require(is_absent(cells) | np.isfinite(values), source, problem)
         low, high = (-MAX_SIZE, MAX_SIZE) if column == "score" and self._has_unit else LIMITS[column]
         self.require(values.isna() | (values >= low), source, f"is below the minimum of {low:g}; correct it")
         self.require(values.isna() | (values <= high), source, f"is above the maximum of {high:g}; {remedy}")
@@ -217,12 +218,21 @@ def is_empty(cells: pd.Series[Any]) -> pd.Series[bool]:
     return cells.isna() if is_numeric_dtype(cells) else cells.map(is_missing).astype("bool")
 
 
+def is_absent(cells: pd.Series[Any]) -> pd.Series[bool]:
+    """Return which numbers are missing: cells that are empty, and texts that other programs write for them."""
+    return is_empty(cells) if is_numeric_dtype(cells) else is_empty(cells) | cells.isin(MISSING)
+
+
 def to_floats(cells: pd.Series[Any]) -> pd.Series[float]:
     """Return cells as float64, NaN for cells that are not numbers: True is none, and neither is a date."""
     if isinstance(cells.dtype, pd.StringDtype):
         return pd.to_numeric(cells, errors="coerce").astype("float64")
     if is_numeric_dtype(cells) and not is_bool_dtype(cells) and not is_complex_dtype(cells):
-        return pd.Series(cells.to_numpy(dtype="float64", na_value=np.nan), index=cells.index)
+        numbers = pd.Series(cells.to_numpy(dtype="float64", na_value=np.nan), index=cells.index)
+        stored = getattr(cells.dtype, "numpy_dtype", cells.dtype)
+        if stored in ("float16", "float32"):  # 0.61 becomes 0.61, not 0.6100000143
+            return numbers.astype(stored).astype("str").astype("float64")
+        return numbers
     return cells.astype("object").map(_to_float).astype("float64")
 
 

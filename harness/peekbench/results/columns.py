@@ -141,6 +141,8 @@ ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and c
 """Columns whose values belong to one arm."""
 LOSSES = (LOSS.name, ERROR_RATE.name)
 """Columns of scores of which lower is better."""
+LOSS_WORDS = ("error", "loss", "deviance", "ece")
+"""Last words of names of scores of which lower is better, such as `mean_absolute_error`."""
 COUNTED = ("acc", "acc_norm", "accuracy", "exact_match")
 """Metrics that are shares of correct answers."""
 SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", *LOSSES)
@@ -285,8 +287,12 @@ def names_loss(name: str) -> bool:
     --------
     >>> [names_loss(name) for name in ("nll_heldout", "error rate (own texts)", "acc_heldout", "closed_book")]
     [True, True, False, False]
+    >>> names_loss("mean_absolute_error")
+    True
     """
     words = SEPARATOR.split(name)
+    if normalize(words[-1]) in LOSS_WORDS:
+        return True
     parts = {
         normalize("".join(words[start:end])) for start in range(len(words)) for end in range(start, len(words) + 1)
     }

@@ -198,7 +198,7 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         size = roles.source(column)
         trials[column] = reader.column(size, column)
         if size is not None and column != MAJORITY and trials[column].notna().any():
-            reader.require_filled(size, f"fill it in as in other rows, or use {ignoring(size)}")
+            reader.require_numbers(size, f"fill it in as in other rows, or use {ignoring(size)}")
     metric = roles.source(METRIC.name)
     trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:
@@ -304,7 +304,7 @@ def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader
     """
     names = roles.sources[SUBSAMPLE]
     for name in names:
-        reader.require_filled(name, "number every row, or none, and delete rows that are not draws, such as means")
+        reader.require_numbers(name, "number every row, or none, and delete rows that are not draws, such as means")
         if name in roles.mapped:
             is_summary = reader.texts(name).map(normalize).isin(AVERAGES | SPREADS)
             reader.require(~is_summary, name, "summarizes other rows; delete its rows, or rename the draw")

@@ -74,7 +74,9 @@ def test_counts_follow_from_printed_scores(
 def test_scores_in_single_precision_have_few_decimals() -> None:
     scores = np.array([0.6957, 0.6961], dtype="float32")
     table = pd.DataFrame({"task": "a", "arm": ["extra", "test"], "score": scores, "num_test": 7600})
-    assert tidy(table, "here")["num_correct"].tolist() == [5287, 5290]
+    found = tidy(table, "here")
+    assert found["num_correct"].tolist() == [5287, 5290]
+    assert found["score"].tolist() == [0.6957, 0.6961]
 
 
 def test_a_rounded_arm_may_stand_beside_an_exact_one() -> None:
