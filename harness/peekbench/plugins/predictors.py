@@ -41,6 +41,8 @@ def as_predictor(result: Any, task: Task, labels: Any) -> Any:
         return Predictor(lambda inputs: _predict_classes(result, inputs, task, labels))
     if hasattr(result, "predict"):
         return Predictor(result.predict)
+    if callable(result) and task.kind == "classification":
+        return Predictor(lambda inputs: _read_answers(result(inputs), inputs, task))
     return Predictor(result) if callable(result) else result
 
 
@@ -78,6 +80,14 @@ def _predict_classes(model: Any, inputs: Inputs, task: Task, labels: Any) -> Any
             "probability for each of them"
         )
     return _spread(array, numbers, task)
+
+
+def _read_answers(predicted: Any, inputs: Inputs, task: Task) -> Any:
+    """Return certain probabilities of predicted numbers or names of classes, and other predictions as they are."""
+    answers = np.asarray(in_order(predicted, inputs, task))
+    if answers.ndim != 1 or answers.dtype.kind not in "iuUO":
+        return predicted
+    return np.eye(task.num_classes)[_number_classes(answers, task, "the predictions")]
 
 
 def _classes_of(model: Any) -> Any:
