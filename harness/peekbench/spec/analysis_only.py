@@ -58,7 +58,7 @@ class Selection(SpecModel):
             for value in values:
                 if not (results[column] == value).any():
                     known = shorten(", ".join(map(str, results[column].dropna().unique())))
-                    raise ResultsError(f"only.{column}: no score has {shorten(repr(value))}; the scores have {known}")
+                    raise ResultsError(f"{column}: no score has {shorten(repr(value))}; the scores have {known}")
             if values:
                 results = results[results[column].isin(values)]
         return results.reset_index(drop=True)
