@@ -91,7 +91,10 @@ class _Reader:
         if isinstance(data, Dataset):
             self._refuse_reordered(data.inputs, data.labels)
             return data
-        if type(data).__module__.partition(".")[0] == "datasets":
+        is_hugging_face = type(data).__module__.partition(".")[0] == "datasets"
+        if self.options.test_split != "test" and not (is_hugging_face and isinstance(data, Mapping)):
+            raise DataError(f"{self.name}: test_split is for a DatasetDict, which has splits; remove it")
+        if is_hugging_face:
             return self._read_hugging_face(data)
         if hasattr(data, "to_pandas"):
             data = data.to_pandas()  # of polars

@@ -134,7 +134,11 @@ def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Itera
             f"{pluralize(len(dialect.header), 'field')}, {', '.join(map(short_repr, dialect.header))}; name each"
         )
     remedy = REMEDY
-    if any(map(LIKE_A_VALUE.search, header)):
+    others = find_dialect(head, DELIMITERS[".csv"], quotes, columns)
+    if others.is_regular and others.delimiter != dialect.delimiter:
+        listed = ", ".join(map(short_repr, others.header[:MAX_LISTED]))
+        remedy = f"Set `delimiter` to {json.dumps(others.delimiter)}, which gives the columns {listed}"
+    elif dialect.repeats_header or any(map(LIKE_A_VALUE.search, header)):
         names = json.dumps(_name_columns(header), ensure_ascii=False)
         remedy = f"If these are the first row of a file without a header, set `header` to {names}"
     positions = [column_position(column, header, path, remedy) for column in columns]

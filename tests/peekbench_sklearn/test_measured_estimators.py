@@ -497,5 +497,5 @@ def test_functions_may_return_numbers_or_names_of_classes() -> None:
     for fit in (lambda train: lambda texts: ["second"] * len(texts), lambda train: lambda texts: [1] * len(texts)):
         run = measure(fit, FRAME)
         assert run.predictions.to_pandas()["prediction"].unique().tolist() == ["second"]
-    with pytest.raises(pb.PeekbenchError, match="predictions are 'forth', but classes .* 'first', 'second', 'third'"):
+    with pytest.raises(pb.PeekbenchError, match="predictions are 'forth'.*classes .*'first', 'second'"):
         measure(lambda train: lambda texts: ["forth"] * len(texts), FRAME)

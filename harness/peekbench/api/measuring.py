@@ -289,6 +289,9 @@ def _suggest_key(unknown: Collection[str]) -> str:
 def _is_table(data: Any, options: Mapping[str, Any]) -> bool:
     """Return whether data are a dictionary of columns, or a list of rows that are dictionaries."""
     columns = {options.get("text", "text"), options.get("label", "label")}
+    values = [data.get(name) for name in columns] if type(data) is dict else []
+    if any(isinstance(each, list) or hasattr(each, "dtype") for each in values):
+        return True  # although the other column may be missing or misspelled
     rows = data if isinstance(data, list) and data else [data]
     return all(type(row) is dict and columns <= row.keys() for row in rows)
 

@@ -193,7 +193,7 @@ def _warn_of_failures(finished: Run) -> None:
         f"{pluralize(finished.failed, 'trial')} failed; the first error, of {first['method']} on {first['task']}: "
         f"{error}{stopped}"
     )
-    remedy = "has all errors; running the spec again retries them"
+    remedy = "has all errors; running it again retries them"
     if not summary.finished + summary.resumed:
         raise PluginError(
             f"no trial is finished: {problem}. `peekbench.load_run({str(summary.store)!r}).failures` {remedy}"
@@ -265,7 +265,7 @@ def _find_store(run: str | Path | ExperimentSpec) -> Path:
         raise PeekbenchError(f"{path} is not the store of a run; `peekbench.analyze` reads tables of scores")
     names = sorted(file.stem for file in RUNS.glob(f"*{SUFFIX}"))
     near = find_nearest_file(path.name, names)
-    known = f"there are {', '.join(names[:10])}" if names else f"the folder {RUNS} has none"
+    known = f"the runs are {', '.join(names[:10])}" if names else f"the folder {RUNS} has none"
     raise PeekbenchError(
         f"{run}: no run of this name, as {_store_by_name(str(run)) if path.suffix != SUFFIX else path} does not exist; "
         + (f"did you mean {near}?" if near else known)

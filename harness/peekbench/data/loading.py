@@ -21,6 +21,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.local_code import locate_code
+from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset, Folders, SourceRef, Split, Task, TaskKind
 from peekbench.spec.components import TaskSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec
@@ -76,6 +77,10 @@ def load_dataset(
     >>> dataset.class_names
     ('bug', 'question')
     """
+    if isinstance(source, str) and source.endswith(DATA_SUFFIXES):
+        raise DataError(f"{source!r} is a file, not a data source; write load_dataset('files', {{'path': {source!r}}})")
+    if isinstance(source, Mapping):
+        raise DataError("a data source is a name, not a mapping; write load_dataset(USE, OPTIONS)")
     if isinstance(source, str):
         source = SourceRef(source, options or {}, folder or Path.cwd(), kind)
     key = _key(source)

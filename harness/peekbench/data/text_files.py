@@ -141,6 +141,8 @@ class Dialect:
     """Fields of the first line."""
     is_regular: bool
     """Whether the first records all have as many fields as the header."""
+    repeats_header: bool = False
+    """Whether a field of the first line occurs again in its column, so that the line may be no header."""
 
     def reader(self, lines: Iterable[str]) -> Any:
         """Return a reader of the csv module."""
@@ -188,13 +190,16 @@ def try_dialect(lines: Iterable[str], delimiter: str, quote: str) -> Dialect:
     """Return what a delimiter and a quote make of lines."""
     dialect = Dialect(delimiter, quote, (), is_regular=False)
     header: list[str] = []
+    is_regular = repeats_header = False
     try:
-        records = dialect.reader(lines)
-        header = next(records, [])
+        reader = dialect.reader(lines)
+        header = next(reader, [])
+        records = list(reader)
         is_regular = len(header) > 1 and all(len(record) in (0, len(header)) for record in records)
+        repeats_header = any(field == name for record in records for field, name in zip(record, header, strict=False))
     except csv.Error:  # also if the lines end in the middle of a record
         is_regular = False
-    return Dialect(delimiter, quote, header, is_regular=is_regular)
+    return Dialect(delimiter, quote, header, is_regular=is_regular, repeats_header=repeats_header)
 
 
 def read_objects(lines: Iterable[str], origin: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -224,6 +229,11 @@ def read_objects(lines: Iterable[str], origin: str) -> Iterator[tuple[str, dict[
         for place, record in records:
             if not isinstance(record, dict):
                 raise DataError(f"{origin}, {place}: a JSON {type(record).__name__} instead of an object; {JSON_FORM}")
+            if record and all(isinstance(value, dict | list) for value in record.values()):
+                raise DataError(
+                    f"{origin}, {place}: each name has several values, as in a table stored by columns; {JSON_FORM}, "
+                    "as pandas does with to_json(orient='records')"
+                )
             yield place, record
 
 

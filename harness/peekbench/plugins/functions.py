@@ -47,7 +47,9 @@ def make_entry(thing: Any, name: str) -> FunctionEntry:
         entry: MethodEntry = Reference("peekbench_sklearn.estimators:make_estimator_entry")(thing, name)
         return entry
     if not inspect.isroutine(thing):
-        raise PluginError(f"{name} is a {type(thing).__name__}, not a function or an estimator; name a function")
+        remedy = f"give an instance, such as {name}()" if isinstance(thing, type) else "name a function"
+        what = "class" if isinstance(thing, type) else type(thing).__name__
+        raise PluginError(f"{name} is a {what}, not a function or an estimator; {remedy}")
     parameters = inspect.signature(thing).parameters
     hints = _hints(thing)
     summary = (inspect.getdoc(thing) or f"the function {name}").partition("\n")[0].strip().rstrip(".")

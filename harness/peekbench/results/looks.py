@@ -134,7 +134,7 @@ def _read_cell(cell: str) -> tuple[Looks, tuple[int, ...], int]:
     if found is None:
         raise ResultsError(
             f"the column 'looks' has {short(cell)!r}, which is no record of looks, such as 'after 10; at 40'; copy the "
-            "column from the exported table"
+            "column from the exported table, or rename it if it has something else"
         )
     fractions = tuple(map(float, (found["shares"] or "").split()))
     method: Any = found["method"] or ""

@@ -207,13 +207,18 @@ def check_regular(path: Path) -> None:
         raise ResultsError(f"{path} is neither a file nor a folder; save the scores in a file first")
 
 
-def _refuse_log(path: Path) -> None:
-    """Refuse a log of another tool, with the command that reads the logs of all arms."""
+def find_tool(path: Path) -> str | None:
+    """Return the tool that wrote a log; None if it is no log of a tool that peekbench reads."""
     if path.suffix.lower() not in LOG_SUFFIXES:
-        return
+        return None
     with path.open("rb") as file:
         head = file.read(1000)
-    tool = next((name for name, beginning in LOGS.items() if beginning.match(head)), None)
+    return next((name for name, beginning in LOGS.items() if beginning.match(head)), None)
+
+
+def _refuse_log(path: Path) -> None:
+    """Refuse a log of another tool, with the command that reads the logs of all arms."""
+    tool = find_tool(path)
     if tool is None:
         return
     logs = {"extra": "LOG", "test": "LOG"}

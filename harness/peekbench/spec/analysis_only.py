@@ -60,7 +60,7 @@ class Selection(SpecModel):
                 if not (results[column] == value).any():
                     known = shorten(", ".join(map(str, results[column].dropna().unique())), MAX_MESSAGE)
                     shown = shorten(repr(value), MAX_MESSAGE)
-                    raise ResultsError(f"only.{column}: no score has {shown}; the scores have {known}")
+                    raise ResultsError(f"{column}: no score has {shown}; the scores have {known}")
             if values:
                 results = results[results[column].isin(values)]
         return results.reset_index(drop=True)

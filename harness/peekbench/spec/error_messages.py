@@ -27,15 +27,16 @@ SURE = 0.8  # similarity of names that are certainly meant
 MAX_DEPTH = 6  # levels of options that suggestions name
 NOT_ABOUT_A_VALUE = {"extra_forbidden", "missing", "too_short", "value_error"}  # errors with messages of their own
 EXAMPLES = {
-    "name": "name: my_experiment",
-    "design": "design: {num_train: 50, num_test: 200, num_subsamples: 20}",
-    "num_train": "num_train: 50",
-    "num_test": "num_test: 200",
-    "num_subsamples": "num_subsamples: 20",
-    "tasks": "tasks: [PLUGIN.TASK]",
-    "methods": "methods: [PLUGIN.METHOD]",
-    "use": "use: PLUGIN.NAME",
+    "name": '"name": "my_experiment"',
+    "design": '"design": {"num_train": 50, "num_test": 200, "num_subsamples": 20}',
+    "num_train": '"num_train": 50',
+    "num_test": '"num_test": 200',
+    "num_subsamples": '"num_subsamples": 20',
+    "tasks": '"tasks": ["PLUGIN.TASK"]',
+    "methods": '"methods": ["PLUGIN.METHOD"]',
+    "use": '"use": "PLUGIN.NAME"',
 }
+"""Valid in YAML and in Python."""
 LIMITS = {
     "greater_than_equal": ("ge", "too small; use at least"),
     "greater_than": ("gt", "too small; use more than"),
@@ -47,11 +48,11 @@ EXPECTED: tuple[tuple[set[str], str, str], ...] = (
      "write digits without quotes, such as 50"),
     ({"counts_type"}, "a whole number or a list of them", "write digits without quotes, such as 50 or [50, 100]"),
     ({"float_type", "float_parsing", "finite_number"}, "a number", "write it without quotes, such as 0.5 or 1.0e-4"),
-    ({"bool_type", "bool_parsing"}, "true or false", "write one of them without quotes"),
-    ({"string_type"}, "a text", "put it in quotes, because YAML reads some words and digits as other values"),
-    ({"tuple_type", "list_type"}, "a list", "write [A, B], or a dash before each entry"),
+    ({"bool_type", "bool_parsing"}, "True or False", "write one of them without quotes"),
+    ({"string_type"}, "a text", "put it in quotes, since some words and digits mean other values without them"),
+    ({"tuple_type", "list_type"}, "a list", "write [A, B], or in YAML a dash before each entry"),
     ({"dict_type", "model_type", "model_attributes_type", "mapping_type"}, "a mapping",
-     "write {name: value}, without dashes"),
+     "write {\"name\": value}, in YAML without dashes"),
 )  # fmt: skip
 """Types of errors, what the value should be, and how to write it, with the same example for all values."""
 

@@ -128,7 +128,7 @@ def read_inspect(path: Path) -> Log:
             f"{file} is not in JSON; convert it: "
             f"`inspect log convert {shlex.quote(str(file))} --to json --output-dir converted`"
         )
-    log = parse(EvalLog, read_bounded(file), f"{file} is not a log of Inspect")
+    log = parse(EvalLog, read_bounded(file, "inspect"), f"{file} is not a log of Inspect")
     if log.invalidated:
         raise ResultsError(f"{file}: it was invalidated; repeat the evaluation with `inspect eval`")
     if log.status != "success":

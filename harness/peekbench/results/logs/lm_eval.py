@@ -83,7 +83,7 @@ def read_lm_eval(path: Path) -> Log:
         If files are missing or malformed.
     """
     file = find_file(path, "results*.json")
-    content = parse(Results, read_bounded(file), file)
+    content = parse(Results, read_bounded(file, "lm-eval"), file)
     groups = {name for name, members in (content.group_subtasks or {}).items() if members}
     tasks = {}
     for task in content.results:
@@ -204,7 +204,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Line]]:
 
 def _read_array(file: Path) -> Iterator[tuple[str, Line]]:
     """Read the objects of an array one by one: all at once, they would take many times as much memory."""
-    content = read_bounded(file).decode(errors="surrogateescape")
+    content = read_bounded(file, "lm-eval").decode(errors="surrogateescape")
     decode = json.JSONDecoder().raw_decode
     number, separator, end = 0, "[", 0
     while (begin := re.compile(rf"\s*{re.escape(separator)}\s*").match(content, end)) is not None:

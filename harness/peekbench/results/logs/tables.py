@@ -23,8 +23,8 @@ from peekbench.formatting import list_names, pluralize, shorten, visible
 from peekbench.plugins.references import Reference
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.results.cells import MAX_NAME, natural_key
-from peekbench.results.columns import is_arm
-from peekbench.results.read import check_regular
+from peekbench.results.columns import ARMS, is_arm
+from peekbench.results.read import check_regular, find_tool
 
 TOLERANCE = 1e-6  # of averages, which tools compute in another order
 MAX_BYTES = 2**28  # of one JSON object, which takes up to 25 times as much memory
@@ -77,8 +77,10 @@ def find_file(path: Path, pattern: str) -> Path:
     return found[0]
 
 
-def read_bounded(file: Path) -> bytes:
-    """Return the content of a file that is not too large for `parse`."""
+def read_bounded(file: Path, tool: str) -> bytes:
+    """Return the content of a log that is not too large for `parse`, and not of another tool."""
+    if (found := find_tool(file)) not in (None, tool):
+        raise ResultsError(f"{file} is a log of {found}, not of {tool}; write `peekbench import {found}`")
     with file.open("rb") as opened:
         return opened.read(MAX_BYTES + 1)
 
@@ -216,7 +218,9 @@ def import_logs(
         raise ResultsError(f"there is no log format {tool!r}; formats are {', '.join(LOG_FORMATS)}")
     arms = list(dict.fromkeys(arm for arm, _ in logs))
     if unknown := [arm for arm in arms if not is_arm(arm)]:
-        raise ResultsError(f"{unknown[0]!r} is not an arm; write --arm base=LOG, --arm extra=LOG and --arm test=LOG")
+        near = find_nearest(unknown[0], ARMS)
+        remedy = f"did you mean {near}?" if near else "write --arm base=LOG, --arm extra=LOG and --arm test=LOG"
+        raise ResultsError(f"--arm {unknown[0]}=LOG: {unknown[0]!r} is not an arm; {remedy}")
     if missing := {"extra", "test"} - set(arms):
         absent = min(missing)
         raise ResultsError(
