@@ -92,7 +92,7 @@ class _Reader:
             self._refuse_reordered(data.inputs, data.labels)
             return data
         is_hugging_face = type(data).__module__.partition(".")[0] == "datasets"
-        if self.options.test_split != "test" and not (is_hugging_face and isinstance(data, Mapping)):
+        if self.test_split != "test" and not (is_hugging_face and isinstance(data, Mapping)):
             raise DataError(f"{self.name}: test_split is for a DatasetDict, which has splits; remove it")
         if is_hugging_face:
             return self._read_hugging_face(data)

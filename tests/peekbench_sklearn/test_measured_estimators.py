@@ -460,12 +460,12 @@ def test_nested_values_are_refused(data: Any, message: str) -> None:
 
 
 def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
-    rows = [{"review": text, "topic": name} for text, name in zip(TEXTS, NAMES, strict=True)]
     columns = {"review": TEXTS, "topic": NAMES}
-    pd.DataFrame(columns).to_csv(tmp_path / "my reviews.csv.gz", sep=";", index=False, encoding="utf-16")
+    rows = pd.DataFrame(columns).to_dict("records")
+    path = tmp_path / "my reviews.csv.gz"
+    pd.DataFrame(columns).to_csv(path, sep=";", index=False, encoding="utf-16")
     runs = [measure(TFIDF, data, text="review", label="topic") for data in (columns, rows)]
     assert runs[0].results["score"].tolist() == runs[1].results["score"].tolist()
-    path = tmp_path / "my reviews.csv.gz"
     for design in (DESIGN, {"num_subsamples": 2}):
         run = measure(TFIDF, path, text="review", label="topic", delimiter=";", design=design)
         assert ([task.name for task in run.spec.tasks], run.failed) == (["my-reviews"], 0)
