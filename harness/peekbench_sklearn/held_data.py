@@ -66,7 +66,9 @@ def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> D
     first, *others = (_Reader(name, method, **options).read(data) for method in methods)
     for number, dataset in enumerate(others, start=1):
         if (dataset.kind, fingerprint(dataset)) != (first.kind, fingerprint(first)):
-            one, two = (getattr(methods[each], "__name__", type(methods[each]).__name__) for each in (0, number))
+            one, two = (
+                getattr(methods[each], "__name__", type(methods[each]).__name__.lower()) for each in (0, number)
+            )
             raise DataError(
                 f"{name}: {one} and {two} read it differently, such as classes and numbers; measure them in two calls"
             )
