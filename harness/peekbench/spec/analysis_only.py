@@ -58,7 +58,8 @@ class Selection(SpecModel):
             for value in values:
                 if not (results[column] == value).any():
                     known = shorten(", ".join(map(str, results[column].dropna().unique())))
-                    raise ResultsError(f"{column}: no score has {shorten(repr(value))}; the scores have {known}")
+                    place = "--task, or only.task" if column == "task" else f"only.{column}"
+                    raise ResultsError(f"{place}: no score has {shorten(repr(value))}; the scores have {known}")
             if values:
                 results = results[results[column].isin(values)]
         return results.reset_index(drop=True)
