@@ -279,10 +279,10 @@ def test_texts_and_labels_are_two_columns() -> None:
 
 def test_forms_of_the_same_rows_are_the_same_run() -> None:
     named = FRAME.rename(columns={"text": "review", "label": "topic"})
-    first = measure(TFIDF, FRAME)
+    first = measure(TFIDF, FRAME, name="forms")
     for data in ((TEXTS, NAMES), (FRAME["text"], FRAME["label"]), lambda: FRAME, pb.Dataset(*read(FRAME))):
-        assert measure(TFIDF, data).resumed == 2
-    assert measure(TFIDF, named, text="review", label="topic").name == first.name
+        assert measure(TFIDF, data, name="forms").resumed == 2
+    assert measure(TFIDF, named, text="review", label="topic", name="forms").resumed == 2
     both = measure(TFIDF, {"mine": FRAME, "names": "toy.words"})
     assert ([task.name for task in both.spec.tasks], both.failed) == (["mine", "names"], 0)
     assert pb.load_run(first.name).report().verdicts[0].method == "pipeline"
@@ -455,15 +455,18 @@ def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
     rows = [{"review": text, "topic": name} for text, name in zip(TEXTS, NAMES, strict=True)]
     columns = {"review": TEXTS, "topic": NAMES}
     pd.DataFrame(columns).to_csv(tmp_path / "my reviews.csv.gz", sep=";", index=False, encoding="utf-16")
-    runs = [measure(TFIDF, data, text="review", label="topic") for data in (columns, rows)]
-    assert runs[0].name == runs[1].name
+    for data in (columns, rows):  # other data would be refused
+        assert measure(TFIDF, data, text="review", label="topic", name="in-memory").failed == 0
     path = tmp_path / "my reviews.csv.gz"
     for design in (DESIGN, {"num_subsamples": 2}):
         run = measure(TFIDF, path, text="review", label="topic", delimiter=";", design=design)
         assert ([task.name for task in run.spec.tasks], run.failed) == (["my-reviews"], 0)
     assert run.predictions.to_pandas()["label"].nunique() == 3
     pd.DataFrame(columns)[::-1].to_csv(path, index=False)
-    assert measure(TFIDF, path, text="review", label="topic", design={"num_subsamples": 2}).name != run.name
+    assert measure(TFIDF, path, text="review", label="topic", name="file").failed == 0
+    pd.DataFrame(columns).to_csv(path, index=False)
+    with pytest.raises(pb.PeekbenchError, match="data of task my-reviews"):
+        measure(TFIDF, path, text="review", label="topic", name="file")
 
 
 def test_several_methods_are_measured_in_one_run() -> None:
