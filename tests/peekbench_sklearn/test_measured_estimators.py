@@ -461,17 +461,19 @@ def test_nested_values_are_refused(data: Any, message: str) -> None:
 
 def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
     columns = {"review": TEXTS, "topic": NAMES}
-    rows = pd.DataFrame(columns).to_dict("records")
     path = tmp_path / "my reviews.csv.gz"
     pd.DataFrame(columns).to_csv(path, sep=";", index=False, encoding="utf-16")
-    runs = [measure(TFIDF, data, text="review", label="topic") for data in (columns, rows)]
-    assert runs[0].results["score"].tolist() == runs[1].results["score"].tolist()
+    for data in (columns, pd.DataFrame(columns).to_dict("records")):  # other data would be refused
+        assert measure(TFIDF, data, text="review", label="topic", name="in-memory").failed == 0
     for design in (DESIGN, {"num_subsamples": 2}):
         run = measure(TFIDF, path, text="review", label="topic", delimiter=";", design=design)
         assert ([task.name for task in run.spec.tasks], run.failed) == (["my-reviews"], 0)
     assert run.predictions.to_pandas()["label"].nunique() == 3
     pd.DataFrame(columns)[::-1].to_csv(path, index=False)
-    assert measure(TFIDF, path, text="review", label="topic", design={"num_subsamples": 2}).name != run.name
+    assert measure(TFIDF, path, text="review", label="topic", name="file").failed == 0
+    pd.DataFrame(columns).to_csv(path, index=False)
+    with pytest.raises(pb.PeekbenchError, match="data of task my-reviews"):
+        measure(TFIDF, path, text="review", label="topic", name="file")
 
 
 def test_several_methods_are_measured_in_one_run() -> None:

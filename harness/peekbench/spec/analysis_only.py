@@ -59,8 +59,9 @@ class Selection(SpecModel):
             for value in values:
                 if not (results[column] == value).any():
                     known = shorten(", ".join(map(str, results[column].dropna().unique())), MAX_MESSAGE)
+                    place = "--task, or only.task" if column == "task" else f"only.{column}"
                     shown = shorten(repr(value), MAX_MESSAGE)
-                    raise ResultsError(f"{column}: no score has {shown}; the scores have {known}")
+                    raise ResultsError(f"{place}: no score has {shown}; the scores have {known}")
             if values:
                 results = results[results[column].isin(values)]
         return results.reset_index(drop=True)
