@@ -15,7 +15,7 @@ from peekbench import DataError, Dataset
 from peekbench.data import hash_rows
 from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
 from peekbench.data.loading import fingerprint
-from peekbench.formatting import pluralize, shorten
+from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import Split
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns, tags_of
@@ -125,7 +125,7 @@ class _Reader:
                 remedy = f"did you mean {near[0]!r}?" if near else remedy
                 raise DataError(
                     f"{self.name}: {'two columns have' if column in present else 'no column has'} the name {column!r}; "
-                    f"its columns are {shorten(', '.join(map(str, present)), 200)}; "
+                    f"its columns are {shorten(visible(', '.join(map(str, present))), 200)}; "
                     + ("drop or rename one" if column in present else remedy)
                 )
 

@@ -16,7 +16,7 @@ from peekbench.errors import PeekbenchError, PluginError, RunWarning, SpecError
 from peekbench.execution.observers import Observers
 from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary, store_path
-from peekbench.formatting import pluralize, shorten
+from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.progress.console import PrintableConsole
 from peekbench.progress.displays import make_progress
@@ -137,8 +137,8 @@ def run(
         _warn_of_failures(finished)
     for plugin in summary.changed_code:
         warnings.warn(
-            f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}; the report "
-            "warns that its trials are of several versions",
+            f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}, which are not "
+            "computed again. To measure the present code alone, give the run another name, or use fresh=True",
             RunWarning,
             stacklevel=outer_level(),
         )
@@ -188,7 +188,7 @@ def _warn_of_failures(finished: Run) -> None:
         f"; the first trials of {method} failed in the same way, and its other {number:,} were not tried"
         for method, number in summary.stopped.items()
     )
-    error = " ".join(shorten(first["error"], MAX_ERROR).split())
+    error = visible(" ".join(shorten(first["error"], MAX_ERROR).split()))
     problem = (
         f"{pluralize(finished.failed, 'trial')} failed; the first error, of {first['method']} on {first['task']}: "
         f"{error}{stopped}"

@@ -177,7 +177,9 @@ def find_own_modules(use: str, function: object) -> list[ModuleType]:
     modules = []
     for name, module in list(sys.modules.items()):
         package, file = name.partition(".")[0], getattr(module, "__file__", None)
-        if package in own or (file and package != "peekbench" and not is_installed(Path(file))):
+        if package == "peekbench":  # also the module of the functions that make entries of files
+            continue
+        if package in own or (file and not is_installed(Path(file))):
             modules.append(module)
     return modules
 
