@@ -182,9 +182,7 @@ def measure(
         chosen["unlabeled_step"] = unlabeled_step
     if isinstance(design, Mapping):
         design = _complete_design(design, held)
-    named_methods = [
-        {"use": use, "options": chosen, **({"name": name} if name else {})} for name, use in uses.items()
-    ]
+    named_methods = [{"use": use, "options": chosen, **({"name": name} if name else {})} for name, use in uses.items()]
     parts: dict[str, Any] = {"tasks": tasks, "methods": named_methods, "design": design, **spec}
     is_here = any(map(_is_held, uses.values()))
     if is_here or any(_is_held(task["use"]) for task in tasks if isinstance(task, dict)):
