@@ -148,8 +148,8 @@ class _Reader:
     ) -> Dataset:
         if self.options.test_split != TEST and not splits:
             raise DataError(
-                f"{self.name}: test_split={self.options.test_split!r} names a split of a DatasetDict, and these rows have "
-                "no splits; leave it out, or give a DatasetDict"
+                f"{self.name}: test_split={self.options.test_split!r} names a split of a DatasetDict, and these rows "
+                "have no splits; leave it out, or give a DatasetDict"
             )
         self._refuse_reordered(inputs, labels)
         self._refuse_nested(inputs, labels)
@@ -167,9 +167,12 @@ class _Reader:
         kind, is_float = tags_of(self.method).estimator_type, series.dtype.kind == "f"
         known = f"{type(self.method).__name__} is a {kind}"
         if kind == "regressor" and series.dtype.kind not in "iuf":
-            row = next(row for row, label in series.items() if not isinstance(label, Real) or isinstance(label, bool))
+            values = series.tolist()
+            row = next(
+                row for row, label in enumerate(values) if not isinstance(label, Real) or isinstance(label, bool)
+            )
             raise DataError(
-                f"{self.name}: row {row} has the label {series[row]!r}, and {known}; give numbers or a classifier"
+                f"{self.name}: row {row} has the label {values[row]!r}, and {known}; give numbers or a classifier"
             )
         if kind == "classifier" and is_float:
             count = present.nunique()

@@ -148,8 +148,8 @@ def find_splits(paths: list[Path], test_split: str) -> list[Path]:
     if len(paths) > 1 or not (paths[0] / "dataset_dict.json").is_file():
         if test_split != "test":
             raise DataError(
-                f"{paths[0]}: `test_split` is {test_split!r}, but this is no folder of a DatasetDict; remove it, or set "
-                "`test_path` to the file of that split"
+                f"{paths[0]}: `test_split` is {test_split!r}, but this is no folder of a DatasetDict; remove it, or "
+                "set `test_path` to the file of that split"
             )
         return paths
     splits = [paths[0] / split for split in ("train", test_split)]
