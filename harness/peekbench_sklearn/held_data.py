@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -93,10 +94,7 @@ class _Reader:
         if isinstance(data, Dataset):
             self._refuse_reordered(data.inputs, data.labels)
             return data
-        is_hugging_face = type(data).__module__.partition(".")[0] == "datasets"
-        if self.test_split != "test" and not (is_hugging_face and isinstance(data, Mapping)):
-            raise DataError(f"{self.name}: test_split is for a DatasetDict, which has splits; remove it")
-        if is_hugging_face:
+        if type(data).__module__.partition(".")[0] == "datasets":
             return self._read_hugging_face(data)
         if hasattr(data, "to_pandas"):
             data = data.to_pandas()  # of polars
@@ -132,14 +130,14 @@ class _Reader:
     def _read_hugging_face(self, data: Any) -> Dataset:
         is_dict = isinstance(data, Mapping)  # a DatasetDict
         test_split = self.test_split
-        if is_dict and not {"train", test_split} <= data.keys():
+        if is_dict and (test_split == "train" or not {"train", test_split} <= data.keys()):
             others = [split for split in data if split != "train"]
             remedy = f"give one split, as in data[{next(iter(data), 'train')!r}]"
             if others and "train" in data:
                 remedy = f"set test_split={others[0]!r}"
             raise DataError(
-                f"{self.name}: its splits are {', '.join(map(str, data))}, but train and {test_split} are needed; "
-                f"{remedy}"
+                f"{self.name}: its splits are {', '.join(map(str, data))}, but train and "
+                f"{'another one' if test_split == 'train' else test_split} are needed; {remedy}"
             )
         parts = [data["train"], data[test_split]] if is_dict else [data]
         self._check_columns(parts[0].column_names or ())
@@ -152,6 +150,11 @@ class _Reader:
     def _read_pair(
         self, inputs: Any, labels: Any, feature_names: Sequence[str] | None = None, splits: Sequence[Split] = ()
     ) -> Dataset:
+        if self.test_split != TEST and not splits:
+            raise DataError(
+                f"{self.name}: test_split={self.test_split!r} names a split of a DatasetDict, and these rows "
+                "have no splits; leave it out, or give a DatasetDict"
+            )
         self._refuse_reordered(inputs, labels)
         self._refuse_nested(inputs, labels)
         self._refuse_swapped(inputs, labels)
@@ -168,8 +171,12 @@ class _Reader:
         kind, is_float = tags_of(self.method).estimator_type, series.dtype.kind == "f"
         known = f"{type(self.method).__name__} is a {kind}"
         if kind == "regressor" and series.dtype.kind not in "iuf":
+            values = series.tolist()
+            row = next(
+                row for row, label in enumerate(values) if not isinstance(label, Real) or isinstance(label, bool)
+            )
             raise DataError(
-                f"{self.name}: row 0 has the label {series[0]!r}, and {known}; give numbers or a classifier"
+                f"{self.name}: row {row} has the label {values[row]!r}, and {known}; give numbers or a classifier"
             )
         if kind == "classifier" and is_float:
             count = present.nunique()
@@ -180,7 +187,7 @@ class _Reader:
                 )
         is_regression = kind == "regressor" or (kind is None and is_float)
         keys = [] if is_regression else self._read_keys(series, feature_names)
-        counts, class_names = Counter(keys), self.class_names or feature_names
+        counts, class_names = Counter(keys), self._name_features(feature_names)
         if is_regression and not self.drop_missing:
             self._refuse_missing("no label", is_missing)
         elif not is_regression:
@@ -197,6 +204,16 @@ class _Reader:
             return Dataset(rows, series.to_numpy(dtype=np.float64)[kept], kind="regression", **own)
         names, positions = name_classes(Counter(keys[row] for row in kept), class_names, self.name)
         return Dataset(rows, tuple(positions[keys[row]] for row in kept), names, **own)
+
+    def _name_features(self, names: Sequence[str] | None) -> ClassNames:
+        """Return the user's names of the classes; lists and numbers are those of the classes of a ClassLabel."""
+        chosen = self.class_names
+        if names is None or chosen is None:
+            return chosen or names
+        if not isinstance(chosen, Mapping):
+            return chosen if set(names) <= set(chosen) else dict(zip(names, chosen, strict=False))
+        known = {str(number): name for number, name in enumerate(names)}
+        return {known.get(str(label), label): name for label, name in chosen.items()}
 
     def _read_keys(self, labels: pd.Series, feature_names: Sequence[str] | None) -> list[str]:
         """Return the labels as texts; numbers of a ClassLabel become their names."""

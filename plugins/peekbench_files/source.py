@@ -82,8 +82,8 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
                 f"cannot read {path}: No such file or directory; {remedy} Relative paths start at the spec's folder"
             )
     class_names: ClassNames = options.class_names
+    paths = find_splits(paths, options.test_split)
     if options.file_format() == "arrow":
-        paths = find_splits(paths, options.test_split)
         class_names = class_names or read_class_names(paths[0], options.label)
     contents = []
     for path in paths:
@@ -142,12 +142,18 @@ def find_splits(paths: list[Path], test_split: str) -> list[Path]:
         If it does not have these splits.
     """
     if len(paths) > 1 or not (paths[0] / "dataset_dict.json").is_file():
+        if test_split != "test":
+            raise DataError(
+                f"{paths[0]}: `test_split` is {test_split!r}, but this is no folder of a DatasetDict; remove it, or "
+                "set `test_path` to the file of that split"
+            )
         return paths
     splits = [paths[0] / split for split in ("train", test_split)]
-    if not all(split.is_dir() for split in splits):
+    if test_split == "train" or not all(split.is_dir() for split in splits):
         names = sorted(each.name for each in _list(paths[0], folders=True))
         raise DataError(
-            f"{paths[0]}: its splits are {', '.join(names) or 'missing'}, but train and {test_split} are needed; set "
+            f"{paths[0]}: its splits are {', '.join(names) or 'missing'}, but train and "
+            f"{'another one' if test_split == 'train' else test_split} are needed; set "
             f"`test_split` to another one, or `path` to one split, such as {paths[0] / next(iter(names), 'train')}"
         )
     return splits

@@ -240,6 +240,7 @@ REFUSALS = [
     ),
     pytest.param(TFIDF, FRAME.rename(columns={"text": "texts"}), r"did you mean 'texts'", id="near column"),
     pytest.param(SCALED, (X, Y), r"data: labels are 120 different numbers such as .* is a classifier", id="numbers"),
+    pytest.param(REGRESSORS[0], (X, [0.5, "", *Y[2:]]), "row 1 has the label .., and Pipe", id="an empty label"),
     pytest.param(REGRESSORS[0], (X, CLASSES), r"row 0 has the label '\w+', and Pipeline is a regressor", id="strings"),
     pytest.param(SCALED, (csr_array(X), CLASSES), r"X is sparse.* give the texts", id="sparse"),
     pytest.param(
@@ -407,6 +408,12 @@ def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> Non
     assert read_held(both, "data", [TFIDF], label="topic").splits == ("train",) * 120 + ("test",) * 120
     run = measure(TFIDF, both, label="topic")
     assert ([task.name for task in run.spec.tasks], run.failed) == (["data"], 0)
+    with pytest.raises(pb.DataError, match="train and another one are needed; set test_split='test'"):
+        measure(TFIDF, both, label="topic", test_split="train")
+    with pytest.raises(pb.DataError, match="these rows have no splits; leave it out"):
+        measure(TFIDF, split, label="topic", test_split="validation")
+    for names in (["a", "b", "c"], {0: "a", 1: "b", 2: "c"}, {"first": "a", "second": "b", "third": "c"}):
+        assert read_held(both, "data", TFIDF, label="topic", class_names=names).class_names == ("a", "b", "c")
     del both["test"]
     with pytest.raises(pb.DataError, match=r"its splits are train, validation, but .*; set test_split='validation'"):
         measure(TFIDF, both, label="topic")

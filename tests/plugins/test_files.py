@@ -420,6 +420,10 @@ def test_saved_data_sets_of_hugging_face_are_read(tmp_path: Path) -> None:
     save_to_disk(tmp_path / "dict" / "dev", {**ROWS, "label": [-1] * 8}, ["bug", "question"], num_shards=1)
     with pytest.raises(DataError, match="labels of dev are not public: all are '-1'; use .* `test_split` for"):
         load(options=FileOptions(path=tmp_path / "dict", test_split="dev"), folders=Folders(tmp_path, tmp_path))
+    with pytest.raises(DataError, match="but train and another one are needed; set `test_split`"):
+        load(options=FileOptions(path=tmp_path / "dict", test_split="train"), folders=Folders(tmp_path, tmp_path))
+    with pytest.raises(DataError, match="`test_split` is 'dev', but this is no folder of a DatasetDict"):
+        load(options=FileOptions(path=tmp_path / "saved", test_split="dev"), folders=Folders(tmp_path, tmp_path))
     run = pb.measure(lambda train, task: lambda texts: np.full((len(texts), 2), 0.5), tmp_path / "saved",
                      design={"num_train": 2, "num_test": 1, "num_subsamples": 1}, progress=False)  # fmt: skip
     assert (run.spec.tasks[0].name, run.spec.tasks[0].use, run.failed) == ("saved", "files", 0)

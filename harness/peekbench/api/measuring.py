@@ -165,7 +165,7 @@ def measure(
         raise PluginError(
             "options and unlabeled_step are those of one method; measure the methods in calls of their own"
         )
-    uses = {name: _find_use(each, is_named="name" in spec) for name, each in methods.items()}
+    uses = {name: _find_use(each, name, is_named="name" in spec) for name, each in methods.items()}
     design = spec.pop("design", {})
     of_design = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
     if isinstance(design, Mapping):
@@ -341,8 +341,11 @@ def _name_of(fit: Any) -> str:
     return name if name.isidentifier() else DEFAULT_NAME
 
 
-def _find_use(fit: Any, *, is_named: bool) -> str:
-    """Return the name of a method for specs; for a run with a name, with a hash if only this process has the method."""
+def _find_use(fit: Any, given: str, *, is_named: bool) -> str:
+    """Return the name of a method for specs; for a run with a name, with a hash if only this process has the method.
+
+    Methods of a session that have different names in a run have different names there, too.
+    """
     if isinstance(fit, str):
         return locate_code(fit, Path.cwd())
     name = _name_of(fit)
@@ -350,4 +353,4 @@ def _find_use(fit: Any, *, is_named: bool) -> str:
     module = getattr(fit, "__module__", "__main__")
     if inspect.isfunction(fit) and module != "__main__" and getattr(sys.modules.get(module), name, None) is fit:
         return locate_code(f"{module}:{name}", Path.cwd())
-    return hold(fit, name, hash_thing(fit) if is_named else "")
+    return hold(fit, given.replace(".", "-") or name, hash_thing(fit) if is_named else "")

@@ -43,12 +43,14 @@ class PluginCode(TypedDict):
 def code_hashes(uses: Iterable[str]) -> dict[str, PluginCode]:
     """Return hashes of the code of the plugins that names such as 'plugin.thing' mean, by plugin.
 
+    Each method of a session is a plugin of its own.
+
     Raises
     ------
     PluginError
         If a file cannot be read.
     """
-    return {plugin: _hash_code(plugin) for plugin in dict.fromkeys(split_name(use)[0] for use in uses)}
+    return {plugin: _hash_code(plugin) for plugin in dict.fromkeys(map(_plugin_of, uses))}
 
 
 def _hash_code(plugin: str) -> PluginCode:
@@ -237,4 +239,8 @@ def _refuse_new_code(path: Path, changed: Mapping[str, Sequence[CodeVersion]], c
 
 
 def _plugins_of_methods(spec: ExperimentSpec) -> dict[str, str]:
-    return {method.name: split_name(method.use)[0] for method in spec.methods}
+    return {method.name: _plugin_of(method.use) for method in spec.methods}
+
+
+def _plugin_of(use: str) -> str:
+    return use if use.startswith(f"{SESSION}:") else split_name(use)[0]

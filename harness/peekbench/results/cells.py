@@ -73,16 +73,21 @@ class CellReader:
         The user's table, with a plain index.
     origin
         Name of the table for messages.
+    row_numbers
+        Number of each row for messages.
     percent
         Whether scores are percentages.
     has_unit
         Whether the user knows the unit of the scores, which can then have any size.
     """
 
-    def __init__(self, table: pd.DataFrame, origin: str, *, percent: bool, has_unit: bool = False) -> None:
+    def __init__(
+        self, table: pd.DataFrame, origin: str, row_numbers: pd.Index[int], *, percent: bool, has_unit: bool = False
+    ) -> None:
         self._table = table
         self.index = table.index
         self.origin = origin
+        self.row_numbers = row_numbers
         self._percent = percent
         self._has_unit = has_unit
         self.percentages: set[str] = set()
@@ -117,7 +122,8 @@ class CellReader:
         """Return an error about the cell of a row, which is counted from 0."""
         cell = self._table[source].iloc[position]
         text = "the cell" if is_missing(cell) else short(str(cell))
-        return ResultsError(f"{self.origin}, row {position + 1}, column {short(source)!r}: {text} {problem}", added)
+        place = f"{self.origin}, row {self.row_numbers[position]}, column {short(source)!r}"
+        return ResultsError(f"{place}: {text} {problem}", added)
 
     def column(self, source: str | None, column: str) -> pd.Series[Any]:
         """Return a column of numbers of the results table; all values are missing if the user has no such column."""

@@ -114,7 +114,10 @@ TEXT = ResultsColumn(
     "text", "text", "test text of a row that is about a single text",
     "rows are about all texts", is_of_arm=False, synonyms=("text_id", "doc_id", "question_id"),
 )  # fmt: skip
-METRIC = ResultsColumn("metric", "text", "metric of the scores, one for each task", "not needed", is_of_arm=False)
+METRIC = ResultsColumn(
+    "metric", "text", "metric of the scores, one for each task", "not needed", is_of_arm=False,
+    synonyms=("metric_name", "score_name"),
+)  # fmt: skip
 LOSS = ResultsColumn(
     "loss", "number", "a score of which lower is better; its negative becomes the score",
     "not needed", synonyms=("wer", "cer", "rmse", "mae", "mse", "nll", "perplexity", "eval_loss"),

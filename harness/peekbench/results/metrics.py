@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
 from peekbench.errors import ResultsError
-from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.data import TableOptions
 from peekbench.records.report import ACCURACY
 from peekbench.results.cells import mapping, quoted, short
@@ -69,23 +68,6 @@ def _metrics_by_task(results: pd.DataFrame) -> Mapping[str, str]:
         str(task): ACCURACY if counted or is_counted(metric) else str(metric)
         for (task, metric), counted in zip(of_tasks.items(), is_count, strict=True)
     }
-
-
-def select_tasks(results: pd.DataFrame, tasks: Collection[str], origin: str) -> pd.DataFrame:
-    """Return the rows of some tasks, or all rows if none are named.
-
-    Raises
-    ------
-    ResultsError
-        If the table lacks a task.
-    """
-    known = list(map(str, results["task"].unique()))
-    for task in tasks:
-        if task not in known:
-            near = find_nearest(task, known)
-            remedy = f"did you mean {near!r}?" if near else f"its tasks are {quoted(known)}"
-            raise ResultsError(f"--task {short(task)}: {origin} has no such task; {remedy}")
-    return results[results["task"].isin(tasks)].reset_index(drop=True) if tasks else results
 
 
 def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin: str) -> None:

@@ -205,9 +205,10 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
     if likely := {name: role for name in roles.unknown if (role := _guess_role(name, missing))}:
         raise ResultsError(f"{problem}, or name yours, if this is its meaning", TableOptions(likely))
     example = "extra, test, loss_extra if lower is better, arm" if missing == ARM else missing
+    warning = f". {explain_arms(missing.arm)}, and name its columns" if missing.arm else ""
     raise ResultsError(
         f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {example} or method, "
-        "and ignore columns that say nothing about the scores",
+        f"and ignore columns that say nothing about the scores{warning}",
         TableOptions(dict.fromkeys(roles.unknown, "MEANING")),
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.errors import ResultsError
+from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.cells import (
@@ -22,6 +23,7 @@ from peekbench.results.cells import (
     ignoring,
     last_decimal,
     mapping,
+    quoted,
     rank,
     short,
     to_floats,
@@ -43,7 +45,7 @@ from peekbench.results.columns import (
     normalize_arm,
     sort_arms,
 )
-from peekbench.results.metrics import find_metric, refuse_losses, select_tasks
+from peekbench.results.metrics import find_metric, refuse_losses
 from peekbench.results.roles import (
     ARM,
     BY_ORDER,
@@ -151,8 +153,9 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     """Return the results table of a user's table, as `tidy`, and what was done with its columns."""
     table = plain_table(table, origin)
     roles = assign_roles(table, origin, options)
-    table = grades_as_numbers(table, roles)
-    reader = CellReader(table, origin, percent=options.percent, has_unit=options.region is not None)
+    table = select_tasks(table, roles, options.tasks, origin)
+    numbers, table = table.index + 1, grades_as_numbers(table.reset_index(drop=True), roles)
+    reader = CellReader(table, origin, numbers, percent=options.percent, has_unit=options.region is not None)
     trials = _read_trials(roles, reader)
     texts = read_texts(roles, reader)
     subsamples, pairing = _number_rows(table, trials, texts, roles, reader, pair_by_order=options.pair_by_order)
@@ -173,7 +176,6 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     results = sort_rows(rows, [TEXT.column] if texts else [])
     if results is None:
         _refuse_duplicate(rows, roles, reader)
-    results = select_tasks(results, options.tasks, origin)
     metric = find_metric(results, origin)
     refuse_losses(results, metric, roles, origin)
     predictions = None
@@ -184,6 +186,26 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
             assert results is not None  # no text is duplicated
     use = describe_use(results, roles, reader, pairing, options.region, metric)
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
+
+
+def select_tasks(table: pd.DataFrame, roles: ColumnRoles, tasks: Collection[str], origin: str) -> pd.DataFrame:
+    """Return the rows of some tasks, before cells of others are checked, or all rows if none are named.
+
+    Raises
+    ------
+    ResultsError
+        If the table lacks a task.
+    """
+    if not tasks:
+        return table
+    names = CellReader(table, origin, table.index + 1, percent=False).joined_texts(roles.sources[TASK])
+    known = names.unique().tolist()
+    for task in tasks:
+        if task not in known:
+            near = find_nearest(task, known)
+            remedy = f"did you mean {near!r}?" if near else f"its tasks are {quoted(known)}"
+            raise ResultsError(f"--task {short(task)}: {origin} has no such task; {remedy}")
+    return table[names.isin(tasks)]
 
 
 def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
@@ -288,7 +310,7 @@ def _number_rows(
         return pd.Series(groups).groupby(groups).cumcount().astype("Int64"), BY_ORDER
     if roles.arms and texts is None:
         return None, BY_ROW
-    raise _unnumbered(groups, roles, reader.origin)
+    raise _unnumbered(groups, roles, reader)
 
 
 def _number(places: pd.DataFrame) -> IntArray:
@@ -345,13 +367,13 @@ def number_by_content(trials: pd.DataFrame, scores: pd.DataFrame) -> pd.Series[i
     return (configuration * int(counts.max()) + position).astype("Int64")
 
 
-def _unnumbered(groups: IntArray, roles: ColumnRoles, origin: str) -> ResultsError:
+def _unnumbered(groups: IntArray, roles: ColumnRoles, reader: CellReader) -> ResultsError:
     """Return an error about several rows of the same arm, which no column pairs with rows of other arms."""
     is_same = groups == groups[pd.Series(groups).duplicated(keep=False).to_numpy().argmax()]
-    rows = ", ".join(map(str, (np.flatnonzero(is_same)[:MAX_LISTED] + 1).tolist()))
+    rows = ", ".join(map(str, reader.row_numbers[np.flatnonzero(is_same)[:MAX_LISTED]]))
     text, unknown = ", text" * (TEXT in roles.sources), dict.fromkeys(roles.unknown, "MEANING")
     return ResultsError(
-        f"{origin}: {is_same.sum():,} rows have the same task, method, model, sizes{text} and arm (rows {rows}"
+        f"{reader.origin}: {is_same.sum():,} rows have the same task, method, model, sizes{text} and arm (rows {rows}"
         f"{', ...' * bool(is_same.sum() > MAX_LISTED)}), and no column numbers the subsamples, so "
         "it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
         "COLUMN=subsample, or, if the rows of all arms have the same order, pair them by it with --pair-by-order",

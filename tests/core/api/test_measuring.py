@@ -96,6 +96,16 @@ def test_a_function_of_a_notebook_makes_a_new_run_unless_the_run_has_a_name() ->
     assert "allow" not in str(caught.value)
 
 
+def test_each_method_of_a_named_run_is_resumed_and_compared_alone() -> None:
+    other = FIT.replace("+ weight", "+ 2 * weight")
+    methods = {"a.py": in_session(FIT), "b": in_session(other), "c": "toy.constant"}
+    assert measure(methods, name="several").finished == 6
+    assert measure(methods, name="several").resumed == 6
+    assert measure(methods | {"d": in_session(FIT)}, name="several").finished == 2
+    with pytest.raises(StoreError, match="plugin __main__:b, 2 trials: b changed"):
+        measure(methods | {"b": in_session(FIT), "d": in_session(FIT)}, name="several")
+
+
 def test_more_subsamples_extend_a_run_whose_verdicts_account_for_earlier_reports() -> None:
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 2}
     first = pb.measure(in_session(FIT), "toy.words", name="mine", design=design, progress=False)

@@ -71,6 +71,8 @@ def test_changed_data_are_named_and_not_paired(make_run: Run) -> None:
     report = report_of_comparison(make_run("before"), make_run("after", tasks=tasks))
     assert [row["name"] for row in table(report, "Differences in data")] == ["b.fingerprint"]
     assert paired(report) == {0}, "the average over both tasks cannot be paired"
+    ranking = report_of_ranking([Path("before.sqlite"), Path("after.sqlite")])
+    assert [warning for warning in ranking.warnings if "different data of b," in warning]
 
 
 def test_a_leaderboard_of_several_runs_uses_their_common_tasks(make_run: Run) -> None:
@@ -80,6 +82,7 @@ def test_a_leaderboard_of_several_runs_uses_their_common_tasks(make_run: Run) ->
     leaderboard = table(report, "Leaderboard")
     assert {row["method"] for row in leaderboard} == {"one: toy.vote", "one: toy.constant", "two: toy.vote"}
     assert any("task b" in warning for warning in report.warnings)
+    assert not any("different data" in warning for warning in report.warnings)
     scores = {row["method"]: row["extra"] for row in leaderboard}
     ties = {row["method"]: row["tie"] for row in leaderboard}
     assert scores["one: toy.vote"] == scores["two: toy.vote"], "on the task that both runs have"

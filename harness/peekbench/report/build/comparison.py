@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,7 +159,7 @@ def report_of_ranking(
         name="leaderboard of " + ", ".join(run.name for run in runs),
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
         + ", ".join(str(run.path) for run in runs),
-        warnings=(*_warnings(runs), *left_out),
+        warnings=(*_warnings(runs), *left_out, *_warn_of_data(runs, shared["task"].unique())),
         provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
@@ -172,6 +172,16 @@ def report_of_ranking(
         [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))],
         "rows" if any(run.rows == "rows" for run in runs) else "texts",
     )
+
+
+def _warn_of_data(runs: Sequence[Run], tasks: Iterable[str]) -> Iterator[str]:
+    """Yield a warning about tasks that have the same name in several runs, but different data."""
+    changed = [task for task in tasks if len({run.tasks[task]["fingerprint"] for run in runs if task in run.tasks}) > 1]
+    if changed:
+        yield (
+            f"The runs have different data of {', '.join(changed)}, so ranks also reflect how difficult they are. "
+            "Rank methods in runs of the same data"
+        )
 
 
 def _describe_nothing_shared(column: str) -> str:
