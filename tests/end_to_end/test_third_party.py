@@ -67,7 +67,8 @@ class Environment:
     def variables(self) -> dict[str, str]:
         own = {"PEEKBENCH_CACHE": str(self.folder / "cache")}
         own |= {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}  # 0 means: no isolation
-        return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | own
+        others = {"PYTHONPATH", "PIP_CONSTRAINT"}  # the constraints of tox start at the root of the clone
+        return {name: value for name, value in os.environ.items() if name not in others} | own
 
     def peekbench(self, *arguments: str, status: int = 0) -> str:
         """Return the output of a command, or its errors if it should fail."""
