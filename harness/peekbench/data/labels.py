@@ -55,6 +55,11 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
     class_names
         Names that the user has given to the classes.
 
+    Raises
+    ------
+    DataError
+        If a negative number occurs beside another sign, so it can be a class or a second sign, and no mapping names it.
+
     Examples
     --------
     >>> find_missing(["-1", "0", "1"]), find_missing(["-1", "1"]), find_missing(["-2", "-1", "0"])
@@ -69,6 +74,13 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
     if len(negative) == 1:
         opposite = -numbers[negative[0]]
         if [numbers.get(each) for each in others if each not in negative] != [opposite]:
+            if found and len(others) > 1 and not isinstance(class_names, Mapping):
+                names = _suggest_names({*others}, class_names, {negative[0]: "no label"})
+                signs = f"{short_repr(negative[0])} and {short_repr(found[0])}"
+                raise DataError(
+                    f"the labels {signs} can both stand for a missing label; to tell them apart, set "
+                    f"`class_names` to {names}, and leave out {negative[0]} if it is one"
+                )
             found += negative
     return [each for each in found if not isinstance(class_names, Mapping) or each not in class_names]
 

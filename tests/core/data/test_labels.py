@@ -36,6 +36,14 @@ def test_what_stands_for_a_missing_label(labels: list[str], missing: list[str]) 
     assert find_missing(labels, dict.fromkeys(missing, "named")) == []
 
 
+def test_a_negative_number_beside_another_sign_is_not_guessed() -> None:
+    with pytest.raises(DataError, match=r"'-1' and '' can both.*\{\"-1\": \"no label\", \"0\": \"0\", \"1\": \"1\"\}"):
+        find_missing(["-1", "0", "1", ""])
+    assert find_missing(["-1", "0", "1", ""], {"-1": "down", "0": "same", "1": "up"}) == [""]
+    assert find_missing(["-1", "0", "1", ""], {"0": "same", "1": "up"}) == ["", "-1"]
+    assert find_missing(["-1", ""]) == ["", "-1"], "of a test split whose labels are hidden"
+
+
 @pytest.mark.parametrize("class_names", [None, ["no", "yes"], {"0": "no", "1": "yes"}])
 def test_the_mapping_that_a_message_suggests_names_the_class(class_names: Any) -> None:
     counts = Counter({"0": 5, "1": 4, "-1": 3})
