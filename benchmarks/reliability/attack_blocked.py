@@ -20,6 +20,7 @@ from attack_tally import Budget, Tally
 
 from peekbench.errors import PeekbenchError, StoreError
 from peekbench.execution.observers import Progress
+from peekbench.execution.planning import make_trials
 from peekbench.execution.shards import merge, run_shard
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.report import report_of_run
@@ -160,12 +161,13 @@ def _try_smaller(folder: Path, rng: random.Random) -> list[str]:
     }
     design = {"num_train": 8, "num_test": sizes}
     store = folder / "blocked.sqlite"
-    has_ended = rng.random() < 0.25
+    progress = Progress() if rng.random() < 0.25 else Interrupt(rng.randint(1, 20))
+    first = spec_in(folder, design={**design, "num_subsamples": planned}, **parts)
     with suppress(KeyboardInterrupt):
-        progress = Progress() if has_ended else Interrupt(rng.randint(1, 20))
-        run(spec_in(folder, design={**design, "num_subsamples": planned}, **parts), store=store, progress=progress)
+        run(first, store=store, progress=progress)
     with Store.open(store) as opened:
         before = opened.done()
+    has_ended = len(before) == sum(1 for _ in make_trials(first))  # also if few trials were planned
     if rng.random() < 0.5:
         report_of_run(store, allow_incomplete=True)
     if rng.random() < 0.3:

@@ -142,7 +142,7 @@ def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Itera
         names = json.dumps(_name_columns(header), ensure_ascii=False)
         remedy = f"If these are the first row of a file without a header, set `header` to {names}"
     if options.delimiter and options.delimiter not in "".join(head[:1]):
-        remedy = f"The first line does not contain {options.delimiter!r}; remove `delimiter`, or set it to another"
+        remedy = f"The first line does not contain {options.delimiter!r}; remove `delimiter`. {remedy}"
     positions = [column_position(column, header, path, remedy) for column in columns]
     reader = dialect.reader(_lines(path, options))
     try:

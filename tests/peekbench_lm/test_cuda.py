@@ -25,6 +25,7 @@ pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="this machine 
 torch.set_num_threads(1)  # more threads slow down models of this size
 BEFORE_TRAINING = {
     "load_network",
+    "check_finite",
     "is_close",
     "PackedNetwork._outputs_alone",
     "LanguageModel._outputs_alone",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,7 +39,7 @@ def test_a_spec_whose_data_are_out_of_reach_is_counted() -> None:
     assert "few_shot_bert_gpt2: 27,000 trials, 81,000 fits, " in done.stdout
     assert "left out: 25 tasks (hf.ag_news, " in done.stdout
     assert "not checked: whether the rows of these tasks suffice" in done.stdout
-    assert f"peekbench validate --download {path}" in done.stdout
+    assert f"peekbench validate --download {shlex.quote(str(path))}" in done.stdout
 
 
 def test_what_can_be_reached_is_measured(make_raw: Callable[..., dict[str, Any]]) -> None:

@@ -143,6 +143,7 @@ def test_what_a_function_uses_is_part_of_its_hash(
     used: str, old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python would use it for code of the same size and second
     helper = "def look_up(word):\n    return 'AWAY'\n"
     code, hashes = f"{USED}\ndef fit(train, word):\n    return {used}\n", []
     for source, text in ((code, helper), (code, helper), (code.replace(old, new), helper.replace(old, new))):
