@@ -154,7 +154,10 @@ def _try_smaller(folder: Path, rng: random.Random) -> list[str]:
     """Interrupt a run, and go on with fewer subsamples."""
     sizes = rng.choice([[15], [10, 15]])
     planned, fewer = rng.randint(6, 30), rng.randint(2, 5)
-    tasks = [TASK, {**TASK, "name": "other", **({"num_subsamples": 4} if rng.random() < 0.3 else {})}]
+    tasks: list[dict[str, Any]] = [
+        TASK,
+        {**TASK, "name": "other", **({"num_subsamples": 4} if rng.random() < 0.3 else {})},
+    ]
     parts: dict[str, Any] = {
         "tasks": tasks[: rng.randint(1, 2)],
         "methods": [LSA, "controls.null"][: rng.randint(1, 2)],
