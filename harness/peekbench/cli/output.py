@@ -31,7 +31,11 @@ def describe_error(error: PeekbenchError, arguments: Sequence[str]) -> str:
     """Return the message about an error of a command, with the complete command that works if the error knows it."""
     if not isinstance(error, ResultsError) or not error.arguments:
         return f"peekbench: {error}"
-    return f"peekbench: {error.problem}:\n  {shlex.join(['peekbench', *arguments, *error.arguments])}"
+    given = list(arguments)
+    while "--task" in error.arguments and "--task" in given:  # its tasks replace those that were chosen
+        position = given.index("--task")
+        del given[position : position + 2]
+    return f"peekbench: {error.problem}:\n  {shlex.join(['peekbench', *given, *error.arguments])}"
 
 
 def exit_status(status: int) -> int:
