@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ MIN_LEVEL = 1e-9
 MAX_SCORE = 8.0  # standard errors beyond which densities are not integrated
 NODES_PER_SD = 6  # nodes of the integration for each standard deviation of an increment
 MIN_NODES, MAX_NODES = 64, 1000
+NODES_OF_FIRST = 32  # of the score of a first look
 
 
 def obrien_fleming_spending(fraction: float, alpha: float) -> float:
@@ -170,18 +172,20 @@ def confidence_sequence_level(fraction: float, alpha: float) -> float:
 
 EXTENSION_SHARE = 0.2
 """Share of the error rate that a design of a fixed or maximum size keeps for extensions that it does not plan."""
-EXTENSION_TARGET = 4
-"""Trials, as a multiple of those at the first look, at which the confidence sequence of extensions is narrowest."""
+FIRST_EXTENSION_SHARE = 0.6
+"""Share of this that the first extension spends; all later ones share the rest."""
+LATER_TARGET = 16
+"""Trials, relative to the first look, at which the confidence sequence of later extensions is narrowest."""
 
 
 def level_at(looks: Looks, num_trials: int = 0, earlier: Sequence[int] = ()) -> NominalAlpha:
     """Return the function from the error rate of a design with all of its looks to the level of the present look.
 
     The first report of a run has the level of a fixed design or of its planned looks, at an error rate of
-    1 - `EXTENSION_SHARE` times the whole. If the run is then extended, whatever the reason and however often, a
-    confidence sequence has the remaining error rate. By Bonferroni's inequality, all verdicts together keep the error
-    rate. A design whose looks are an open-ended confidence sequence needs no such share, and neither does a table whose
-    looks are unknown.
+    1 - `EXTENSION_SHARE` times the whole. If the run is then extended, whatever the reason, the first extension has a
+    level that is valid for any number of additional trials, see `first_extension_level`, and all later ones have a
+    confidence sequence. By Bonferroni's inequality, all verdicts together keep the error rate. A design whose looks are
+    an open-ended confidence sequence needs no such share, and neither does a table whose looks are unknown.
 
     Parameters
     ----------
@@ -196,15 +200,19 @@ def level_at(looks: Looks, num_trials: int = 0, earlier: Sequence[int] = ()) -> 
     --------
     >>> round(level_at(Looks(are_known=True))(0.05), 4), level_at(Looks())(0.05)
     (0.04, 0.05)
+
+    The first extension and a later one:
+
     >>> round(level_at(Looks(are_known=True), num_trials=80, earlier=[20])(0.05), 5)
-    0.00035
+    0.00436
+    >>> round(level_at(Looks(are_known=True), num_trials=400, earlier=[20, 80])(0.05), 5)
+    0.00012
     """
     if not looks.are_known:
         return fixed_design
-    if earlier:
-        return _level_of_extension(num_trials / earlier[0])
-    if looks.method == "group_sequential" and looks.fractions[-1] > 1:
-        return _level_of_extension(looks.fractions[-1])
+    planned, extensions = _split_extensions(looks, num_trials, earlier)
+    if extensions:
+        return _level_of_extension(planned, extensions)
     return cache(lambda alpha: float(levels_at(looks, alpha)[-1]))
 
 
@@ -222,12 +230,77 @@ def level_after(looks: Looks, ratio: float, num_trials: int, earlier: Sequence[i
         return fixed_design
     if looks.method == "confidence_sequence" and not earlier:
         return partial(confidence_sequence_level, ratio * looks.fractions[-1])
-    start = num_trials / earlier[0] if earlier else max(1.0, *looks.fractions) if looks.fractions else 1.0
-    return _level_of_extension(ratio * start)
+    planned, extensions = _split_extensions(looks, num_trials, earlier)
+    now = extensions[-1] if extensions else max(1.0, *planned.fractions) if planned.fractions else 1.0
+    return _level_of_extension(planned, (*extensions, ratio * now))
 
 
-def _level_of_extension(ratio: float) -> NominalAlpha:
-    return cache(lambda alpha: confidence_sequence_level(ratio / EXTENSION_TARGET, EXTENSION_SHARE * alpha))
+def _split_extensions(looks: Looks, num_trials: int, earlier: Sequence[int]) -> tuple[Looks, tuple[float, ...]]:
+    """Return the looks that a design planned, and the trials at later looks as multiples of those planned."""
+    if earlier:
+        return looks, tuple(number / earlier[0] for number in (*earlier[1:], num_trials))
+    if looks.method != "group_sequential":
+        return looks, ()
+    planned = tuple(fraction for fraction in looks.fractions if fraction <= 1)
+    return replace(looks, fractions=planned), tuple(fraction for fraction in looks.fractions if fraction > 1)
+
+
+def _level_of_extension(planned: Looks, extensions: Sequence[float]) -> NominalAlpha:
+    """Return the level of the last extension."""
+    if len(extensions) > 1:
+        share = EXTENSION_SHARE * (1 - FIRST_EXTENSION_SHARE)
+        return cache(lambda alpha: confidence_sequence_level(extensions[-1] / LATER_TARGET, share * alpha))
+    spent = EXTENSION_SHARE * FIRST_EXTENSION_SHARE
+    return cache(lambda alpha: first_extension_level(float(levels_at(planned, alpha)[-1]), spent * alpha))
+
+
+@lru_cache(maxsize=4096)
+def first_extension_level(first_level: float, alpha: float) -> float:
+    r"""Return the level of a second look whose number of trials may depend on the first look in any way.
+
+    Without an effect, the score of the first look, z, is standard normal. If it does not exceed its bound, the run is
+    extended to r times the trials, and the score of all trials exceeds a bound c in either direction with probability
+    :math:`\Phi(-(c \sqrt r - z) / \sqrt{r - 1}) + \Phi(-(c \sqrt r + z) / \sqrt{r - 1})`. The level belongs to the c
+    for which this probability is `alpha` if r is the worst possible one for every z.
+
+    Parameters
+    ----------
+    first_level
+        Two-sided level of the first look.
+    alpha
+        Largest probability that the second look rejects and the first one does not.
+
+    Returns
+    -------
+    float
+        Two-sided level, at most `alpha`. With few degrees of freedom, use the quantile of Student's t at this level.
+
+    References
+    ----------
+    Proschan and Hunsberger (1995), https://doi.org/10.2307/2533262, derive the worst case of a one-sided test.
+
+    Examples
+    --------
+    >>> round(first_extension_level(0.04, 0.006), 5)
+    0.00508
+    """
+    if alpha >= 1:
+        return 1.0
+    first = min(float(-ndtri(first_level / 2)), MAX_SCORE)
+    nodes, weights = _gauss_legendre(NODES_OF_FIRST)
+    scores = first * (nodes + 1) / 2
+    masses = first * weights * np.exp(-0.5 * scores**2) / math.sqrt(2 * math.pi)  # of both signs
+    ratios = 1 + np.geomspace(0.01, 1e5, 100)[:, None]  # of trials; the worst one is between neighboring ones
+
+    def excess(bound: float) -> float:
+        limits = bound * np.sqrt(ratios)
+        crossing = ndtr((scores - limits) / np.sqrt(ratios - 1)) + ndtr((-scores - limits) / np.sqrt(ratios - 1))
+        return math.log(max(float(masses @ crossing.max(axis=0)), 1e-300) / alpha)
+
+    bound = max(first, float(-ndtri(alpha / 2)))
+    if excess(bound) > 0:
+        bound = float(brentq(excess, bound, bound + MAX_SCORE, xtol=1e-6))
+    return max(float(2 * ndtr(-bound)), MIN_LEVEL)
 
 
 def levels_at(looks: Looks, alpha: float) -> FloatArray:

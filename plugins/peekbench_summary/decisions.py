@@ -23,7 +23,7 @@ from peekbench_stats import (
     stratified_sign_flip_test,
 )
 from peekbench_summary import Summary
-from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks, pool_skewness, skewness_corrected_p
+from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks, p_of_pooled_skewness, pool_skewness
 
 DEFAULT_LOG_ODDS = 0.04
 
@@ -152,6 +152,15 @@ class Bias:
         """Estimate the average over these tasks with an interval that keeps the error rate `alpha`."""
         return estimate_these_tasks(self.tasks, 1 - self.levels.now(alpha), self.step)
 
+    def estimate_within(self, alpha: float) -> MeanEstimate:
+        """Estimate the average with the interval that is inside the region if two one-sided tests at `alpha` reject."""
+        return estimate_these_tasks(self.tasks, 1 - self.num_sides * self.levels.now(alpha), self.step)
+
+    @property
+    def num_sides(self) -> int:
+        """The number of one-sided tests for 'equivalent': one for trials without any difference, otherwise two."""
+        return 1 if self.is_zero and self.step is not None else 2
+
     def can_reject(self, num_trials: float, alpha: float) -> bool:
         """Return whether sign flips can reject at a later look at `num_trials` trials, at the error rate `alpha`."""
         return bool(2.0 ** (1 - num_trials) <= self.levels.later(num_trials / self.num_trials)(alpha))
@@ -182,7 +191,9 @@ class Evidence:
         estimate = bias.estimate(alpha)
         p_robust = 0.0
         if estimate.p_zero <= bias.levels.now(alpha):  # otherwise no verdict can depend on these tests, which take time
-            p_robust = max(stratified_sign_flip_test(bias.tasks).two_sided, skewness_corrected_p(bias.tasks, skewness))
+            p_robust = max(
+                stratified_sign_flip_test(bias.tasks).two_sided, p_of_pooled_skewness(estimate, bias.tasks, skewness)
+            )
         p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.region.half_width)
         smallest = min(1.0, 2.0 ** (1 - bias.num_trials))
         return cls(
@@ -218,7 +229,9 @@ class Conclusion:
     decision: Decision
     estimate: MeanEstimate
     alpha: float
-    """Error rate of the interval."""
+    """Error rate of the tests that decide."""
+    num_sides: int = 1
+    """Ends of the interval that can each be wrong at this rate: 2 for two one-sided tests."""
     is_extended: bool = False
     """Whether the interval was extended to zero, because the tests of `Evidence.p_robust` do not exclude zero."""
 
@@ -242,10 +255,10 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
     if evidence.p_outside <= levels.outside:
         if bias.is_inert:
             return Conclusion("inert", MeanEstimate(0.0), levels.outside)
-        estimate = bias.estimate(levels.outside)
+        estimate = bias.estimate_within(levels.outside)
         is_nonzero = evidence.p_zero <= levels.zero
         decision: Decision = "equivalent" if bias.has_signal() else "no signal"
-        return Conclusion(decision, estimate if is_nonzero else estimate.with_zero(), levels.outside)
+        return Conclusion(decision, estimate if is_nonzero else estimate.with_zero(), levels.outside, bias.num_sides)
     wider = min(levels.zero, levels.outside)
     alpha = wider if evidence.p_outside <= levels.zero else levels.zero
     if evidence.p_zero <= alpha:

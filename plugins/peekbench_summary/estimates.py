@@ -14,6 +14,7 @@ from peekbench.results import Configuration
 from peekbench_stats import welch_satterthwaite
 
 ARMS = ("base", "extra", "test")
+MIN_SKEWNESS = 1e-6  # below which the correction is negligible, and its inverse a rounding error
 MIN_SPREAD = 1e-9  # values that differ by less are equal except for rounding
 
 
@@ -23,25 +24,29 @@ class MeanEstimate(Estimate):
 
     degrees: float = math.nan
     """Degrees of freedom of the standard error."""
+    skewness: float = 0.0
+    """Skewness of the mean, for which Student's t is corrected; see `correct_skewness`."""
     num_equal: float = math.nan
     """Number of trials, if all values are zero. The interval then bounds the share of trials that may differ."""
 
     @property
     def p_zero(self) -> float:
         """The two-sided p-value of a mean of zero: one minus the level of the interval that touches zero."""
-        return self._p_value(abs(self.mean))
+        if not self.has_interval or self.num_equal > 0:
+            return 1.0
+        return min(1.0, 2 * float(stdtr(self.degrees, -abs(self._score(0.0)))))
 
     def p_outside(self, region: float) -> float:
-        """Return the p-value of a mean outside [-region, region]: one minus the level at which the interval fits in."""
-        return self._p_value(region - abs(self.mean))
-
-    def _p_value(self, distance: float) -> float:
-        """Return one minus the level at which the half-width of the interval is `distance`; 1 without an interval."""
-        if not self.has_interval or distance <= 0:
+        """Return the larger p-value of two one-sided tests, of a mean below -region and of one above region."""
+        if not self.has_interval or not abs(self.mean) < region:
             return 1.0
         if self.num_equal > 0:
-            return math.exp(self.num_equal * math.log1p(-distance)) if distance < 1 else 0.0
-        return min(1.0, 2 * float(stdtr(self.degrees, -distance / self.standard_error)))
+            return math.exp(self.num_equal * math.log1p(-region)) if region < 1 else 0.0
+        return float(stdtr(self.degrees, max(self._score(region), -self._score(-region))))
+
+    def _score(self, mean: float) -> float:
+        """Return Student's t for the hypothesis of a mean, corrected for skewness."""
+        return correct_skewness((self.mean - mean) / self.standard_error, self.skewness)
 
     def within(self, low: float, high: float) -> MeanEstimate:
         """Return the estimate with the part of its interval that lies in the possible range."""
@@ -55,7 +60,28 @@ class MeanEstimate(Estimate):
 NO_EFFECT = MeanEstimate(0.0, 0.0, 0.0, 0.0)
 
 
-def t_interval(mean: float, standard_error: float, degrees: float, level: float) -> MeanEstimate:
+def correct_skewness(score: float, skewness: float) -> float:
+    r"""Return Student's t, corrected for the skewness of the mean.
+
+    If a few trials fail, and most samples of trials contain too few of these failures, the mean and its standard error
+    are correlated, and Student's t rejects too often on one side. Hall's monotone transformation of t,
+    :math:`t + g t^2 / 3 + g^2 t^3 / 27 + g / 6`, removes the effect of the skewness g of the mean to first order.
+
+    References
+    ----------
+    Hall (1992), https://doi.org/10.1111/j.2517-6161.1992.tb01872.x
+    """
+    return score + skewness * score**2 / 3 + skewness**2 * score**3 / 27 + skewness / 6
+
+
+def _undo_correction(corrected: float, skewness: float) -> float:
+    """Return the score that `correct_skewness` turns into `corrected`."""
+    if abs(skewness) < MIN_SKEWNESS:
+        return corrected
+    return 3 / skewness * (math.cbrt(1 + skewness * (corrected - skewness / 6)) - 1)
+
+
+def t_interval(mean: float, standard_error: float, degrees: float, level: float, skewness: float = 0.0) -> MeanEstimate:
     """Return Student's t interval around a mean.
 
     Parameters
@@ -66,11 +92,14 @@ def t_interval(mean: float, standard_error: float, degrees: float, level: float)
         Degrees of freedom of the standard error.
     level
         Nominal coverage of the interval.
+    skewness
+        Skewness of the mean; the interval contains the means that `correct_skewness` does not reject.
     """
     if not standard_error > 0 or not degrees > 0:
         return MeanEstimate(mean)
-    half_width = standard_error * float(stdtrit(degrees, (1 + level) / 2))
-    return MeanEstimate(mean, mean - half_width, mean + half_width, standard_error, degrees=degrees)
+    quantile = float(stdtrit(degrees, (1 + level) / 2))
+    low, high = (mean - standard_error * _undo_correction(end, skewness) for end in (quantile, -quantile))
+    return MeanEstimate(mean, low, high, standard_error, degrees=degrees, skewness=skewness)
 
 
 def estimate_one_task(differences: Sequence[float], level: float, step: float | None = None) -> MeanEstimate:
@@ -110,7 +139,11 @@ def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: f
     if step is not None and not any(map(any, tasks)):
         return _bound_unseen(min(map(len, tasks)) * len(tasks), level)
     samples = floor_errors([SampleMean.of(task) for task in tasks], step)
-    estimate = _combine(math.fsum(sample.mean for sample in samples), samples, len(samples), level)
+    third_moment = math.fsum(
+        math.fsum((value - sample.mean) ** 3 for value in task) / len(task) ** 3
+        for task, sample in zip(tasks, samples, strict=True)
+    )
+    estimate = _combine(math.fsum(sample.mean for sample in samples), samples, len(samples), level, third_moment)
     return estimate if step is None else estimate.within(-1.0, 1.0)
 
 
@@ -136,44 +169,26 @@ def pool_skewness(families: Iterable[Sequence[Sequence[float]]]) -> float:
     return math.fsum(cubes) / scale if scale > 0 else 0.0
 
 
-def skewness_corrected_p(tasks: Sequence[Sequence[float]], pooled: float = 0.0) -> float:
-    r"""Return the two-sided p-value of a mean of zero, corrected for the skewness of the differences.
+def p_of_pooled_skewness(estimate: MeanEstimate, tasks: Sequence[Sequence[float]], skewness: float) -> float:
+    """Return the two-sided p-value of a mean of zero if single differences have the skewness of all configurations.
 
-    If a few trials fail, and most samples of trials contain too few of these failures, the mean and its standard error
-    are correlated, and Student's t rejects too often on one side. Hall's monotone transformation of t,
-    :math:`t + g t^2 / 3 + g^2 t^3 / 27 + g / 6`, removes the effect of the skewness g of the mean to first order.
+    Their trials show failures that those of this configuration may happen to lack.
 
     Parameters
     ----------
+    estimate
+        Estimate of the mean of the task means.
     tasks
         Paired differences, one sequence of at least two per task.
-    pooled
-        Skewness of a single difference in all configurations, whose trials show failures that these happen to lack.
-        The larger p-value of the two is returned.
-
-    References
-    ----------
-    Hall (1992), https://doi.org/10.1111/j.2517-6161.1992.tb01872.x
+    skewness
+        Skewness of a single difference, see `pool_skewness`.
     """
     samples = [SampleMean.of(task) for task in tasks]
     squared_error = math.fsum(sample.standard_error**2 for sample in samples)
     if not squared_error > MIN_SPREAD**2:
         return 0.0
-    third_moment = math.fsum(
-        math.fsum((value - sample.mean) ** 3 for value in task) / len(task) ** 3
-        for task, sample in zip(tasks, samples, strict=True)
-    )
-    expected = pooled * math.fsum(
-        sample.standard_error**3 / math.sqrt(len(task)) for task, sample in zip(tasks, samples, strict=True)
-    )
-    score = math.fsum(sample.mean for sample in samples) / math.sqrt(squared_error)
-    degrees = welch_satterthwaite([sample.standard_error**2 for sample in samples], [len(task) - 1 for task in tasks])
-    p_values = []
-    for moment in (third_moment, expected):
-        skewness = moment / squared_error**1.5
-        corrected = score + skewness * score**2 / 3 + skewness**2 * score**3 / 27 + skewness / 6
-        p_values.append(min(1.0, 2 * float(stdtr(degrees, -abs(corrected)))))
-    return max(p_values)
+    third_moment = math.fsum(sample.standard_error**3 / math.sqrt(sample.count) for sample in samples)
+    return replace(estimate, skewness=skewness * third_moment / squared_error**1.5).p_zero
 
 
 def estimate_effect(configuration: Configuration, effect: str, level: float) -> MeanEstimate:
@@ -290,10 +305,13 @@ def floor_errors(samples: Sequence[SampleMean], step: float | None) -> list[Samp
     ]
 
 
-def _combine(total: float, samples: Sequence[SampleMean], num_tasks: int, level: float) -> MeanEstimate:
+def _combine(
+    total: float, samples: Sequence[SampleMean], num_tasks: int, level: float, third_moment: float = 0.0
+) -> MeanEstimate:
     squared_errors = [sample.standard_error**2 for sample in samples]
     squared_error = math.fsum(squared_errors)
     if math.isnan(squared_error):
         return MeanEstimate(total / num_tasks)
     degrees = welch_satterthwaite(squared_errors, [sample.count - 1 for sample in samples], exact_sum=True)
-    return t_interval(total / num_tasks, math.sqrt(squared_error) / num_tasks, degrees, level)
+    skewness = third_moment / squared_error**1.5 if squared_error > MIN_SPREAD**2 else 0.0
+    return t_interval(total / num_tasks, math.sqrt(squared_error) / num_tasks, degrees, level, skewness)

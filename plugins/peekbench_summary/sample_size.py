@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +20,8 @@ ASSURANCE = 0.8
 """Probability with which the additional subsamples must lead to a verdict."""
 MAX_ADDITIONAL = 100_000
 """Largest number of additional subsamples per task that is considered."""
+BETWEEN = (0.25, 0.5, 0.75)
+"""Biases that are neither zero nor at the edge of the region, as shares of it."""
 NUM_CANDIDATES = 150  # numbers tried, evenly spaced on a log scale
 NUM_VARIANCES = 16  # quantiles that represent what the data leave open about the noise
 
@@ -28,7 +31,8 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
 
     The verdict must be probable in three cases: for biases as probable as the data so far make them (with a flat
     prior); if there is no bias; and if the bias is at the edge of the region, on the side observed. In the last two, it
-    must also be the right one. Without a region, only the first counts.
+    must also be the right one. A second number also makes a verdict probable for biases between zero and the edge,
+    which are the hardest to settle. Without a region, only the first case counts.
 
     The later mean is a weighted average of today's task means and of new ones around the bias. The data leave the noise
     open: the variances of all tasks are multiplied by :math:`\nu / \chi^2_\nu`, with the Welch-Satterthwaite degrees of
@@ -58,17 +62,31 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     if later is None:
         return None
     mean = mean_over_tasks(bias.tasks)
-    within = np.clip(region - later.half_widths, 0, None)
-    beyond = np.maximum(later.half_widths, region - later.half_widths)
-    predicted = 1 - _inside(beyond, mean, later.predictive_spreads) + _inside(within, mean, later.predictive_spreads)
-    cases: list[FloatArray] = [predicted]
+    within = np.clip(region - later.half_widths_within, 0, None)
+    beyond = np.maximum(later.half_widths, within)
+
+    def settles(center: FloatArray | float, spreads: FloatArray) -> FloatArray:
+        return 1 - _inside(beyond, center, spreads) + _inside(within, center, spreads)
+
+    cases: list[FloatArray] = [settles(mean, later.predictive_spreads)]
+    between: list[FloatArray] = []
     if region:
         edge = later.means(math.copysign(region, mean)) * math.copysign(1.0, mean)
         cases += [_inside(within, later.means(0.0), later.spreads), ndtr((edge - beyond) / later.spreads)]
-    probabilities = np.min([case.mean(axis=1) for case in cases], axis=0)
+        between = [settles(later.means(math.copysign(share * region, mean)), later.spreads) for share in BETWEEN]
     trials = bias.num_trials + later.candidates * len(bias.tasks)
     is_possible = np.array([bias.can_reject(number, alpha) for number in trials.tolist()])
-    return Settling(_first(later.candidates, probabilities * is_possible), MAX_ADDITIONAL)
+    return Settling(
+        _first(later.candidates, _least_probable(cases) * is_possible),
+        _first(later.candidates, _least_probable(cases + between) * is_possible),
+        MAX_ADDITIONAL,
+    )
+
+
+def _least_probable(cases: Sequence[FloatArray]) -> FloatArray:
+    """Return the probability of the least probable case for each candidate, shape (n_candidates,)."""
+    probabilities: FloatArray = np.min([case.mean(axis=1) for case in cases], axis=0)
+    return probabilities
 
 
 def _inside(limit: FloatArray, mean: FloatArray | float, spread: FloatArray) -> FloatArray:
@@ -91,7 +109,9 @@ class _Later:
     predictive_spreads: FloatArray
     """Standard deviation of the later mean around today's, given today's data alone."""
     half_widths: FloatArray
-    """Half-width of the later interval."""
+    """Half-width of the later interval, which must exclude zero."""
+    half_widths_within: FloatArray
+    """Half-width of the later interval of two one-sided tests, which must be inside the region."""
 
     def means(self, bias: float) -> FloatArray:
         """Return the expected later mean if this is the bias."""
@@ -127,6 +147,7 @@ class _Later:
             spreads=spreads[:, None] * np.sqrt(factors),
             predictive_spreads=predictive[:, None] * np.sqrt(factors),
             half_widths=(t.isf(levels / 2, later_degrees) * errors)[:, None] * pooled,
+            half_widths_within=(t.isf(levels, later_degrees) * errors)[:, None] * pooled,
         )
 
 

@@ -188,7 +188,9 @@ class Settling:
     """
 
     advice: Advice | None
-    """None if more than `maximum` subsamples are needed."""
+    """For a bias near zero, or at least as large as the region; None if more than `maximum` subsamples are needed."""
+    advice_for_any_bias: Advice | None = None
+    """For a bias of any size; None if more than `maximum` subsamples are needed."""
     maximum: int = 100_000
     """Largest number of additional subsamples per task that was considered."""
 

@@ -1,0 +1,112 @@
+"""Measure what it costs to settle a verdict by extending a run as advised, and how often it is wrong. Print a table.
+
+A user runs a spec, reads the report, and extends the run by the number of subsamples that settles the verdict if the
+bias is near zero or outside the region, until the verdict is settled. Noise is normal with a standard deviation of 2
+points, or skewed as in `verdicts.py`; the region is 0.5 points. Printed are the average number of subsamples per task
+until the verdict is settled, the shares of runs of which any report is wrong, the share whose intervals all contain the
+bias, and the share of first advice after which the verdict is right: of the first number without a bias and at the edge
+of the region, of the number for any bias also between them. In parentheses are Monte Carlo standard errors.
+
+    python benchmarks/statistics/extensions.py [--repeats 2000] [--seed 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, field
+
+import numpy as np
+from simulated_trials import REGION, RUN, TABLE, Draw, Method, judge, share
+from verdicts import normal, skewed
+
+from peekbench.records import Looks
+from peekbench_summary.decisions import Conclusion
+from peekbench_summary.sample_size import settle
+
+DESIGNS = ((5, 10), (5, 20), (1, 20))
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+MAX_LOOKS, MAX_SUBSAMPLES = 8, 50_000
+MARGIN = 1e-9  # of a bias at the edge, which is outside
+
+
+@dataclass
+class Walk:
+    """What happened to one run."""
+
+    sizes: list[int] = field(default_factory=list)
+    conclusions: list[Conclusion] = field(default_factory=list)
+    later: Conclusion | None = None
+    """What the first report would have concluded after the number of subsamples for any bias."""
+
+    def is_wrong(self, decision: str) -> bool:
+        """Return whether any report has a decision."""
+        return any(each.decision.startswith(decision) for each in self.conclusions)
+
+
+def follow(draw: Draw, tasks: int, first: int, bias: float, looks: Looks, rng: np.random.Generator) -> Walk:
+    """Extend a run as its reports advise."""
+    method, walk, earlier, number = Method(draw, np.full(tasks, bias), None), Walk(), [], first
+    while True:
+        method.extend(rng, number)
+        ((measured, conclusion),) = judge([method], looks, earlier)
+        walk.sizes.append(method.trials.shape[1])
+        walk.conclusions.append(conclusion)
+        if conclusion.decision != "inconclusive" or len(walk.sizes) == MAX_LOOKS:
+            return walk
+        settling = settle(measured, conclusion.alpha)
+        if settling is None or settling.advice is None or walk.sizes[-1] + settling.advice.subsamples > MAX_SUBSAMPLES:
+            return walk
+        if not earlier and settling.advice_for_any_bias is not None:
+            other = Method(draw, method.biases, None)
+            other.trials = method.trials
+            other.extend(rng, settling.advice_for_any_bias.subsamples)
+            walk.later = judge([other], looks, [method.trials.size])[0][1]
+        earlier.append(method.trials.size)
+        number = settling.advice.subsamples
+
+
+def is_right(conclusion: Conclusion, fraction: float) -> bool:
+    """Return whether a verdict is settled, and right for a bias that is a fraction of the region."""
+    allowed = {0.0: ("equivalent",), 1.0: ("biased up",)}.get(fraction, ("equivalent", "biased up"))
+    return conclusion.decision in allowed
+
+
+def main() -> None:
+    """Print one row for each design and bias."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(arguments.seed)
+    print("| noise | looks | tasks x first subsamples | bias / region | subsamples until settled | unsettled | wrong |"
+          " intervals cover | advice right | advice for any bias right |\n|" + "---|" * 10)  # fmt: skip
+    for noise, draw in (("normal", normal), ("skewed", skewed)):
+        for kind, looks in (("run", RUN), ("table", TABLE)):
+            for tasks, first in DESIGNS:
+                for fraction in SHARES:
+                    bias = fraction * (REGION.half_width + MARGIN)
+                    walks = [follow(draw, tasks, first, bias, looks, rng) for _ in range(arguments.repeats)]
+                    sizes = np.array([walk.sizes[-1] for walk in walks])
+                    wrong = {0.0: "biased", 1.0: "equivalent"}.get(fraction, "biased down")
+                    extended = [walk for walk in walks if len(walk.sizes) > 1]
+                    covered = [
+                        all(each.estimate.low <= bias <= each.estimate.high for each in walk.conclusions)
+                        for walk in walks
+                    ]
+                    cells = [
+                        noise,
+                        kind,
+                        f"{tasks} x {first}",
+                        f"{fraction:g}",
+                        f"{sizes.mean():.0f} ({sizes.std() / np.sqrt(len(sizes)):.1f})",
+                        share([walk.conclusions[-1].decision == "inconclusive" for walk in walks]),
+                        share([walk.is_wrong(wrong) for walk in walks]),
+                        share(covered),
+                        share([is_right(walk.conclusions[1], fraction) for walk in extended]),
+                        share([is_right(walk.later, fraction) for walk in extended if walk.later]),
+                    ]
+                    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
