@@ -36,6 +36,37 @@ class Region:
     """Half-width in the unit of the scores."""
     log_odds: float | None = None
     """Half-width in log-odds, if it was given so."""
+    failure_loss: float | None = None
+    """Loss of a trial that fails; None for the half-width."""
+
+    def margin(self, num_trials: float) -> float:
+        """Return the largest bias that leaves room for failures that the trials may have missed.
+
+        If none of M trials fails, up to 1 - 0.05^(1 / M) of all trials may do so, at a confidence of 95%. The margin is
+        the half-width minus the loss that they would add to the mean.
+        """
+        loss = self.half_width if self.failure_loss is None else self.failure_loss
+        return max(self.half_width - loss * unseen_share(num_trials), 0.0)
+
+
+UNSEEN = 0.05  # probability of seeing no failure
+
+
+def unseen_share(num_trials: float) -> float:
+    """Return the largest share of trials that may fail although none was seen to, at a confidence of 95%.
+
+    Parameters
+    ----------
+    num_trials
+        Number of trials, at least 1.
+
+    Examples
+    --------
+    >>> round(unseen_share(20), 3), round(unseen_share(598), 3)
+    (0.139, 0.005)
+    """
+    return float(1 - UNSEEN ** (1 / num_trials))
+
 
 
 def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Summary, *, is_accuracy: bool) -> Region:
@@ -60,7 +91,8 @@ def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Su
     """
     if options.region_unit == "score":
         check_region(options.region, "summary", is_accuracy=is_accuracy)
-        return Region(default_region(options.score) if options.region is None else options.region)
+        half_width = default_region(options.score) if options.region is None else options.region
+        return Region(half_width, failure_loss=options.failure_loss)
     if not is_accuracy:
         raise SpecError(
             "analysis summary, option region_unit: 'log_odds' requires accuracies with num_test, but these scores are "
@@ -72,7 +104,7 @@ def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Su
         both = [*extra, *scores["test"][task]]
         mean = math.fsum(both) / len(both)
         slopes.append(mean * (1 - mean))
-    return Region(half_width * math.fsum(slopes) / len(slopes), half_width)
+    return Region(half_width * math.fsum(slopes) / len(slopes), half_width, options.failure_loss)
 
 
 NO_LOOKS = Looks()
@@ -161,6 +193,12 @@ class Bias:
         """The number of one-sided tests for 'equivalent': one for trials without any difference, otherwise two."""
         return 1 if self.is_zero and self.step is not None else 2
 
+    @property
+    def margin(self) -> float:
+        """The largest end of an interval that is 'equivalent'. That of trials without any difference bounds the share
+        of those that differ, and so includes failures."""
+        return self.region.half_width if self.num_sides == 1 else self.region.margin(self.num_trials)
+
     def can_reject(self, num_trials: float, alpha: float) -> bool:
         """Return whether sign flips can reject at a later look at `num_trials` trials, at the error rate `alpha`."""
         return bool(2.0 ** (1 - num_trials) <= self.levels.later(num_trials / self.num_trials)(alpha))
@@ -177,8 +215,8 @@ class Evidence:
     p_zero: float
     """p-value of a bias of zero: the interval excludes zero, and so do the tests of `p_robust`."""
     p_outside: float
-    """p-value of a bias outside the region: the interval is inside, and there are enough trials for sign flips. Equal
-    predictions need enough trials only."""
+    """p-value of a bias outside the region: the interval is inside its margin, and there are enough trials for sign
+    flips. Equal predictions need enough trials only."""
 
     @classmethod
     def of_family(cls, biases: Sequence[Bias], alpha: float) -> list[Evidence]:
@@ -194,7 +232,7 @@ class Evidence:
             p_robust = max(
                 stratified_sign_flip_test(bias.tasks).two_sided, p_of_pooled_skewness(estimate, bias.tasks, skewness)
             )
-        p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.region.half_width)
+        p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.margin)
         smallest = min(1.0, 2.0 ** (1 - bias.num_trials))
         return cls(
             bias,
@@ -241,8 +279,9 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
 
     The interval has the coverage that controls the false coverage rate among the configurations with the same verdict:
     that of `levels.outside` for 'equivalent' and that of `levels.zero` for 'biased'. An inconclusive configuration gets
-    the wider of the two, which neither excludes zero nor is inside the region; so does a biased one whose interval
-    would otherwise be inside the region. An interval contains zero unless a bias of zero is rejected.
+    the wider of the two; so does a biased one whose interval would otherwise be inside the region. A configuration
+    whose interval is inside the region, but not inside its margin, is inconclusive. An interval contains zero unless a
+    bias of zero is rejected.
 
     Parameters
     ----------
@@ -257,12 +296,42 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
             return Conclusion("inert", MeanEstimate(0.0), levels.outside)
         estimate = bias.estimate_within(levels.outside)
         is_nonzero = evidence.p_zero <= levels.zero
-        decision: Decision = "equivalent" if bias.has_signal() else "no signal"
-        return Conclusion(decision, estimate if is_nonzero else estimate.with_zero(), levels.outside, bias.num_sides)
+        return Conclusion(
+            "equivalent" if bias.has_signal() else "no signal",
+            estimate if is_nonzero else estimate.with_zero(),
+            levels.outside,
+            bias.num_sides,
+        )
     wider = min(levels.zero, levels.outside)
     alpha = wider if evidence.p_outside <= levels.zero else levels.zero
     if evidence.p_zero <= alpha:
         estimate = bias.estimate(alpha)
-        return Conclusion(decide(estimate.low, estimate.high, region), estimate, alpha)
+        decision = decide(estimate.low, estimate.high, region)
+        return Conclusion("inconclusive" if decision == "equivalent" else decision, estimate, alpha)
     estimate = bias.estimate(wider)
     return Conclusion("inconclusive", estimate.with_zero(), wider, is_extended=estimate.excludes_zero)
+
+
+def tolerated_loss(bias: Bias, conclusion: Conclusion) -> float:
+    """Return the largest loss of each failure that the trials may have missed, for which a verdict holds.
+
+    Parameters
+    ----------
+    bias
+        The measured bias.
+    conclusion
+        The decision, and its interval: inside the region, or without zero.
+
+    Returns
+    -------
+    float
+        NaN if the interval is neither, or there is none, and if no trial has a bias: its interval bounds the share of
+        trials that have one.
+    """
+    low, high = conclusion.estimate.low, conclusion.estimate.high
+    distance = bias.region.half_width - max(-low, high)
+    if conclusion.decision.startswith("biased"):
+        distance = max(low, -high)
+    if bias.is_zero or not distance >= 0:
+        return math.nan
+    return distance / unseen_share(bias.num_trials)

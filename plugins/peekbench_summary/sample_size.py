@@ -62,7 +62,9 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     if later is None:
         return None
     mean = mean_over_tasks(bias.tasks)
-    within = np.clip(region - later.half_widths_within, 0, None)
+    trials = bias.num_trials + later.candidates * len(bias.tasks)
+    margins = np.array([bias.region.margin(number) for number in trials.tolist()])[:, None]
+    within = np.clip(margins - later.half_widths_within, 0, None)
     beyond = np.maximum(later.half_widths, within)
 
     def settles(center: FloatArray | float, spreads: FloatArray) -> FloatArray:
@@ -74,7 +76,6 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
         edge = later.means(math.copysign(region, mean)) * math.copysign(1.0, mean)
         cases += [_inside(within, later.means(0.0), later.spreads), ndtr((edge - beyond) / later.spreads)]
         between = [settles(later.means(math.copysign(share * region, mean)), later.spreads) for share in BETWEEN]
-    trials = bias.num_trials + later.candidates * len(bias.tasks)
     is_possible = np.array([bias.can_reject(number, alpha) for number in trials.tolist()])
     return Settling(
         _first(later.candidates, _least_probable(cases) * is_possible),

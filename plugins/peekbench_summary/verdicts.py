@@ -31,6 +31,8 @@ from peekbench_summary.decisions import (
     describe_looks,
     levels_of,
     make_region,
+    tolerated_loss,
+    unseen_share,
 )
 from peekbench_summary.estimates import estimate_other_tasks, estimate_these_tasks, task_means
 from peekbench_summary.sample_size import settle
@@ -381,6 +383,8 @@ def _describe(
         has_too_few=is_open and has_too_few,
         is_extended=conclusion.is_extended,
         p_zero=evidence.p_robust,
+        unseen_share=unseen_share(bias.num_trials),
+        tolerated_loss=tolerated_loss(bias, conclusion),
         settling=settle(bias, conclusion.alpha) if is_open else None,
     )
 

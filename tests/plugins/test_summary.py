@@ -15,7 +15,7 @@ from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench import PeekbenchError, load_results
 from peekbench.report import state
-from peekbench.results import configurations, decide, tidy
+from peekbench.results import configurations, tidy
 from peekbench.testing import check_entry
 from peekbench_summary.decisions import Bias, Region
 from peekbench_summary.estimates import (
@@ -25,6 +25,7 @@ from peekbench_summary.estimates import (
     estimate_these_tasks,
 )
 from peekbench_summary.sample_size import settle
+from peekbench_summary.verdicts import judge_family
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
@@ -120,8 +121,9 @@ def test_advised_subsamples_settle_with_the_stated_probability(mean: float) -> N
         settled = 0
         for of_tasks in biases:
             later = rng.normal(of_tasks[:, None], spreads[:, None], size=(3, number))
-            estimate = estimate_these_tasks(np.concatenate([first, later], axis=1).tolist(), 0.95)
-            settled += decide(estimate.low, estimate.high, 0.005) in right
+            trials = np.concatenate([first, later], axis=1).tolist()
+            ((verdict, _),) = judge_family([Bias(trials, Region(0.005))], 0.95)
+            settled += verdict.decision in right
         shares.append(settled / 400)
     assert settling.advice.probability == pytest.approx(min(shares), abs=0.07)
     assert 0.8 <= settling.advice.probability < 0.85

@@ -222,8 +222,8 @@ def test_verdicts_of_a_family_are_adjusted(simulate: Simulate) -> None:
 def test_a_family_changes_its_intervals_with_its_verdicts() -> None:
     """Intervals of biased and of equivalent verdicts have levels of their own, and agree with the verdicts."""
     rng = np.random.default_rng(1)
-    means = [0.0] * 12 + [0.02] * 6 + [0.004, 0.006]
-    family = [Bias(rng.normal(mean, 0.012, size=(5, 20)).tolist(), Region(0.005)) for mean in means]
+    means = [0.0] * 12 + [0.02] * 6 + [0.003, 0.005]
+    family = [Bias(rng.normal(mean, 0.016, size=(5, 20)).tolist(), Region(0.005)) for mean in means]
     judged = [verdict for verdict, _ in judge_family(family, 0.95)]
     assert {verdict.decision for verdict in judged} == {"equivalent", "biased up", "inconclusive"}
     for verdict in judged:

@@ -269,6 +269,11 @@ class TrialEvidence:
     """Whether the interval was extended to zero, because the tests of `p_zero` do not exclude zero."""
     p_zero: float = 0.0
     """p-value of zero by sign flips of the trials and a t test corrected for skewness, the larger one."""
+    unseen_share: float = math.nan
+    """Largest share of trials that may fail although no trial did, at a confidence of 95%."""
+    tolerated_loss: float = math.nan
+    """Largest loss of each of these failures, in the unit of the score, for which the interval still supports what it
+    does without them: a negligible bias, or one that is not zero. NaN if it supports neither."""
     settling: Settling | None = None
     """What would settle an inconclusive verdict, if that is known."""
     log_likelihood: Estimate | None = None

@@ -43,7 +43,7 @@ def looks_of(verdict: Verdict) -> LooksTaken:
 def sequential(make_spec: MakeSpec, *, maximum: int = 12, methods: Any = ("toy.constant",), **stop: Any) -> Any:
     """Return a spec with planned looks; `toy.constant` is inert at the second, `toy.vote` undecided."""
     design = {"num_train": 12, "num_test": 30, "num_subsamples": maximum, "stop": {"looks": 4, **stop}}
-    analyses = [{"use": "summary", "options": {"region": 0.02}}]
+    analyses = [{"use": "summary", "options": {"region": 0.01}}]
     return make_spec(design=design, methods=methods, analyses=analyses)
 
 
@@ -165,14 +165,14 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     (summary,) = analyze(store, ["summary"])
     verdict = summary.verdicts[0]
     assert "changed to 12 trials after looks at 8. The verdict and its interval account for all" in state(verdict)
-    assert verdict.estimate.level > 0.999
+    assert verdict.estimate.level == pytest.approx(1 - level_at(Looks(are_known=True), 12, [8])(0.05 / 2))
     other = run(make_spec(name="other", tasks=[{"use": "toy.words", "name": "a"}], **design_of(4))).store
     joint = {each.method: each for each in report_of_ranking([store, other]).verdicts}
     earlier = {method: looks_of(each).earlier for method, each in joint.items()}
     name = store.stem
     assert earlier[f"{name}: {verdict.method}"] == (4,), "of one task instead of two"
     assert earlier[f"other: {verdict.method}"] == ()
-    assert joint[f"{name}: {verdict.method}"].estimate.level > 0.999
+    assert joint[f"{name}: {verdict.method}"].estimate.level > 0.997
     with pytest.raises(PeekbenchError, match="design.stop: null before"):  # looks cannot be planned after a report
         run(sequential(make_spec, maximum=8, methods=("toy.vote", "toy.constant")), store=store)
 
@@ -182,7 +182,7 @@ def test_an_exported_table_keeps_the_looks_at_its_run(make_spec: MakeSpec) -> No
     report_of_run(Path("runs/small.sqlite"))
     extended = run(make_spec(**design_of(6))).store
     planned = run(sequential(make_spec, methods=("toy.vote",), looks=2), store="planned.sqlite").store
-    cases: list[tuple[Path, dict[str, Any]]] = [(extended, {}), (planned, {"region": 0.02})]
+    cases: list[tuple[Path, dict[str, Any]]] = [(extended, {}), (planned, {"region": 0.01})]
     for store, region in cases:
         report = report_of_run(store)
         write_report(report, store.stem, ["exports.csv"])
@@ -291,7 +291,7 @@ def test_extensions_that_nobody_planned_keep_the_error_rate() -> None:
     wrong = 0
     for walk in rng.normal(size=(2000, 320)).cumsum(axis=1):
         for number in (20, 40, 80, 160, 320):
-            earlier = [20] * (number > 20)
+            earlier = [each for each in (20, 40, 80, 160) if each < number]
             level = level_at(Looks(are_known=True), number, earlier)(0.05)
             if abs(walk[number - 1]) / number**0.5 > norm.isf(level / 2):
                 wrong += 1
@@ -300,6 +300,6 @@ def test_extensions_that_nobody_planned_keep_the_error_rate() -> None:
     first = level_at(Looks(are_known=True))(0.05)
     assert first == pytest.approx(0.04)
     assert level_at(Looks(True, "group_sequential", (0.5, 1.0), 40))(0.05) < first
-    assert level_at(Looks(True, "group_sequential", (0.5, 1.0, 2.0), 40))(0.05) < 0.001, "beyond the planned maximum"
+    assert level_at(Looks(True, "group_sequential", (0.5, 1.0, 2.0), 40))(0.05) < 0.006, "beyond the planned maximum"
     assert level_at(Looks(True, "confidence_sequence", (1.0,), 40))(0.05) == confidence_sequence_level(1.0, 0.05)
     assert level_at(Looks())(0.05) == 0.05, "looks at a table are unknown"

@@ -5,6 +5,7 @@ Only this module and `answers` make sentences on results, and no module reads th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
@@ -240,6 +241,8 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
     parts = [_state_mean(verdict, evidence)]
     if verdict.control:
         parts.append(OUTCOMES[verdict.control, verdict.decision])
+    else:
+        parts.append(_tell_failures(verdict, evidence))
     if (change := evidence.log_likelihood) is not None:
         low, high = sorted((abs(change.low), abs(change.high)))
         parts.append(
@@ -328,6 +331,17 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
     if evidence.interval_of_other_tasks is not None:
         text += f"; for other tasks like these, the interval is {_range(evidence.interval_of_other_tasks, unit)}"
     return f"{text}."
+
+
+def _tell_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
+    """Return a sentence on failures of fits that the trials can have missed; empty if no verdict depends on them."""
+    if math.isnan(evidence.tolerated_loss):
+        return ""
+    missed = f"Failures in up to {evidence.unseen_share:.1%} of trials can remain unseen;"
+    loss = format_size(evidence.tolerated_loss, verdict.unit)
+    if _decision_of(verdict, evidence) == "inconclusive":
+        return f"{missed} the bias would be negligible only if each costs at most {loss}."
+    return f"{missed} the verdict holds if each costs at most {loss}."
 
 
 def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
