@@ -205,10 +205,17 @@ class Comparison(NamedTuple):
     @property
     def second_size(self) -> Effect:
         """Average of the second biases in the direction of the first, with an interval for other tasks."""
+        return self._average(lambda pair: math.copysign(pair.second.mean, pair.first.mean * pair.second.mean))
+
+    @property
+    def second_mean(self) -> Effect:
+        """Average of the second biases, with an interval for other tasks."""
+        return self._average(lambda pair: pair.second.mean)
+
+    def _average(self, value_of: Callable[[Pair], float]) -> Effect:
         of_tasks: dict[str, list[float]] = {}
         for pair in self.biased:
-            directed = math.copysign(pair.second.mean, pair.first.mean * pair.second.mean)
-            of_tasks.setdefault(pair.task, []).append(directed)
+            of_tasks.setdefault(pair.task, []).append(value_of(pair))
         number, mean = len(of_tasks), sum(map(sum, of_tasks.values())) / len(self.biased)
         squares = sum(sum(value - mean for value in values) ** 2 for values in of_tasks.values())
         error = math.sqrt(squares * number / (number - 1)) / len(self.biased)
