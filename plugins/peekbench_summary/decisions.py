@@ -68,7 +68,6 @@ def unseen_share(num_trials: float) -> float:
     return float(1 - UNSEEN ** (1 / num_trials))
 
 
-
 def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Summary, *, is_accuracy: bool) -> Region:
     """Convert the half-width of a region to the unit of the scores.
 
@@ -195,8 +194,7 @@ class Bias:
 
     @property
     def margin(self) -> float:
-        """The largest end of an interval that is 'equivalent'. That of trials without any difference bounds the share
-        of those that differ, and so includes failures."""
+        """The largest end of an interval that is 'equivalent'; see `Region.margin`."""
         return self.region.half_width if self.num_sides == 1 else self.region.margin(self.num_trials)
 
     def can_reject(self, num_trials: float, alpha: float) -> bool:

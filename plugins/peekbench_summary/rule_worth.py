@@ -10,6 +10,7 @@ from itertools import groupby
 from peekbench import Column, Table, Verdict
 from peekbench.formatting import difference_unit, score_unit
 from peekbench.records import Cell, Forest, Interval, RuleWorth
+from peekbench.records.scores import find_score
 from peekbench.results import IN_RULES, RULE_KINDS, Configuration, Configurations, find_families
 from peekbench_summary import Summary
 from peekbench_summary.decisions import Bias
@@ -33,6 +34,11 @@ SWAP_NOTE = (
 FAMILY_NOTE = (
     "The verdicts and {level:.0%} intervals of rules are adjusted for {size} differences; the row of the arm test is "
     "the verdict on the bias, which has a family of its own."
+)
+NO_MEAN_NOTE = (
+    " This score is not known to be a mean over texts, so cross-fitting need not remove its bias, and no rule is "
+    "recommended. Judge rules by accuracy, or with the option score: log_loss, brier, or neg_mean_squared_error of a "
+    "regression."
 )
 
 
@@ -92,7 +98,8 @@ def rule_tables(
     Returns
     -------
     tuple of list
-        The table of what each rule is worth, a table of statements on the rules of a benchmark, and a forest plot.
+        The table of what each rule is worth, a table of statements on the rules of a benchmark if the score is a mean
+        over texts, and a forest plot.
     """
     arms = rule_arms(results)
     if not arms or not results.configurations:
@@ -128,8 +135,11 @@ def rule_tables(
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
     adjusted = f" adjusted for {size} differences" * (size > 1)
     title = results.title(f"What each rule is worth, {options.level:.0%} intervals{adjusted}")
+    is_mean = results.is_accuracy if options.score == "score" else find_score(options.score).is_mean
+    if not is_mean:
+        note += NO_MEAN_NOTE
     tables = [Table(title, columns, tuple(rows), note, overview=overview)]
-    if rules := tuple(_combine(results, worths)):
+    if is_mean and (rules := tuple(_combine(results, worths))):
         about = (
             "Those that are settled can be pasted into the rules of a benchmark, as far as the methods and texts "
             "resemble its own."

@@ -11,6 +11,7 @@ import pytest
 from analysis_tables import find_rows, run_analysis, table_rows
 
 from peekbench.records import Analysis, Forest, Looks
+from peekbench.records.scores import find_score
 from peekbench.results import tidy
 from peekbench_summary import Summary
 from peekbench_summary.rule_worth import ORDER
@@ -42,6 +43,19 @@ def simulate(true: dict[str, float], *, methods: int = 1, subsamples: int = 40, 
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:
     return summarize(simulate(TRUE))
+
+
+def test_no_rule_is_recommended_by_scores_that_are_not_means_over_texts() -> None:
+    table = simulate(TRUE)
+    scores = table.assign(macro_f1=table["score"], brier=1 - table["score"])
+    for score, is_mean in (("score", True), ("macro_f1", False), ("brier", True)):
+        by_score = summarize(scores, score=score)
+        assert any(each.title.startswith(SENTENCES) for each in by_score.tables) == is_mean
+        (worth,) = (each for each in by_score.tables if each.title.startswith(WORTH))
+        assert ("not known to be a mean over texts" in worth.note) != is_mean
+    regression = summarize(table.assign(num_correct=None, num_scored=None))
+    assert not any(each.title.startswith(SENTENCES) for each in regression.tables)
+    assert find_score("neg_mean_squared_error").is_mean and not find_score("roc_auc").is_mean
 
 
 def test_each_rule_is_judged_against_independent_texts(analysis: Analysis) -> None:
@@ -90,7 +104,7 @@ def test_adapting_to_the_test_texts_is_permitted_if_its_effect_is_negligible() -
 def test_each_size_has_sentences_of_its_own() -> None:
     tables = [simulate({"test": 0.03, "single": -0.03}).assign(num_test=size) for size in (200, 400)]
     both = pd.concat(tables, ignore_index=True)
-    rows = find_rows(summarize(both.assign(num_correct=None, num_scored=None)), SENTENCES)
+    rows = find_rows(summarize(both.assign(brier=1 - both["score"]), score="brier"), SENTENCES)
     assert [(row["rule"], "num_test 400" in str(row["sentence"])) for row in rows] == [
         ("test", False), ("test", True), ("single", False), ("single", True),
     ]  # fmt: skip

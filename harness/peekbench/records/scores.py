@@ -100,10 +100,17 @@ class Score:
     """Whether every arm has this score for every kind of task."""
     is_higher_better: bool = True
     """Whether a higher score is better; analyses change the sign of other scores."""
+    is_mean: bool = False
+    """Whether the score of a set is the mean over its texts, so that the theorem of membership holds for it. That of
+    'score' depends on the kind of task."""
     region: float = 0.005
     """Default half-width of the region of practical equivalence: smaller changes of the score are negligible."""
     if_missing: str = "missing"
     """Value of the results table if a user's file lacks this column."""
+
+
+MEANS_OF_SKLEARN = ("accuracy", "top_k_accuracy", "neg_log_loss", "neg_brier_score")
+"""Scores of scikit-learn that are means over rows, beside those named 'neg_mean_...'."""
 
 
 def find_score(name: str) -> Score:
@@ -125,7 +132,8 @@ def find_score(name: str) -> Score:
     ('macro-F1', True)
     """
     known = (score for score in SCORES if score.name == name)
-    return next(known, Score(name, name, "a score of scikit-learn", "number", {}, minimum=None, maximum=None))
+    meaning, is_mean = "a score of scikit-learn", name in MEANS_OF_SKLEARN or name.startswith("neg_mean_")
+    return next(known, Score(name, name, meaning, "number", {}, minimum=None, maximum=None, is_mean=is_mean))
 
 
 def count_correct(data: ScoringInput) -> int:
@@ -289,6 +297,7 @@ SCORES: tuple[Score, ...] = (
         {"classification": log_loss},
         maximum=None,
         is_higher_better=False,
+        is_mean=True,
         region=0.01,
     ),
     Score(
@@ -299,6 +308,7 @@ SCORES: tuple[Score, ...] = (
         {"classification": brier_score},
         maximum=2.0,
         is_higher_better=False,
+        is_mean=True,
     ),
     Score(
         "macro_f1",
