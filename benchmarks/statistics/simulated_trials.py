@@ -30,10 +30,12 @@ class Method:
         Bias of each task.
     step
         Distance between neighboring scores, if known. Scores are then rounded at random, which keeps their mean.
+    region
+        Region of practical equivalence.
     """
 
-    def __init__(self, draw: Draw, biases: FloatArray, step: float | None) -> None:
-        self.draw, self.biases, self.step = draw, biases, step
+    def __init__(self, draw: Draw, biases: FloatArray, step: float | None, region: Region = REGION) -> None:
+        self.draw, self.biases, self.step, self.region = draw, biases, step, region
         self.trials: FloatArray = np.empty((len(biases), 0))
 
     def extend(self, rng: np.random.Generator, number: int) -> None:
@@ -47,7 +49,7 @@ class Method:
         """Return what a report knows."""
         count = self.trials.size
         levels = LookLevels(level_at(looks, count, earlier), lambda ratio: level_after(looks, ratio, count, earlier))
-        return Bias(self.trials.tolist(), REGION, self.step, levels)
+        return Bias(self.trials.tolist(), self.region, self.step, levels)
 
 
 def judge(methods: Sequence[Method], looks: Looks, earlier: Sequence[int] = ()) -> list[tuple[Bias, Conclusion]]:

@@ -9,7 +9,9 @@ For 'equivalent', every method has a bias just outside the region. Noise:
 - failures: 5% of the trials of either arm lose 10 points in addition, so the arms are exchangeable;
 - skewed: the same for the arm test only, whose mean is shifted to keep a bias of zero. The arms are not exchangeable;
 - differing tasks: the biases of tasks differ with a standard deviation of 3 points around an average of zero;
-- rare failures: all trials have equal answers, but 2% of the trials of test lose 30 points, or 5% lose 20 or 30.
+- rare failures: 2% of the trials of test lose 30 points, or 5% lose 20 or 30. In all others, the answers are equal, or
+  5% differ by one answer. The user states no loss of failures, or one of 30 points (the option `failure_loss`). For
+  'biased', all other trials gain what the failures lose on average, so there is no bias.
 
 The last tables show the coverage of the first interval, and the power of verdicts relative to the t test if the biases
 of two tasks are -5.2 and +0.8 points.
@@ -21,9 +23,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
-from simulated_trials import ALPHA, RUN, TABLE, Draw, Method, advice_on, judge, share
+from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, advice_on, judge, share
 
 from peekbench.records import FloatArray, Looks
 from peekbench_summary.verdicts import judge_family
@@ -57,9 +60,14 @@ def of_size(deviation: float) -> Draw:
     return lambda rng, tasks, size: rng.normal(0, deviation, (tasks, size))
 
 
-def rare(rate: float, loss: float) -> Draw:
-    """Return the draw of equal answers except for failures of one arm."""
-    return lambda rng, tasks, size: -loss * _fails(rng, tasks, size, rate)
+def rare(rate: float, loss: float, gain: float = 0.0) -> Draw:
+    """Return the draw of failures of one arm, among trials of which 5% differ by one answer."""
+
+    def draw(rng: np.random.Generator, tasks: int, size: int) -> FloatArray:
+        others = STEP * (_fails(rng, tasks, size, 0.025) - _fails(rng, tasks, size, 0.025)) + gain
+        return np.where(rng.random((tasks, size)) < rate, -loss, others)
+
+    return draw
 
 
 NOISE: dict[str, Draw] = {"normal": normal, "failures": failures, "skewed": skewed}
@@ -127,22 +135,27 @@ def print_wrong(repeats: int, rng: np.random.Generator) -> None:
 
 def print_rare(repeats: int, rng: np.random.Generator) -> None:
     """Print how often rare failures are missed."""
-    print("\n| failing trials | loss | tasks x first subsamples | wrong 'equivalent' |\n|---|---|---|---|")
+    print("\n| failing trials | loss | tasks x first subsamples | stated loss | wrong 'equivalent' | wrong 'biased' |")
+    print("|---|---|---|---|---|---|")
     for rate, losses in ((0.02, (0.3,)), (0.05, (0.2, 0.3))):  # a bias outside the region
         for loss in losses:
+            balanced = rare(rate, loss, rate * loss / (1 - rate))
             for tasks, first in ((1, 10), (1, 20), (5, 4), (5, 20)):
-                hits = []
-                for _ in range(repeats):
-                    method = Method(rare(rate, loss), np.zeros(tasks), STEP)
-                    hits.append(is_wrong(follow_advice([method], first, rng), "equivalent"))
-                print(f"| {rate:.0%} | {loss:.0%} | {tasks} x {first} | {share(hits)} |", flush=True)
+                for stated in (None, 0.3):
+                    region = replace(REGION, failure_loss=stated)
+                    cells = []
+                    for draw, kind in ((rare(rate, loss), "equivalent"), (balanced, "biased")):
+                        methods = [Method(draw, np.zeros(tasks), STEP, region) for _ in range(repeats)]
+                        cells.append(share([is_wrong(follow_advice([each], first, rng), kind) for each in methods]))
+                    told = "none" if stated is None else f"{stated:.0%}"
+                    print(f"| {rate:.0%} | {loss:.0%} | {tasks} x {first} | {told} | {' | '.join(cells)} |", flush=True)
 
 
 def print_coverage(repeats: int, rng: np.random.Generator) -> None:
     """Print how often the interval of a first report covers, for a run and for a table."""
     print("\n| noise | tasks x subsamples | run, one report | table |\n|---|---|---|---|")
     for noise, draw in NOISE.items():
-        for tasks, size in ((1, 20), (5, 10), (5, 20), (5, 100)):
+        for tasks, size in ((1, 8), (1, 20), (5, 10), (5, 20), (5, 100)):
             hits: list[list[bool]] = [[], []]
             for _ in range(repeats):
                 method = Method(draw, np.full(tasks, 0.02), STEP)

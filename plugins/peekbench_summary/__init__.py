@@ -25,8 +25,8 @@ class Summary(Options):
     """Unit of `region`: 'score' (accuracy as a fraction, R^2, or the chosen score), or 'log_odds' of accuracies."""
     failure_loss: float | None = Field(default=None, ge=0)
     """Loss of a trial that fails, in the unit of the score. If none of M trials fails, up to 1 - 0.05^(1/M) of all
-    trials may; 'equivalent' leaves room for their losses. By default the half-width of the region; state more, such as
-    0.3 for 30 accuracy points, if fits can fail."""
+    trials may, and verdicts leave room for their losses. State it if fits can fail, such as 0.3 for 30 accuracy points;
+    by default, only 'equivalent' leaves room, for losses of the half-width of the region."""
     score: ScoreOption = "score"
     """Score that verdicts are about: 'score' (accuracy, R^2 or, in language modeling, the log-likelihood), 'macro_f1',
     'log_loss', 'brier' or 'bits_per_byte', if all results have it; for a run also any score of scikit-learn, such as

@@ -48,6 +48,10 @@ class Region:
         loss = self.half_width if self.failure_loss is None else self.failure_loss
         return max(self.half_width - loss * unseen_share(num_trials), 0.0)
 
+    def unseen_bias(self, num_trials: float) -> float:
+        """Return the largest bias that failures of the stated loss hide from the trials; 0 if no loss is stated."""
+        return (self.failure_loss or 0.0) * unseen_share(num_trials)
+
 
 UNSEEN = 0.05  # probability of seeing no failure
 
@@ -208,8 +212,8 @@ class Evidence:
 
     bias: Bias
     p_robust: float
-    """p-value of a bias of zero from the tests that need not assume normal differences, the larger one: sign flips of
-    all trials, and Student's t corrected for skewness. 0 if Student's t alone does not reject."""
+    """Largest p-value of a bias of zero from sign flips of all trials, Student's t corrected for the skewness of the
+    family, and Student's t for a bias that failures of a stated loss hide. 0 if Student's t alone does not reject."""
     p_zero: float
     """p-value of a bias of zero: the interval excludes zero, and so do the tests of `p_robust`."""
     p_outside: float
@@ -228,7 +232,9 @@ class Evidence:
         p_robust = 0.0
         if estimate.p_zero <= bias.levels.now(alpha):  # otherwise no verdict can depend on these tests, which take time
             p_robust = max(
-                stratified_sign_flip_test(bias.tasks).two_sided, p_of_pooled_skewness(estimate, bias.tasks, skewness)
+                stratified_sign_flip_test(bias.tasks).two_sided,
+                p_of_pooled_skewness(estimate, bias.tasks, skewness),
+                estimate.p_within(bias.region.unseen_bias(bias.num_trials)),
             )
         p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.margin)
         smallest = min(1.0, 2.0 ** (1 - bias.num_trials))

@@ -32,9 +32,13 @@ class MeanEstimate(Estimate):
     @property
     def p_zero(self) -> float:
         """The two-sided p-value of a mean of zero: one minus the level of the interval that touches zero."""
-        if not self.has_interval or self.num_equal > 0:
+        return self.p_within(0.0)
+
+    def p_within(self, limit: float) -> float:
+        """Return the two-sided p-value of the mean between -limit and limit that is nearest to the estimate."""
+        if not self.has_interval or self.num_equal > 0 or abs(self.mean) < limit:
             return 1.0
-        return min(1.0, 2 * float(stdtr(self.degrees, -abs(self._score(0.0)))))
+        return min(1.0, 2 * float(stdtr(self.degrees, -abs(self._score(math.copysign(limit, self.mean))))))
 
     def p_outside(self, region: float) -> float:
         """Return the larger p-value of two one-sided tests, of a mean below -region and of one above region."""

@@ -63,9 +63,12 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
         return None
     mean = mean_over_tasks(bias.tasks)
     trials = bias.num_trials + later.candidates * len(bias.tasks)
-    margins = np.array([bias.region.margin(number) for number in trials.tolist()])[:, None]
+    margins, hidden = (
+        np.array([function(number) for number in trials.tolist()])[:, None]
+        for function in (bias.region.margin, bias.region.unseen_bias)
+    )
     within = np.clip(margins - later.half_widths_within, 0, None)
-    beyond = np.maximum(later.half_widths, within)
+    beyond = np.maximum(later.half_widths + hidden, within)
 
     def settles(center: FloatArray | float, spreads: FloatArray) -> FloatArray:
         return 1 - _inside(beyond, center, spreads) + _inside(within, center, spreads)

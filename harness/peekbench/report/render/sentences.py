@@ -355,8 +355,8 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
         reason = f"{trials} cannot support a verdict at this level{extended}; "
     elif evidence.is_extended:
         reason = (
-            "the interval is extended to 0, because sign flips of the trials, or a t test corrected for skewness, do "
-            f"not exclude it (p = {format_cell(evidence.p_zero, 'p_value')}); "
+            "the interval is extended to 0, because sign flips of the trials, or a t test that allows for skewness and "
+            f"for the stated failures, do not exclude it (p = {format_cell(evidence.p_zero, 'p_value')}); "
         )
     if (advice := settle(verdict)) is not None:
         return f"{reason}{_tell(advice)}"
