@@ -15,7 +15,7 @@ from peekbench_summary import Summary
 from peekbench_summary.decisions import Bias
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
-from peekbench_summary.scores import interval_columns
+from peekbench_summary.scores import interval_columns, level_note, name_score
 from peekbench_summary.verdicts import judge_family
 
 ORDER = tuple(RULE_KINDS)
@@ -126,8 +126,8 @@ def rule_tables(
     size = max(worth.verdict.family.size for worth in worths if worth.rule != "test")
     note += FAMILY_NOTE.format(level=options.level, size=size) * (size > 1)
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
-    adjusted = f" adjusted for {size} differences" * (size > 1)
-    title = results.title(f"What each rule is worth, {options.level:.0%} intervals{adjusted}")
+    note += level_note([worth.verdict for worth in worths], options.level)
+    title = f"What each rule is worth in {name_score(results, options)}"
     tables = [Table(title, columns, tuple(rows), note, overview=overview)]
     if rules := tuple(_combine(results, worths)):
         about = (

@@ -72,11 +72,10 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
         "texts",
         tables=(
             Table(
-                f"{found.title(f'Bias for other texts of {scope}')}; verdicts are for these texts",
+                found.title(f"Bias for other texts of {scope}"),
                 columns,
                 tuple(rows),
                 NOTE.format(level=options.level, region=region),
-                overview=(*(column.name for column in found.columns), "bias", "conclusion", "texts"),
             ),
         ),
     )

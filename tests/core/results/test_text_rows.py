@@ -80,7 +80,9 @@ def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
     assert row[4] <= verdict.estimate.low, "other texts cannot make the interval narrower"
     ROWS.to_csv("rows.csv", index=False)
     done = run_command("analyze", "rows.csv")
-    assert "Bias for other texts of these 2 tasks" in done.stdout
+    assert "Bias for other texts" not in done.stdout, "one interval of the bias"
+    done = run_command("analyze", "rows.csv", "--analysis", "summary.texts")
+    assert "Bias for other texts of these 2 tasks" in done.stdout, "the question that was asked"
     (Path("only.yaml")).write_text("name: x\nonly: {task: [news]}\nanalyses: [summary.texts]\n")
     done = run_command("analyze", "rows.csv", "--spec", "only.yaml")
     assert "Bias for other texts of this task" in done.stdout
