@@ -14,11 +14,10 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import summarize
+from peekbench.report.render.answers import tell
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.pictures import alt_text, find_renderer
-from peekbench.report.render.sentences import format_estimate
 from peekbench.report.render.words import lead_verdicts
 
 
@@ -290,9 +289,7 @@ class ReportView:
         yield f"{self.name}: {self.document.headline}"
         yield from (f"warning: {warning}" for warning in self.warnings)
         for verdict, _ in lead_verdicts(self.verdicts):
-            estimate = format_estimate(verdict.estimate, verdict.unit)
-            parts = filter(None, (estimate, summarize(verdict, self.verdicts)))
-            yield f"{verdict.decision}: {verdict.method}: {'. '.join(parts)}"
+            yield f"{verdict.decision}: {verdict.method}: {tell(verdict, self.verdicts)}"
 
     def _repr_html_(self) -> str:
         return render_notebook(self.document)

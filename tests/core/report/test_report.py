@@ -221,7 +221,7 @@ def test_verdicts_of_two_analyses_lead_once_per_method() -> None:
     assert "In another score, the verdict of summary is inconclusive: Log loss is open." in text
     assert "Bias in other tasks: not established." in text
     first, _, unfolded = render_markdown(report).partition("<details>")
-    assert "**biased up**, +2.00 \\[+1.00, +3.00\\] points. Test texts raise accuracy by more than 0.50 points" in first
+    assert "**biased up**. +2.00 \\[+1.00, +3.00\\] points. Test texts raise accuracy by more than 0.50 points" in first
     assert "bayes.hierarchical agrees" in unfolded and "other tasks: not established" in unfolded
     assert "agrees" not in first and "other tasks" not in first
     assert len(json.loads(render_json(report))["verdicts"]) == 5

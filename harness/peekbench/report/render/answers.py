@@ -210,6 +210,11 @@ def _list(names: Iterable[str]) -> str:
     return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
 
 
+def tell(lead: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return the estimate of a verdict with its interval, and what `summarize` returns."""
+    return ". ".join(filter(None, (format_estimate(lead.estimate, lead.unit), summarize(lead, verdicts))))
+
+
 def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     """Return a verdict as one short sentence, with the scores of base and extra, and other decisions that differ.
 

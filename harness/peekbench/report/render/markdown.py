@@ -9,7 +9,7 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Forest
 from peekbench.records.report import MethodFacts, Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import answer, summarize
+from peekbench.report.render.answers import answer, tell
 from peekbench.report.render.content import (
     describe_design,
     fold_intervals,
@@ -18,7 +18,6 @@ from peekbench.report.render.content import (
     rows_of,
 )
 from peekbench.report.render.pictures import FOLDER, alt_text, list_undrawn_figures, name_figures
-from peekbench.report.render.sentences import format_estimate
 from peekbench.report.render.terminal import forest_as_text
 from peekbench.report.render.words import (
     CONTROLS,
@@ -107,9 +106,7 @@ def _verdict_lines(heading: str, verdicts: Sequence[tuple[Verdict, str]], report
     if heading != CONTROLS:
         yield from (escape(define_terms(leads[0])), "")
     for verdict in leads:
-        estimate = format_estimate(verdict.estimate, verdict.unit)
-        decision = f"**{verdict.decision}**{', ' if estimate else ''}{escape(estimate)}"
-        yield f"- **{escape(verdict.method)}**: {decision}. {escape(summarize(verdict, report.verdicts))}"
+        yield f"- **{escape(verdict.method)}**: **{verdict.decision}**. {escape(tell(verdict, report.verdicts))}"
     if heading != CONTROLS:
         yield from ("", escape(explain_decisions(leads)))
     yield from ("", "<details><summary>In detail</summary>", "")
