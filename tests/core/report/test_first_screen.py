@@ -84,7 +84,7 @@ def test_each_bias_has_one_interval_and_stands_beside_its_scores(screen: str, re
         assert format_estimate(verdict.estimate, "difference").removesuffix(" points") in flat
         assert f"(base {evidence.base:.1%}, extra {evidence.extra:.1%})" in flat
     if screen != "python":
-        assert "Base: fitted without unlabeled texts." in flat
+        assert "Base: no unlabeled texts." in flat
         assert "95% intervals, 90% where equivalent." in flat
     for unfolded in ("t test", "adjusted", "num_train", "one-sided", "other tasks"):
         assert unfolded not in flat, unfolded

@@ -64,7 +64,7 @@ def test_details_follow_a_verdict() -> None:
     lead = verdict("lsa", "biased up", evidence=evidence, family=Family(3, 0.95), analysis="summary")
     report = Report("r", "h", (lead, verdict("lsa", analysis="bayes")))
     first, full = (" ".join(printed(report, full=full).split()) for full in (False, True))
-    assert "Base: fitted without unlabeled texts." in first
+    assert "Base: no unlabeled texts." in first
     assert "possibly by less than 0.50 points; bayes: equivalent." in first
     for unfolded in ("Intervals are adjusted for 3 configurations.", "Bias in other tasks: yes, by the t test."):
         assert unfolded in full and unfolded not in first

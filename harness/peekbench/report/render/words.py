@@ -52,8 +52,7 @@ QUESTIONS: Mapping[str, str] = {
 }
 """Question that the verdicts on an effect answer; that of 'bias' for other effects."""
 TERMS: Mapping[str, str] = {
-    "bias": "Base: fitted without unlabeled {rows}. Extra: with independent ones. Test: with those of the test set. "
-    "Bias: test - extra.",
+    "bias": "Base: no unlabeled {rows}. Extra: independent ones. Test: those of the test set. Bias: test - extra.",
     "contamination": "Excess: the score of a model minus the score that reference models predict from its score on the "
     "reference benchmark.",
 }
