@@ -253,6 +253,8 @@ def test_the_interval_of_an_equivalent_bias_has_the_level_of_two_one_sided_tests
     assert explain_decisions([first]).startswith("90% intervals. Biased")
     assert "Two one-sided tests at 5% decide 'equivalent'." in explain_adjustments(verdicts)
     assert "Two" not in explain_adjustments([biased])
+    with pytest.raises(PeekbenchError, match="level: 0.5 is too small; use more than 0.5"):  # twice 1 - 0.5 is all
+        summarize(pd.DataFrame(), level=0.5)
 
 
 def test_a_family_does_not_make_a_biased_member_equivalent() -> None:
