@@ -30,7 +30,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def simulate() -> Callable[..., Any]:
     """Results tables with known effects."""
 

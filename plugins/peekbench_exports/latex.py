@@ -157,10 +157,11 @@ def _decision(group: Sequence[ScoreEstimate]) -> str:
 def _explain(estimates: Sequence[ScoreEstimate]) -> str:
     boost = "; boost = extra $-$ base" if "boost" in _quantities(estimates) else ""
     units = " Scores are in percent, bias and boost in percentage points." if estimates[0].metric == ACCURACY else ""
+    level, *lower = sorted({estimate.estimate.level for estimate in estimates}, reverse=True)
+    within = "".join(rf" ({100 * each:g}\% of an equivalent bias)" for each in lower)
     return (
         f"The {escape(estimates[0].metric)} is that of the arm extra, which is uncontaminated; bias = test $-$ "
-        rf"extra{boost}.{units} Brackets: {100 * estimates[0].estimate.level:g}\% intervals for new subsamples of the "
-        "same data."
+        rf"extra{boost}.{units} Brackets: {100 * level:g}\% intervals{within} for new subsamples of the same data."
     )
 
 

@@ -15,9 +15,9 @@ RegionUnit: TypeAlias = Literal["score", "log_odds"]
 class Summary(Options):
     """Options of the analyses `summary`, `summary.leaderboard`, `summary.estimates` and `summary.changes`."""
 
-    level: float = Field(default=0.95, gt=0, lt=1)
-    """Nominal coverage of the intervals. For a family of several configurations, one minus the false discovery rate of
-    their verdicts."""
+    level: float = Field(default=0.95, gt=0.5, lt=1)
+    """Nominal coverage of the intervals; that of an equivalent bias is 1 - 2 (1 - level), because two one-sided tests
+    decide. For a family of several configurations, one minus the false discovery rate of their verdicts."""
     region: float | None = Field(default=None, ge=0)
     """Half-width of the region of practical equivalence: a bias within it is negligible. By default 0.005, half an
     accuracy point; 0.01 for the log loss; or 0.04 log-odds. Scores of scikit-learn that begin with 'neg_' need it."""

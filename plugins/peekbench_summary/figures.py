@@ -17,6 +17,7 @@ from peekbench_summary.estimates import (
     estimate_one_task,
     estimate_these_tasks,
 )
+from peekbench_summary.scores import level_note
 
 AVERAGE = "average of these tasks"
 DOSE_EFFECT = re.compile(r"mix-(\S+) - extra")
@@ -58,6 +59,7 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
     note = "Intervals are for new subsamples of the same data sets."
     if (family := max(verdict.family.size for verdict in verdicts)) > 1:
         note += f" Those of the averages are adjusted for {family} configurations."
+    note += level_note(verdicts, level)
     axis = effect_axis(results, "bias")
     return (Forest(title, tuple(groups), note, axis.unit, axis.label, region),)
 

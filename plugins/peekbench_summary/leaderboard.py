@@ -24,6 +24,8 @@ from peekbench_summary.scores import (
     choose_configurations,
     effect_cells,
     effect_columns,
+    level_note,
+    name_score,
     probabilistic_scores,
     resolve_options,
 )
@@ -39,11 +41,6 @@ NOTE = (
 UNPAIRED_NOTE = (
     " Methods without two common subsamples of each task, by their numbers ({pairs} here), were compared as "
     "independent samples, which detects fewer differences."
-)
-FAMILY_NOTE = (
-    " Verdicts and the intervals of the bias are adjusted for {size} configurations: on average, at most {rate} of the "
-    "verdicts 'biased' are wrong, and at most {rate} of the verdicts 'equivalent'. The unadjusted verdict is meant for "
-    "a single configuration that was chosen before the run."
 )
 
 
@@ -73,7 +70,7 @@ def rank(
     methods = paired.without_controls()
     verdicts = judge_all(paired, options, probabilistic_scores(results, methods), looks, predictions)
     judged = [verdict for verdict in verdicts if not verdict.control]
-    return Analysis("leaderboard", (leaderboard(methods, judged, options.level),), verdicts=verdicts)
+    return Analysis("leaderboard", (leaderboard(methods, judged, options),), verdicts=verdicts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ class _Entrant:
         return mean_over_tasks(list(self.configuration.scores[arm].values()))
 
 
-def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
+def leaderboard(results: Configurations, verdicts: Sequence[Verdict], options: Summary) -> Table:
     """Tabulate all configurations with scores, boost, bias, verdict and ties, best first.
 
     Parameters
@@ -97,9 +94,10 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
         Paired scores by configuration.
     verdicts
         One verdict for each configuration, in their order.
-    level
-        Nominal coverage of the intervals.
+    options
+        Level of the intervals, and the score.
     """
+    level = options.level
     entrants = [
         _Entrant(
             configuration,
@@ -116,7 +114,6 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
     entrants.sort(key=lambda entrant: (order[entrant.sizes], -entrant.mean("extra")))
     effects = [effect for effect in EFFECTS if effect in results.effects]
     arms = [arm for arm in results.arms if arm != "extra" and arm not in rule_arms(results)]
-    is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
     rows: list[tuple[Cell, ...]] = []
     num_unpaired = 0
     for _, group in groupby(entrants, key=lambda entrant: entrant.sizes):
@@ -124,8 +121,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
         different = find_differences([entrant.configuration for entrant in ranked], level)
         num_unpaired += different.num_unpaired
         for entrant, tie in zip(ranked, tie_letters(len(ranked), different.pairs), strict=True):
-            decisions = [entrant.verdict.decision, *([entrant.verdict.family.unadjusted] if is_adjusted else [])]
-            cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, *decisions)
+            cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, entrant.verdict.decision)
             intervals = effect_cells(entrant.configuration, effects, level, entrant.verdict)
             rows.append((*cells, *intervals, *(entrant.mean(arm) for arm in arms)))
     score = score_unit(results.is_accuracy)
@@ -134,19 +130,16 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
         Column("extra", score),
         Column("tie"),
         Column("verdict"),
-        *([Column("unadjusted verdict")] if is_adjusted else []),
         *effect_columns(effects, difference_unit(results.is_accuracy)),
         *(Column(arm, score) for arm in arms),
     )
-    title = results.title(f"Leaderboard, by {'accuracy' if results.is_accuracy else 'score'} of extra")
-    note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results))
+    title = f"Leaderboard, by {name_score(results, options)} of extra"
+    note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results)) + level_note(verdicts, level)
     if num_unpaired:
         note += UNPAIRED_NOTE.format(pairs=pluralize(num_unpaired, "pair"))
-    if is_adjusted:
-        note += FAMILY_NOTE.format(size=max(verdict.family.size for verdict in verdicts), rate=f"{1 - level:.0%}")
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
-    overview = (*keys, "verdict", "bias", "extra", "tie", *others, *arms)
+    overview = (*keys, "extra", "tie", "verdict", *others, *arms)
     ranked_by = "extra" if len(order) == 1 else ""
     return Table(title, columns, tuple(rows), note, overview=overview, ranked_by=ranked_by)
 

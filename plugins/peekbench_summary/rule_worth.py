@@ -16,7 +16,7 @@ from peekbench_summary import Summary
 from peekbench_summary.decisions import Bias
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
-from peekbench_summary.scores import interval_columns
+from peekbench_summary.scores import interval_columns, level_note, name_score
 from peekbench_summary.verdicts import judge_family
 
 ORDER = tuple(RULE_KINDS)
@@ -133,8 +133,8 @@ def rule_tables(
     size = max(worth.verdict.family.size for worth in worths if worth.rule != "test")
     note += FAMILY_NOTE.format(level=options.level, size=size) * (size > 1)
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
-    adjusted = f" adjusted for {size} differences" * (size > 1)
-    title = results.title(f"What each rule is worth, {options.level:.0%} intervals{adjusted}")
+    note += level_note([worth.verdict for worth in worths], options.level)
+    title = f"What each rule is worth in {name_score(results, options)}"
     is_mean = results.is_accuracy if options.score == "score" else find_score(options.score).is_mean
     if not is_mean:
         note += NO_MEAN_NOTE
@@ -200,4 +200,5 @@ def _draw(results: Configurations, worths: Sequence[_Worth], level: float, regio
     title = results.title(f"What each rule is worth: score minus the score of extra, {level:.0%} intervals")
     axis = effect_axis(results, "difference from extra", region)
     note = "Intervals are for new subsamples of the same data sets, adjusted as the verdicts are."
+    note += level_note([worth.verdict for worth in worths], level)
     return [Forest(title, tuple(groups), note, axis.unit, axis.label, region)]

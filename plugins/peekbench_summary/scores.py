@@ -55,6 +55,11 @@ def score_title(options: Summary) -> str:
     return find_score(options.score).title
 
 
+def name_score(results: Configurations, options: Summary) -> str:
+    """Return what reports call the scores of results."""
+    return ACCURACY if results.is_accuracy else score_title(options)
+
+
 def sign_note(name: str) -> str:
     """Return a sentence about a score that reports negate, with a space before it; empty for other scores."""
     score = find_score(name)
@@ -89,6 +94,12 @@ def effect_cells(configuration: Configuration, effects: Sequence[str], level: fl
         estimate = estimate_effect(configuration, effect, level)
         cells += [estimate.mean, *estimate.limits]
     return cells
+
+
+def level_note(verdicts: Sequence[Verdict], level: float) -> str:
+    """Return a note on the intervals of verdicts that have a lower level than the others; empty without any."""
+    lower = sorted({verdict.family.level for verdict in verdicts if verdict.family.level < level})
+    return "".join(f" The interval of an equivalent bias has {each:.0%} (two one-sided tests)." for each in lower)
 
 
 ACCURACY = "accuracy"

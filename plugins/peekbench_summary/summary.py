@@ -39,10 +39,11 @@ from peekbench_summary.scores import (
     effect_cells,
     effect_columns,
     interval_columns,
+    level_note,
+    name_score,
     probabilistic_scores,
     resolve_options,
     score_tables,
-    score_title,
     sign_note,
 )
 from peekbench_summary.verdicts import judge_all, measure_effects, smallest_p
@@ -94,7 +95,7 @@ def summarize(
     return Analysis(
         "summary",
         tables=(
-            *_method_tables(methods, method_verdicts, level, looks),
+            *_method_tables(methods, method_verdicts, options, looks),
             *of_rules,
             _task_table(everything, level, options.score),
             *score_tables(probabilistic, level),
@@ -132,11 +133,12 @@ def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], leve
     return [*forests(controls, verdicts, level, region), *doses(controls, level, region)]
 
 
-def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], level: float, looks: Looks) -> list[Table]:
+def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], options: Summary, looks: Looks) -> list[Table]:
     """Return the tables of methods other than controls."""
     if not methods.configurations:
         return []
-    tables = [leaderboard(methods, verdicts, level), _average_table(methods, verdicts, level, looks)]
+    level = options.level
+    tables = [leaderboard(methods, verdicts, options), _average_table(methods, verdicts, level, looks)]
     if _has_several_tasks(methods):
         tables.append(_other_tasks_table(methods, verdicts, level))
     return tables
@@ -286,7 +288,10 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
         *effect_columns(effects, difference_unit(controls.is_accuracy)),
     )
     return Table(
-        controls.title(f"Controls, {level:.0%} intervals"), columns, rows, CONTROLS_NOTE + extension_note(verdicts)
+        controls.title(f"Controls, {level:.0%} intervals"),
+        columns,
+        rows,
+        CONTROLS_NOTE + level_note(verdicts, level) + extension_note(verdicts),
     )
 
 
@@ -318,7 +323,7 @@ def tabulate(
     everything = choose_configurations(results, options, "summary.estimates")
     probabilistic = probabilistic_scores(results, everything.without_controls())
     verdicts = judge_all(everything, options, probabilistic, looks, predictions)
-    metric = "accuracy" if everything.is_accuracy else score_title(options)
+    metric = name_score(everything, options)
     quantities = [name for name in QUANTITIES if name in (*everything.arms, *everything.effects)]
     rows = [
         row
@@ -351,6 +356,7 @@ class _Rows:
         method, model, num_train, num_test = self.configuration.key
         is_judged = quantity == "bias" and not task
         limited = self.verdict.estimate if is_judged else estimate
+        level = self.verdict.family.level if is_judged else self.level
         return ScoreEstimate(
             method=str(method),
             model=str(model or ""),
@@ -360,7 +366,7 @@ class _Rows:
             task=task,
             quantity=quantity,
             metric=self.metric,
-            estimate=Estimate(estimate.mean, limited.low, limited.high, estimate.standard_error, self.level),
+            estimate=Estimate(estimate.mean, limited.low, limited.high, estimate.standard_error, level),
             num_tasks=num_tasks,
             num_trials=num_trials,
             decision=self.verdict.decision if is_judged else "",

@@ -64,19 +64,18 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
     scope = "this task" if num_tasks == 1 else f"these {num_tasks} tasks"
     unit: Unit = "difference" if found.is_accuracy else "change"
     columns = (
-        *found.columns, Column("texts", "count"), Column("uses of a text", "number"), *interval_columns("bias", unit),
-        Column("variance from texts", "fraction"), Column("conclusion"),
+        *found.columns, *interval_columns("bias", unit), Column("conclusion"),
+        Column("texts", "count"), Column("uses of a text", "number"), Column("variance from texts", "fraction"),
     )  # fmt: skip
     region = f"{100 * options.region:g} points" if found.is_accuracy else f"{options.region:g}"
     return Analysis(
         "texts",
         tables=(
             Table(
-                f"{found.title(f'Bias for other texts of {scope}')}; verdicts are for these texts",
+                found.title(f"Bias for other texts of {scope}"),
                 columns,
                 tuple(rows),
                 NOTE.format(level=options.level, region=region),
-                overview=(*(column.name for column in found.columns), "bias", "conclusion", "texts"),
             ),
         ),
     )
@@ -101,8 +100,8 @@ def _cells(tasks: list[CrossedMean], options: OtherTexts) -> tuple[Cell, ...]:
     uses = sum(task.num_answers for task in tasks) / texts
     interval = cross_interval(tasks, options.level)
     if interval is None:
-        return texts, uses, float(np.mean([task.mean for task in tasks])), None, None, None, "too few subsamples"
+        return float(np.mean([task.mean for task in tasks])), None, None, "too few subsamples", texts, uses, None
     decision = decide(interval.low, interval.high, options.region)
     # Scores that are means over texts, such as accuracy and F1, lie between 0 and 1.
     limits = max(interval.low, -1.0), min(interval.high, 1.0)
-    return texts, uses, interval.mean, *limits, interval.text_share, decision
+    return interval.mean, *limits, decision, texts, uses, interval.text_share

@@ -34,7 +34,7 @@ from peekbench_summary.decisions import (
     tolerated_loss,
     unseen_share,
 )
-from peekbench_summary.estimates import estimate_other_tasks, estimate_these_tasks, task_means
+from peekbench_summary.estimates import estimate_other_tasks, estimate_these_tasks, mean_over_tasks, task_means
 from peekbench_summary.sample_size import settle
 from peekbench_summary.scores import LOG_LIKELIHOOD
 
@@ -249,8 +249,9 @@ def judge_all(
         )
         for member, (verdict, conclusion) in zip(members, judged, strict=True):
             configuration = results.configurations[member]
-            evidence = verdict.evidence
-            assert isinstance(evidence, TrialEvidence)
+            assert isinstance(verdict.evidence, TrialEvidence)
+            means = {arm: mean_over_tasks(list(configuration.scores[arm].values())) for arm in results.arms}
+            evidence = replace(verdict.evidence, base=means.get("base"), extra=means["extra"])
             if not configuration.control:
                 evidence = replace(evidence, looks=describe_looks(configuration, looks))
                 if configuration.key in log_likelihoods:
@@ -338,10 +339,10 @@ def judge_family(
     for evidence, biased_tasks in zip(family, count_biased_tasks(biases, alpha), strict=True):
         bias, conclusion = evidence.bias, conclude(evidence, levels)
         unadjusted = conclude(evidence, Levels(alpha, alpha)).decision if len(family) > 1 else None
-        effective = 1 - bias.levels.now(conclusion.alpha)  # coverage for a single configuration examined once
+        coverage = 1 - conclusion.num_sides * bias.levels.now(conclusion.alpha)
         mean = conclusion.estimate
         estimate = Estimate(
-            mean.mean, mean.low, mean.high, mean.standard_error, effective if mean.has_interval else math.nan
+            mean.mean, mean.low, mean.high, mean.standard_error, coverage if mean.has_interval else math.nan
         )
         verdict = Verdict(
             method="",
@@ -350,24 +351,23 @@ def judge_family(
             estimate=estimate,
             region=bias.region.half_width,
             unit=difference_unit(is_accuracy),
-            evidence=_describe(evidence, conclusion, biased_tasks, effective, score),
-            family=Family(len(family), level, unadjusted),
+            evidence=_describe(evidence, conclusion, biased_tasks, coverage, score),
+            family=Family(len(family), round(1 - conclusion.num_sides * alpha, 12), unadjusted),
         )
         judged.append((verdict, conclusion))
     return judged
 
 
 def _describe(
-    evidence: Evidence, conclusion: Conclusion, biased_tasks: tuple[int, int], effective: float, score: str
+    evidence: Evidence, conclusion: Conclusion, biased_tasks: tuple[int, int], coverage: float, score: str
 ) -> TrialEvidence:
     """Return the facts behind a verdict, and what it leaves open."""
     bias, tasks, region = evidence.bias, evidence.bias.tasks, evidence.bias.region.half_width
-    now = 1 - effective
+    now = bias.levels.now(conclusion.alpha)
     means = task_means(tasks)
-    others = estimate_other_tasks(tasks, effective, bias.step)
+    others = estimate_other_tasks(tasks, coverage, bias.step)
     differs = others.has_interval and decide(others.low, others.high, region) != conclusion.decision
     is_open = conclusion.decision == "inconclusive"
-    has_too_few = 2.0 ** (1 - bias.num_trials) > bias.levels.now(conclusion.alpha)
     return TrialEvidence(
         num_tasks=len(tasks),
         num_trials=bias.num_trials,
@@ -378,9 +378,9 @@ def _describe(
         task_means=(min(means), max(means)) if len(means) > 1 else None,
         biased_tasks=biased_tasks,
         can_test_tasks=any(biased_tasks) or 2.0 ** (1 - max(map(len, tasks))) <= now,
-        other_tasks=examine_other_tasks(means, conclusion, bias.levels.now(conclusion.alpha)),
+        other_tasks=examine_other_tasks(means, conclusion, now),
         interval_of_other_tasks=(others.low, others.high) if differs else None,
-        has_too_few=is_open and has_too_few,
+        has_too_few=is_open and 2.0 ** (1 - bias.num_trials) > now,
         is_extended=conclusion.is_extended,
         p_zero=evidence.p_robust,
         unseen_share=unseen_share(bias.num_trials),

@@ -78,7 +78,7 @@ def test_rules_of_benchmarks_are_sentences_with_numbers(analysis: Analysis) -> N
     assert list(sentences) == ["test", "cross-5", "leave-one-out", "stream-4", "blocks-4", "single"]
     assert "divided into 5 blocks" in sentences["cross-5"]
     assert "On these texts of 2 tasks (num_test 200), the mean score under this rule differs" in sentences["cross-5"]
-    assert "adjusted 95% interval of 1 method: 1 equivalent)" in sentences["cross-5"]
+    assert "adjusted 90% interval of 1 method: 1 equivalent)" in sentences["cross-5"]
     assert sentences["test"].startswith("Methods must not adapt"), "what it was worth is not negligible"
     several = summarize(simulate({"test": 0.03, "single": -0.03}, methods=3, subsamples=20))
     sentences = {row["rule"]: row["sentence"] for row in find_rows(several, SENTENCES)}
@@ -96,9 +96,10 @@ def test_adapting_to_the_test_texts_is_permitted_if_its_effect_is_negligible() -
     found = summarize(simulate({"test": 0.0, "cross-5": 0.0}))
     sentences = {row["rule"]: str(row["sentence"]) for row in find_rows(found, SENTENCES)}
     assert sentences["test"].startswith("Methods may adapt to the unlabeled texts of the test set. On these texts")
-    assert "(95% interval of 1 method: 1 equivalent)" in sentences["test"]
+    assert "(90% interval of 1 method: 1 equivalent)" in sentences["test"]
     (worth,) = (table for table in found.tables if table.title.startswith(WORTH))
     assert "adjusted" not in worth.title + worth.note
+    assert "The interval of an equivalent bias has 90%" in worth.note
 
 
 def test_each_size_has_sentences_of_its_own() -> None:

@@ -16,9 +16,10 @@ from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError
 from peekbench.formatting import format_signed
-from peekbench.records import Unit
+from peekbench.records import TrialEvidence, Unit
 from peekbench.report import report_of_ranking, report_of_run, state
 from peekbench.report.render import answers
+from peekbench.report.render.words import explain_adjustments, explain_decisions
 from peekbench.results import decide, paired_scores
 from peekbench.results.planned_looks import run
 from peekbench_summary.decisions import Bias, Evidence, Region
@@ -96,7 +97,7 @@ def test_equivalence_on_average_mentions_other_tasks() -> None:
     tasks = [(mean + 1e-3 * rng.normal(size=200)).tolist() for mean in (0.05, -0.05, 0.0)]
     verdict = judge(tasks)
     assert verdict.decision == "equivalent"
-    assert "for other tasks like these, the interval is -12" in state(verdict)
+    assert "for other tasks like these, the interval is -8" in state(verdict)
 
 
 def test_a_bias_that_may_be_negligible_is_described_so() -> None:
@@ -181,7 +182,9 @@ def test_equal_answers_bound_what_was_not_seen() -> None:
     assert verdict.decision == "inconclusive"
     assert (verdict.estimate.low, verdict.estimate.high) == pytest.approx((-3 / 200, 3 / 200), rel=0.01)
     assert "up to 1.5% of trials may have one (95% interval)" in state(verdict)
-    assert judge([[0.0] * 200] * 4, step=1 / 200).decision == "equivalent"
+    equal = judge([[0.0] * 200] * 4, step=1 / 200)
+    assert equal.decision == "equivalent"
+    assert (equal.family.level, equal.estimate.level) == pytest.approx((0.95, 0.95)), "a bound is one-sided"
 
 
 def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) -> None:
@@ -214,7 +217,7 @@ def test_verdicts_of_a_family_are_adjusted(simulate: Simulate) -> None:
     (alone,) = summarize(frames[3], level=1 - 0.05 / 10, region=0.001).verdicts
     assert together.verdicts[3].estimate.limits == pytest.approx(alone.estimate.limits)
     (rank,) = find_rows(together, "Leaderboard")[:1]
-    assert {"verdict", "unadjusted verdict"} <= set(rank)
+    assert "verdict" in rank and "unadjusted verdict" not in rank
     by_method = summarize(results, family="method", region=0.001).verdicts
     assert [verdict.estimate.low for verdict in by_method] == [verdict.estimate.low for verdict in apart.verdicts]
 
@@ -235,6 +238,23 @@ def test_a_family_changes_its_intervals_with_its_verdicts() -> None:
             "inconclusive": "not above" if verdict.estimate.high < 0.005 else "not below",
         }
         assert verdict.size == sizes[verdict.decision]
+
+
+def test_the_interval_of_an_equivalent_bias_has_the_level_of_two_one_sided_tests() -> None:
+    rng = np.random.default_rng(2)
+    family = [Bias(rng.normal(mean, 0.01, size=(5, 40)).tolist(), Region(0.005)) for mean in (0.0, 0.0, 0.02)]
+    (first, conclusion), _, (biased, other) = judge_family(family, 0.95)
+    assert (first.decision, biased.decision) == ("equivalent", "biased up")
+    assert (first.family.level, biased.family.level) == (0.9, 0.95)
+    assert (first.estimate.level, biased.estimate.level) == pytest.approx((1 - 2 * conclusion.alpha, 1 - other.alpha))
+    assert "(90% interval, adjusted for 3 configurations: " in state(first)
+    verdicts = [first, biased]
+    assert explain_decisions(verdicts).startswith("95% intervals, 90% where equivalent. Biased")
+    assert explain_decisions([first]).startswith("90% intervals. Biased")
+    assert "Two one-sided tests at 5% decide 'equivalent'." in explain_adjustments(verdicts)
+    assert "Two" not in explain_adjustments([biased])
+    with pytest.raises(PeekbenchError, match="level: 0.5 is too small; use more than 0.5"):  # twice 1 - 0.5 is all
+        summarize(pd.DataFrame(), level=0.5)
 
 
 def test_a_family_does_not_make_a_biased_member_equivalent() -> None:
@@ -262,7 +282,10 @@ def test_verdicts_on_other_scores(score: str, sign: int, region: float, simulate
     assert (verdict.region, verdict.unit) == (region, "change")
     title = {"macro_f1": "macro-F1", "log_loss": "log-likelihood", "brier": "negative Brier score"}[score]
     assert f"the {title} by 0.0" in state(verdict)
-    assert f"({title}, num_train 50" in analysis.tables[0].title
+    assert analysis.tables[0].title == f"Leaderboard, by {title} of extra"
+    scores = results.loc[results["arm"] == "extra", score]
+    assert isinstance(verdict.evidence, TrialEvidence)
+    assert verdict.evidence.extra == pytest.approx(sign * scores.mean())
     results.loc[3, score] = None
     with pytest.raises(PeekbenchError, match=f"option score: {score} is missing in 1 of 300 rows.*: score"):
         summarize(results, score=score)

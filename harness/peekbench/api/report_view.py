@@ -14,10 +14,11 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
+from peekbench.report.render.answers import tell
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.pictures import alt_text, find_renderer
-from peekbench.report.render.sentences import state
+from peekbench.report.render.words import lead_verdicts
 
 
 class TableView:
@@ -281,13 +282,14 @@ class ReportView:
         return f"<report {self.name}: {', '.join(pluralize(*part) for part in parts)}>"
 
     def __str__(self) -> str:
-        """Return the headline, the warnings and the verdicts as plain text."""
+        """Return the headline, the warnings, and each verdict in a line."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         yield f"{self.name}: {self.document.headline}"
         yield from (f"warning: {warning}" for warning in self.warnings)
-        yield from (f"{verdict.decision}: {verdict.method}: {state(verdict)}" for verdict in self.verdicts)
+        for verdict, _ in lead_verdicts(self.verdicts):
+            yield f"{verdict.decision}: {verdict.method}: {tell(verdict, self.verdicts)}"
 
     def _repr_html_(self) -> str:
         return render_notebook(self.document)

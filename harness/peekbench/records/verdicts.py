@@ -156,7 +156,8 @@ class Family:
     size: int = 1
     """Number of configurations."""
     level: float = math.nan
-    """One minus the error rate of the family: for a single configuration, the nominal coverage of its interval."""
+    """Coverage of the interval of a single configuration: one minus the error rate of the family, or minus twice this
+    rate if two one-sided tests decide that a bias is 'equivalent'."""
     unadjusted: Decision | None = None
     """The decision without the adjustment; None if there is none."""
 
@@ -249,6 +250,10 @@ class TrialEvidence:
     """The decision; for a control, the one that a method with the same scores would get."""
     score: str = "score"
     """Score that the verdict is about: a `ScoreName`, or the name of a score of scikit-learn."""
+    base: float | None = None
+    """Mean score of the arm base over tasks, if known."""
+    extra: float | None = None
+    """Mean score of the arm extra over tasks, if known."""
     log_odds: float | None = None
     """Half-width of the region in log-odds, if it was given so."""
     is_zero: bool = False

@@ -15,7 +15,7 @@ import peekbench as pb
 from peekbench.api.report_view import FigureView, ReportView
 from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.records.report import Report
-from peekbench.report import state
+from peekbench.report.render.sentences import format_estimate
 from peekbench.results.analyze import analyze as run_analyses
 
 SAMPLES = (("a", (Sample("tickets", (0.01, 0.03, -0.02), mark=0.0),)), ("b", (Sample("news", (0.0, 0.1)),)))
@@ -45,7 +45,9 @@ def test_a_report_has_the_verdicts_tables_and_files_of_its_analyses(scores: pd.D
     assert frame.to_numpy().tolist() == [list(row) for row in table.record.rows]
     assert report.tables[0].title == report.tables.titles[0]
     assert {path.name for path in report.save(tmp_path / "folder", ["html", "json"])} == {"report.html", "report.json"}
-    assert state(report.verdicts[0]) in str(report)
+    (verdict,) = report.verdicts
+    assert f"{verdict.method}: {format_estimate(verdict.estimate, verdict.unit)}. Test texts raise" in str(report)
+    assert str(report).count("[") == 1, "one interval"
     with pytest.raises(pb.PeekbenchError, match="no table has the title 'nonsense'; the titles are: "):
         report.tables["nonsense"]
 

@@ -210,8 +210,11 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
 def test_a_verdict_is_one_sentence() -> None:
     assert summarize(UP) == "Test texts raise accuracy by more than 0.50 points."
     assert summarize(UNDECIDED) == "120 more subsamples per task settle it."
-    found = TrialEvidence(5, 60, other_tasks="yes")
-    assert summarize(replace(UP, evidence=found)).endswith("; bias in other tasks: yes.")
-    assert summarize(replace(SAME, evidence=found)).endswith("; nonzero bias in other tasks: yes.")
+    scored = TrialEvidence(5, 60, base=0.612, extra=0.64)
+    assert summarize(replace(UP, evidence=scored)).endswith(
+        "accuracy by more than 0.50 points (base 61.2%, extra 64.0%)."
+    )
+    undecided = replace(UNDECIDED, evidence=replace(OPEN, score="log_loss", extra=-1.5), unit="change")
+    assert summarize(undecided) == "120 more subsamples per task settle it (the log-likelihood: extra -1.5)."
     hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None)))
     assert summarize(hopeless) == "Inconclusive."

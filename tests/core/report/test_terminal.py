@@ -60,12 +60,15 @@ def test_what_is_left_out_is_counted() -> None:
 
 
 def test_details_follow_a_verdict() -> None:
-    evidence = TrialEvidence(2, 8, "biased up", other_tasks="none found")
+    evidence = TrialEvidence(2, 8, "biased up", other_tasks="yes, by the t test")
     lead = verdict("lsa", "biased up", evidence=evidence, family=Family(3, 0.95), analysis="summary")
-    shown = printed(Report("r", "h", (lead, verdict("lsa", analysis="bayes"))))
-    flat = " ".join(shown.split())
-    assert "possibly by less than 0.50 points; bias in other tasks: none found; bayes: equivalent." in flat
-    assert "95% intervals adjusted for 3 configurations." in shown
+    report = Report("r", "h", (lead, verdict("lsa", analysis="bayes")))
+    first, full = (" ".join(printed(report, full=full).split()) for full in (False, True))
+    assert "Base: no unlabeled texts." in first
+    assert "possibly by less than 0.50 points; bayes: equivalent." in first
+    for unfolded in ("Intervals are adjusted for 3 configurations.", "Bias in other tasks: yes, by the t test."):
+        assert unfolded in full and unfolded not in first
+    assert "95% intervals. Biased" in first
     assert "bayes" not in printed(Report("r", "h", (lead, replace(lead, analysis="bayes"))))
 
 

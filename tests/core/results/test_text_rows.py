@@ -75,12 +75,14 @@ def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
     (row,) = texts.tables[0].rows
     (verdict,) = summary.verdicts
     assert basis_of(verdict) == "2 tasks, 6 trials"
-    assert verdict.estimate.mean == pytest.approx(row[3])
-    assert isinstance(row[4], float)
-    assert row[4] <= verdict.estimate.low, "other texts cannot make the interval narrower"
+    assert verdict.estimate.mean == pytest.approx(row[1])
+    assert isinstance(row[2], float)
+    assert row[2] <= verdict.estimate.low, "other texts cannot make the interval narrower"
     ROWS.to_csv("rows.csv", index=False)
     done = run_command("analyze", "rows.csv")
-    assert "Bias for other texts of these 2 tasks" in done.stdout
+    assert "Bias for other texts" not in done.stdout, "one interval of the bias"
+    done = run_command("analyze", "rows.csv", "--analysis", "summary.texts")
+    assert "Bias for other texts of these 2 tasks" in done.stdout, "the question that was asked"
     (Path("only.yaml")).write_text("name: x\nonly: {task: [news]}\nanalyses: [summary.texts]\n")
     done = run_command("analyze", "rows.csv", "--spec", "only.yaml")
     assert "Bias for other texts of this task" in done.stdout
@@ -124,7 +126,7 @@ def test_tasks_with_other_numbers_of_texts_are_averaged() -> None:
     rows = pd.concat([make_rows(3, 20, ("mail",)), make_rows(3, 30, ("news",))])
     assert set(read(rows).results["num_test"]) == {20, 30}
     _, _, texts = analyze(rows)
-    assert texts.tables[0].rows[0][1] == 50
+    assert texts.tables[0].rows[0][5] == 50
 
 
 def test_repeated_answers_to_a_text_are_counted() -> None:

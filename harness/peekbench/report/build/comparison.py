@@ -140,7 +140,7 @@ def report_of_ranking(
     ...     path = Path(folder, "scores.csv")
     ...     _ = path.write_text("task,method,num_test,extra,test\na,lsa,50,0.7,0.8\nb,lsa,50,0.6,0.8\n")
     ...     report_of_ranking([path]).tables[0].title
-    'Leaderboard, by accuracy of extra (num_test 50)'
+    'Leaderboard, by accuracy of extra'
     """
     runs = open_runs(paths, allow_incomplete=allow_incomplete, table=table)
     joined = side_by_side(runs)

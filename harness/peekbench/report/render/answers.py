@@ -12,8 +12,16 @@ from dataclasses import dataclass
 from peekbench.formatting import duration, format_signed, pluralize
 from peekbench.records.report import Report
 from peekbench.records.verdicts import Advice, TrialEvidence, Verdict
-from peekbench.report.render.sentences import OUTCOMES, format_estimate, format_size, name_score, points, settle
-from peekbench.report.render.words import MARKS, ask_about, lead_verdicts, other_tasks, split_verdicts
+from peekbench.report.render.sentences import (
+    OUTCOMES,
+    format_estimate,
+    format_size,
+    list_scores,
+    name_score,
+    points,
+    settle,
+)
+from peekbench.report.render.words import MARKS, ask_about, lead_verdicts, split_verdicts
 
 MAX_NAMED = 3  # methods in an answer
 SHORT: Mapping[tuple[str, str], str] = {
@@ -202,8 +210,13 @@ def _list(names: Iterable[str]) -> str:
     return " and ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
 
 
+def tell(lead: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return the estimate of a verdict with its interval, and what `summarize` returns."""
+    return ". ".join(filter(None, (format_estimate(lead.estimate, lead.unit), summarize(lead, verdicts))))
+
+
 def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
-    """Return a verdict as one short sentence, with the decisions of other analyses that differ.
+    """Return a verdict as one short sentence, with the scores of base and extra, and other decisions that differ.
 
     Parameters
     ----------
@@ -222,9 +235,11 @@ def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
         text = f"{text}; {settled}" if lead.size else settled
     score = name_score(getattr(evidence, "score", "score"), lead.unit)
     text = text.format(rows=lead.rows, score=score, region=format_size(lead.region or 0.0, lead.unit))
+    if isinstance(evidence, TrialEvidence) and (scores := list_scores(evidence, lead.unit)):
+        text += f" ({scores})" if score in text else f" ({score}: {scores})"
     differing = (
         f"{other.analysis or 'another analysis'}: {other.decision}"
         for other in verdicts
         if (other.method, other.effect) == (lead.method, lead.effect) and other.decision != lead.decision
     )
-    return "; ".join(filter(None, (text, other_tasks(lead), *differing))) + "."
+    return "; ".join((text, *differing)) + "."

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from peekbench.formatting import pluralize
 from peekbench.records.figures import Forest
 from peekbench.records.report import MethodFacts, Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import answer, summarize
+from peekbench.report.render.answers import answer, tell
 from peekbench.report.render.content import (
     describe_design,
     fold_intervals,
@@ -20,8 +20,11 @@ from peekbench.report.render.content import (
 from peekbench.report.render.pictures import FOLDER, alt_text, list_undrawn_figures, name_figures
 from peekbench.report.render.terminal import forest_as_text
 from peekbench.report.render.words import (
+    CONTROLS,
     ask_about,
     basis_in_words,
+    define_terms,
+    explain_adjustments,
     explain_decisions,
     find_method,
     lead_verdicts,
@@ -55,10 +58,7 @@ def _lines(report: Report, pictures: str) -> Iterator[str]:
     for warning in report.warnings:
         yield from ("", warning_line(warning))
     for heading, verdicts in verdict_sections(report.verdicts):
-        yield from ("", f"## {heading}", "")
-        yield from (verdict_line(*each) for each in verdicts)
-    if report.verdicts:
-        yield from ("", escape(explain_decisions(report.verdicts)))
+        yield from _verdict_lines(heading, verdicts, report)
     yield from _figure_lines(report, pictures)
     for table in report.tables:
         yield from ("", f"## {escape(table.title)}", "")
@@ -99,11 +99,22 @@ def warning_line(warning: str) -> str:
     return f"> **Warning:** {escape(' '.join(warning.split()))}"
 
 
-def verdict_line(verdict: Verdict, sentence: str) -> str:
-    """Return a list item with the method, the decision, its sentences and its basis."""
-    subject = f"**{escape(verdict.method)}**: **{verdict.decision}**"
-    short = "" if verdict.control else f"{summarize(verdict)} "
-    return f"- {subject}. {escape(short + sentence + basis_in_words(verdict))}"
+def _verdict_lines(heading: str, verdicts: Sequence[tuple[Verdict, str]], report: Report) -> Iterator[str]:
+    """Yield verdicts with an interval and a short sentence each, and a part that unfolds to all sentences."""
+    yield from ("", f"## {heading}", "")
+    leads = [verdict for verdict, _ in verdicts]
+    if heading != CONTROLS:
+        yield from (escape(define_terms(leads[0])), "")
+    for verdict in leads:
+        yield f"- **{escape(verdict.method)}**: **{verdict.decision}**. {escape(tell(verdict, report.verdicts))}"
+    if heading != CONTROLS:
+        yield from ("", escape(explain_decisions(leads)))
+    yield from ("", "<details><summary>In detail</summary>", "")
+    for verdict, sentence in verdicts:
+        yield f"- **{escape(verdict.method)}**: {escape(sentence + basis_in_words(verdict))}"
+    if adjustments := explain_adjustments(leads):
+        yield from ("", escape(adjustments))
+    yield from ("", "</details>")
 
 
 def table_lines(table: Table) -> Iterator[str]:
@@ -171,8 +182,7 @@ def _card_lines(facts: MethodFacts, report: Report) -> Iterator[str]:
     for warning in _select_warnings(facts.name, report):
         yield from ("", warning_line(warning))
     if verdicts := [verdict for verdict in report.verdicts if find_method(verdict, report) == facts]:
-        yield from ("", f"## {ask_about(verdicts[0].effect)}", "")
-        yield from (verdict_line(*each) for each in lead_verdicts(verdicts))
+        yield from _verdict_lines(ask_about(verdicts[0].effect), lead_verdicts(verdicts), report)
     for table in (rows_of(each, facts.name) for each in report.tables if each.title != "Methods"):  # which is above
         if table is not None:
             yield from ("", f"## {escape(table.title)}", "")

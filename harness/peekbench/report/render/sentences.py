@@ -208,6 +208,13 @@ def name_score(score: str, unit: Unit) -> str:
     return "accuracy" if unit == "difference" else "the score"
 
 
+def list_scores(evidence: TrialEvidence, unit: Unit) -> str:
+    """Return the scores beside a bias, as 'base 61.2%, extra 64.0%'; empty if they are unknown."""
+    known = [(arm, score) for arm, score in (("base", evidence.base), ("extra", evidence.extra)) if score is not None]
+    score_unit: Unit = "fraction" if unit == "difference" else "number"
+    return ", ".join(f"{arm} {format_cell(score, score_unit)}" for arm, score in known)
+
+
 def _interval_name(verdict: Verdict) -> str:
     adjusted = f", adjusted for {verdict.family.size} configurations:" if verdict.family.size > 1 else ""
     return f"{verdict.family.level:.0%} interval{adjusted}"
@@ -246,7 +253,7 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
     if (change := evidence.log_likelihood) is not None:
         low, high = sorted((abs(change.low), abs(change.high)))
         parts.append(
-            f"However, {state_log_likelihood(change)} ({verdict.family.level:.0%} interval {low:.4f} to {high:.4f})."
+            f"However, {state_log_likelihood(change)} ({100 * change.level:.3g}% interval {low:.4f} to {high:.4f})."
         )
     if evidence.looks is not None and evidence.looks.are_known:
         parts.append(tell_looks(evidence.looks, evidence.num_trials))
@@ -272,12 +279,15 @@ def _state_mean(verdict: Verdict, evidence: TrialEvidence) -> str:
     if evidence.is_zero:
         text = _state_zero(verdict, evidence)
     elif not verdict.estimate.has_interval:
-        return (
+        text = (
             f"a bias of {format_estimate(verdict.estimate, verdict.unit)} {scope}; its uncertainty is unknown because "
             "a task has only one subsample; draw more subsamples."
         )
     else:
         text = _state_bias(verdict, evidence, scope)
+    if evidence.other_tasks and not evidence.is_zero and not verdict.control:
+        noun = "nonzero bias" if decision == "equivalent" and evidence.other_tasks.startswith("yes") else "bias"
+        text += f" {noun.capitalize()} in other tasks: {evidence.other_tasks}."
     if verdict.family.unadjusted not in (None, decision):
         text += (
             f" Without the adjustment for {verdict.family.size} configurations, it would be "
@@ -455,13 +465,14 @@ def _state_rule(worth: RuleWorth) -> str:
     listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
     adjusted = "adjusted " * any(verdict.family.size > 1 for verdict in verdicts)
     intervals = "interval" if len(verdicts) == 1 else "intervals"
+    levels = " and ".join(sorted({f"{verdict.family.level:.0%}" for verdict in verdicts}))
     sizes = f" ({worth.sizes})" * bool(worth.sizes)
     whose = "of methods that do" if kind == "not test" else "under this rule"
     rule = RULES[kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
     text = (
         f"{rule}. On these {rows} of {tasks}{sizes}, the mean score {whose} "
         f"differs from the mean score with independent {rows} by {ends}{points(unit)} "
-        f"({adjusted}{verdicts[0].family.level:.0%} {intervals} of {pluralize(len(verdicts), 'method')}: {listed})."
+        f"({adjusted}{levels} {intervals} of {pluralize(len(verdicts), 'method')}: {listed})."
     )
     if needed := [settle(verdict) for verdict in verdicts if verdict.decision == "inconclusive"]:
         known = [advice for advice in needed if advice is not None]

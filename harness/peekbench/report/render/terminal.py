@@ -28,6 +28,8 @@ from peekbench.report.render.words import (
     CONTROLS,
     DECISION_STYLES,
     basis_in_words,
+    define_terms,
+    explain_adjustments,
     explain_decisions,
     verdict_sections,
 )
@@ -74,6 +76,8 @@ def render_text(report: Report, console: Console, closing: Sequence[str] = (), *
     What next?    Nothing. The bias is negligible.
     <BLANKLINE>
     Does a method score higher if its unlabeled data come from the test set?
+    Base: no unlabeled texts. Extra: independent ones. Test: those of the test
+    set. Bias: test - extra.
     equivalent    lsa ├──────────────────●──────────────────┤ +0.10 [-0.20, +0.40]
                   Test texts change accuracy by less than 0.50 points.
                       -0.2        0.0        +0.2        +0.4               points
@@ -150,6 +154,8 @@ def render_verdicts(verdicts: Sequence[Verdict], console: Console, *, full: bool
         if heading == CONTROLS:  # one that did not pass is never left out before one that did
             answers.sort(key=lambda answer: answer[0].decision == "passed")
         console.print(Text(f"\n{heading}", "bold"))
+        if heading != CONTROLS:
+            console.print(Text(define_terms(answers[0][0]), "dim"))
         num_shown = len(answers) if full else MAX_VERDICTS
         _print_plots(answers[:num_shown], verdicts, console, full=full)
         if others := [lead for lead, _ in answers[num_shown:]]:
@@ -158,6 +164,8 @@ def render_verdicts(verdicts: Sequence[Verdict], console: Console, *, full: bool
             console.print(Text(f"... and {len(others):,} more: {listed}", "dim"))
         if heading == sections[0][0]:
             console.print(Text(explain_decisions(verdicts), "dim"))
+            if full and (adjustments := explain_adjustments(verdicts)):
+                console.print(Text(adjustments, "dim"))
 
 
 def _print_answers(report: Report, console: Console) -> None:

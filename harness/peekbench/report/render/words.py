@@ -51,6 +51,14 @@ QUESTIONS: Mapping[str, str] = {
     "contamination": "Does a model score higher on a benchmark than its score on another benchmark predicts?",
 }
 """Question that the verdicts on an effect answer; that of 'bias' for other effects."""
+TERMS: Mapping[str, str] = {
+    "bias": "Base: no unlabeled {rows}. Extra: independent ones. Test: those of the test set. Bias: test - extra.",
+    "contamination": "Excess: the score of a model minus the score that reference models predict from its score on the "
+    "reference benchmark.",
+}
+"""What the words in the verdicts on an effect mean; those of 'bias' for other effects."""
+WITHIN_REGION = ("equivalent", "no signal")
+"""Decisions whose interval lies within the region."""
 MAX_IN_ORDER = 12
 """Verdicts up to which a report keeps the order of its methods; more are ordered by their estimates."""
 CONTROLS = "Controls: methods whose bias is known in advance, which check this run"
@@ -87,6 +95,11 @@ def ask_about(effect: str) -> str:
     return QUESTIONS.get(effect, QUESTIONS["bias"])
 
 
+def define_terms(verdict: Verdict) -> str:
+    """Return what the words mean in which a verdict answers its question."""
+    return TERMS.get(verdict.effect, TERMS["bias"]).format(rows=verdict.rows)
+
+
 def explain_decisions(verdicts: Sequence[Verdict]) -> str:
     """Return what the intervals and the decisions mean; empty if there is no verdict."""
     if not verdicts:
@@ -98,15 +111,37 @@ def explain_decisions(verdicts: Sequence[Verdict]) -> str:
     if len(regions) == 1:
         ((region, unit),) = regions
         band = f"±{format_size(region or 0.0, unit)}"
-    levels = {f"{verdict.family.level:.0%}" for verdict in of_any if not math.isnan(verdict.family.level)}
-    intervals = ""
-    if len(levels) == 1:
-        size = max(verdict.family.size for verdict in of_any)
-        intervals = f"{levels.pop()} intervals{f' adjusted for {size} configurations' * (size > 1)}. "
     return (
-        f"{intervals}Biased: the interval excludes 0 and extends beyond {band}. Equivalent: the interval lies entirely "
-        f"within {band}. Inconclusive: neither."
+        f"{_name_levels(of_any)}Biased: the interval excludes 0 and extends beyond {band}. Equivalent: the interval "
+        f"lies entirely within {band}. Inconclusive: neither."
     )
+
+
+def _name_levels(verdicts: Sequence[Verdict]) -> str:
+    known = [verdict for verdict in verdicts if not math.isnan(verdict.family.level)]
+    levels = {f"{verdict.family.level:.0%}" for verdict in known if verdict.decision not in WITHIN_REGION}
+    within = {f"{verdict.family.level:.0%}" for verdict in known if verdict.decision in WITHIN_REGION} - levels
+    if not levels:
+        levels, within = within, set()
+    if len(levels) != 1:
+        return ""
+    shorter = "".join(f", {level} where equivalent" for level in within)
+    return f"{levels.pop()} intervals{shorter}. "
+
+
+def explain_adjustments(verdicts: Sequence[Verdict]) -> str:
+    """Return for what intervals are adjusted, and why those of equivalent biases are shorter; can be empty."""
+    judged, _ = split_verdicts(verdicts)
+    size = max((verdict.family.size for verdict in judged), default=1)
+    parts = [f"Intervals are adjusted for {size} configurations."] if size > 1 else []
+    levels = {verdict.family.level for verdict in judged if _is_by_two_tests(verdict)}
+    parts += [f"Two one-sided tests at {(1 - level) / 2:.0%} decide 'equivalent'." for level in sorted(levels)]
+    return " ".join(parts)
+
+
+def _is_by_two_tests(verdict: Verdict) -> bool:
+    evidence = verdict.evidence
+    return verdict.decision in WITHIN_REGION and isinstance(evidence, TrialEvidence) and not evidence.is_zero
 
 
 def lead_verdicts(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, str]]:
@@ -133,15 +168,6 @@ def _compare(lead: Verdict, other: Verdict) -> str:
     if other.unit != lead.unit:  # the analysis is about another score, so it need not agree
         return f"In another score, the verdict of {name} is {other.decision}: {state_alone(other)}"
     return f"{name} does not agree, its verdict is {other.decision}: {state_alone(other)}"
-
-
-def other_tasks(verdict: Verdict) -> str:
-    """Return what a verdict states about tasks other than these; empty if nothing."""
-    evidence = verdict.evidence
-    if not isinstance(evidence, TrialEvidence) or not evidence.other_tasks:
-        return ""
-    is_negligible = verdict.decision == "equivalent" and evidence.other_tasks.startswith("yes")
-    return f"{'nonzero ' * is_negligible}bias in other tasks: {evidence.other_tasks}"
 
 
 def basis_of(verdict: Verdict) -> str:
