@@ -21,6 +21,7 @@ from peekbench.report.build.descriptions import make_command
 from peekbench.report.build.table_report import read_table, report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
+from peekbench.results.looks import next_earlier
 from peekbench.results.python_arguments import python_messages
 from peekbench.results.read import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
@@ -37,6 +38,7 @@ class TableKeywords(TypedDict, total=False):
     percent: bool
     region: float | None
     tasks: Collection[str]
+    earlier: int | Sequence[int]
 
 
 def analyze(
@@ -68,6 +70,7 @@ def analyze(
         ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
         have no number of the draw in the order in which they stand. `percent`: read scores as percentages. `region`:
         largest bias that is negligible, in the unit of the scores. `tasks`: tasks to read, by default all.
+        `earlier`: subsamples per task at each earlier analysis of the table, if it was extended since.
 
     Returns
     -------
@@ -119,14 +122,16 @@ def _analyze(
     tidied = _tidy(scores, options) if isinstance(scores, pd.DataFrame) else load_table(scores, options)
     effects = run_analyses(tidied, analyses, allow_incomplete=allow_incomplete)
     results = drop_incomplete(tidied.results) if options.needs_pairs else tidied.results
+    earlier = next_earlier(results, options.earlier_numbers)
+    command = again = ""
     if isinstance(scores, pd.DataFrame):
         report = report_of_table(Path(FRAME), results, effects, name=name or "scores", columns=tidied.columns)
-        command = ""
     else:
         report = report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
-        command = make_command("analyze", [scores], analyses or (), options, allow_incomplete=allow_incomplete)
+        made = partial(make_command, "analyze", [scores], analyses or (), allow_incomplete=allow_incomplete)
+        command, again = made(options), made(replace(options, earlier=earlier))
     read = partial(read_table, report, replace(tidied, results=results), choose_analyses(analyses))
-    return replace(report, command=command, extension=Extension(command), read_run=read)
+    return replace(report, command=command, extension=Extension(again, earlier=earlier), read_run=read)
 
 
 def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:

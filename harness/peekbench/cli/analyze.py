@@ -110,7 +110,7 @@ def analyze(
         only_complete,
         planned_trials,
     )
-    from peekbench.results.looks import look_at  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.looks import look_at, next_earlier  # noqa: PLC0415 - for a fast --help
     from peekbench.results.read import load_table  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import Selection, load_analysis_only  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
@@ -128,7 +128,8 @@ def analyze(
         fail("--spec and --analysis exclude each other; give one of them", 2)
     path = scores_path(path)
     options = table.read()
-    command = make_command("analyze", [path], analyses or (), options, spec=spec, allow_incomplete=allow_incomplete)
+    made = partial(make_command, "analyze", [path], analyses or (), spec=spec, allow_incomplete=allow_incomplete)
+    command, typed = made(options), options
     if analysis_spec is not None:
         options = options.combine(analysis_spec.table)
     wanted = analyses if analysis_spec is None else analysis_spec.analyses
@@ -146,7 +147,10 @@ def analyze(
     effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned)
     analyzed = drop_incomplete(results) if planned or options.needs_pairs else results
     report = report_of_table(path, analyzed, effects, name=name, columns=loaded.columns)
-    extension = report.extension if is_store(path) else replace(report.extension, command=command)
+    extension = report.extension
+    if not is_store(path):
+        earlier = next_earlier(analyzed, options.earlier_numbers)
+        extension = replace(extension, command=made(replace(typed, earlier=earlier)), earlier=earlier)
     report = replace(report, extension=extension, command=command)
     report = replace(report, provenance={**report.provenance, "command": command})
     if analysis_spec is not None:

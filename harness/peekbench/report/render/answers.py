@@ -10,9 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from peekbench.formatting import duration, format_signed, pluralize
-from peekbench.records.report import Report
+from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import Advice, TrialEvidence, Verdict
-from peekbench.report.render.sentences import OUTCOMES, format_estimate, format_size, name_score, points, settle
+from peekbench.report.render.sentences import (
+    OUTCOMES,
+    format_estimate,
+    format_size,
+    list_numbers,
+    name_score,
+    points,
+    settle,
+)
 from peekbench.report.render.words import MARKS, ask_about, lead_verdicts, other_tasks, split_verdicts
 
 MAX_NAMED = 3  # methods in an answer
@@ -133,9 +141,18 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
     if evidence and report.extension.of == "table":
         ends = min(each.num_trials for each in evidence), max(each.num_trials for each in evidence)
         pairs = " to ".join(f"{number:,}" for number in dict.fromkeys(ends))
-        assumed = f"the {pairs} pairs of scores of a method are independent samples, their number fixed in advance"
+        assumed = f"the {pairs} pairs of scores of a method are independent samples{_assume_looks(report.extension)}"
         problems = [f"The intervals assume that {assumed}; a table does not show this.", *problems]
     return Answer("Trust it?", short, " ".join(problems))
+
+
+def _assume_looks(extension: Extension) -> str:
+    """Return a clause on the earlier analyses that the intervals of a table account for."""
+    *before, _ = extension.earlier or (0,)
+    if before:
+        return f" and were analyzed before at {list_numbers(before)} subsamples per task only"
+    option = "--earlier NUMBER" if extension.command else "earlier=[NUMBER]"
+    return f", of which no part was analyzed before (otherwise: {option})" if extension.earlier else ""
 
 
 def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
@@ -186,6 +203,9 @@ def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
         f"On these {report.verdicts[0].rows}, they settle {settled} with {likely} (otherwise, the next report states a "
         f"new number){time}: {how}"
     )
+    if extension.earlier and not extension.command:
+        extended += f", then analyze it with earlier={[*extension.earlier]}."
+        return Answer(question, f"{number:,} more subsamples per task", extended)
     return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
 
 
