@@ -161,6 +161,18 @@ def test_a_number_that_is_out_of_reach_is_replaced_by_another_design() -> None:
     )
 
 
+def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
+    single = replace(UNDECIDED, evidence=TrialEvidence(3, 3))
+    for extension, how in (
+        (RUN, "set num_subsamples to at least 20, then run:"),
+        (Extension("peekbench analyze s.csv --earlier 1", earlier=(1,)), "add them to the table, then run:"),
+    ):
+        following = ask(UP, single, extension=extension)["What next?"]
+        assert (following.short, following.command) == ("At least 20 subsamples per task", extension.command)
+        assert following.text.endswith(f"They measure the noise, which is unknown with one: {how}")
+    assert ask(single, UNDECIDED)["What next?"].short == "120 more subsamples per task"
+
+
 def test_tables_cannot_show_what_the_intervals_assume() -> None:
     single = replace(SAME, evidence=TrialEvidence(1, 40, looks=LooksTaken()))
     for extension, looks in (
