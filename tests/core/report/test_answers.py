@@ -170,7 +170,7 @@ def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
         following = ask(UP, single, extension=extension)["What next?"]
         assert (following.short, following.command) == ("At least 20 subsamples per task", extension.command)
         assert following.text.endswith(f"They measure the noise, which is unknown with one: {how}")
-    assert ask(single, UNDECIDED)["What next?"].short == "120 more subsamples per task"
+    assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "120 more subsamples per task"
 
 
 def test_tables_cannot_show_what_the_intervals_assume() -> None:
