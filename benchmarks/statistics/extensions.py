@@ -45,7 +45,8 @@ class Walk:
 
 def follow(draw: Draw, tasks: int, first: int, bias: float, rng: np.random.Generator) -> Walk:
     """Extend a run as its reports advise."""
-    method, walk, earlier, number = Method(draw, np.full(tasks, bias), None), Walk(), [], first
+    method, walk, number = Method(draw, np.full(tasks, bias), None), Walk(), first
+    earlier: list[int] = []
     while True:
         method.extend(rng, number)
         ((measured, conclusion),) = judge([method], UNPLANNED, earlier)

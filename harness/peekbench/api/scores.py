@@ -16,12 +16,11 @@ from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
-from peekbench.records.report import Extension, Report
+from peekbench.records.report import Report
 from peekbench.report.build.descriptions import make_command
-from peekbench.report.build.table_report import read_table, report_of_table
+from peekbench.report.build.table_report import extend_table, read_table, report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
-from peekbench.results.looks import next_earlier
 from peekbench.results.python_arguments import python_messages
 from peekbench.results.read import is_results_table, load_table
 from peekbench.results.tidying import TidyTable, tidy_table
@@ -122,16 +121,20 @@ def _analyze(
     tidied = _tidy(scores, options) if isinstance(scores, pd.DataFrame) else load_table(scores, options)
     effects = run_analyses(tidied, analyses, allow_incomplete=allow_incomplete)
     results = drop_incomplete(tidied.results) if options.needs_pairs else tidied.results
-    earlier = next_earlier(results, options.earlier_numbers)
-    command = again = ""
     if isinstance(scores, pd.DataFrame):
         report = report_of_table(Path(FRAME), results, effects, name=name or "scores", columns=tidied.columns)
+        make = _no_command
     else:
         report = report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
-        made = partial(make_command, "analyze", [scores], analyses or (), allow_incomplete=allow_incomplete)
-        command, again = made(options), made(replace(options, earlier=earlier))
+        make = partial(make_command, "analyze", [scores], analyses or (), allow_incomplete=allow_incomplete)
+    extension = extend_table(results, options, make)
     read = partial(read_table, report, replace(tidied, results=results), choose_analyses(analyses))
-    return replace(report, command=command, extension=Extension(again, earlier=earlier), read_run=read)
+    return replace(report, command=make(options), extension=extension, read_run=read)
+
+
+def _no_command(options: TableOptions) -> str:
+    """Return no command, because no file has the data frame."""
+    return ""
 
 
 def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:

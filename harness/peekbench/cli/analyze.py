@@ -100,7 +100,11 @@ def analyze(
     """
     from peekbench.cli.inputs import find_analysis_spec  # noqa: PLC0415 - for a fast --help
     from peekbench.report.build.descriptions import make_command  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.build.table_report import read_table, report_of_table  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.build.table_report import (  # noqa: PLC0415 - for a fast --help
+        extend_table,
+        read_table,
+        report_of_table,
+    )
     from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import (  # noqa: PLC0415 - for a fast --help
         choose_analyses,
@@ -110,7 +114,7 @@ def analyze(
         only_complete,
         planned_trials,
     )
-    from peekbench.results.looks import look_at, next_earlier  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.looks import look_at  # noqa: PLC0415 - for a fast --help
     from peekbench.results.read import load_table  # noqa: PLC0415 - for a fast --help
     from peekbench.spec.analysis_only import Selection, load_analysis_only  # noqa: PLC0415 - for a fast --help
     from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
@@ -149,8 +153,7 @@ def analyze(
     report = report_of_table(path, analyzed, effects, name=name, columns=loaded.columns)
     extension = report.extension
     if not is_store(path):
-        earlier = next_earlier(analyzed, options.earlier_numbers)
-        extension = replace(extension, command=made(replace(typed, earlier=earlier)), earlier=earlier)
+        extension = extend_table(analyzed, replace(typed, earlier=options.earlier), made)
     report = replace(report, extension=extension, command=command)
     report = replace(report, provenance={**report.provenance, "command": command})
     if analysis_spec is not None:

@@ -17,6 +17,7 @@ import peekbench as pb
 from peekbench.errors import ResultsError
 from peekbench.records import Looks
 from peekbench.records.data import TableOptions
+from peekbench.report import report_of_ranking
 from peekbench.report.render.sentences import state
 from peekbench.results.looks import next_earlier, read_looks
 from peekbench.results.planned_looks import run
@@ -70,6 +71,18 @@ def test_a_table_that_follows_its_advice_has_the_level_of_an_extended_run() -> N
     run_command("analyze", "scores.csv", "--spec", "spec.yaml", "--reports", ".")
     by_spec = json.loads(Path("grown/report.json").read_text())["verdicts"][0]
     assert again.verdicts[0].estimate.low == by_spec["estimate"]["low"] == verdict["estimate"]["low"]
+
+
+def test_a_leaderboard_accounts_for_earlier_analyses_like_an_analysis() -> None:
+    scores(48).to_csv("scores.csv", index=False)
+    options = TableOptions(earlier=(20,))
+    ranking = report_of_ranking([Path("scores.csv")], table=options)
+    (verdict,) = pb.analyze("scores.csv", ["summary"], earlier=[20]).verdicts
+    assert ranking.verdicts[0].estimate == verdict.estimate
+    assert ranking.extension.command == "peekbench leaderboard scores.csv --earlier 20 --earlier 48"
+    scores(20).to_csv("other.csv", index=False)
+    several = report_of_ranking([Path("scores.csv"), Path("other.csv")]).extension
+    assert several.command == "peekbench analyze scores.csv && peekbench analyze other.csv"
 
 
 def test_numbers_of_subsamples_become_trials_of_each_configuration() -> None:
