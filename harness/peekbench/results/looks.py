@@ -107,8 +107,9 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
     stated = " ".join(f"--earlier {number}" for number in earlier)
     numbers = sorted({number for number in earlier if number > 0})
     if numbers != list(earlier):
-        ascending = " ".join(f"--earlier {number}" for number in numbers) or "--earlier 20"
-        raise ResultsError(f"{stated}: the numbers of subsamples are not ascending from 1; write {ascending}")
+        ascending = " ".join(f"--earlier {number}" for number in numbers)
+        remedy = f"write {ascending}" if ascending else "remove the option"
+        raise ResultsError(f"{stated}: the numbers of subsamples are not ascending from 1; {remedy}")
     if cells := [cell for cell in results["looks"].unique() if cell]:
         raise ResultsError(
             f"{stated}: the column 'looks' of {origin} already states earlier analyses ({short(cells[0])!r}); remove "
