@@ -204,7 +204,7 @@ def level_at(looks: Looks, num_trials: int = 0, earlier: Sequence[int] = ()) -> 
     The first extension and a later one:
 
     >>> round(level_at(Looks(), num_trials=80, earlier=[20])(0.05), 5)
-    0.00436
+    0.00508
     >>> round(level_at(Looks(), num_trials=400, earlier=[20, 80])(0.05), 5)
     0.00012
     """
