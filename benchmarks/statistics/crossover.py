@@ -38,7 +38,7 @@ from peekbench_stats import level_at, welch_satterthwaite
 
 NUM_RESAMPLES = 1000
 BIAS = 0.005
-CRITERION = Criterion(power=0.8, alpha=level_at(Looks(are_known=True))(0.05))
+CRITERION = Criterion(power=0.8, alpha=level_at(Looks())(0.05))
 
 
 def variances(scores: FloatArray, sets: int) -> FloatArray:

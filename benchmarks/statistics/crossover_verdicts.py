@@ -4,7 +4,7 @@ Each method is run on real texts, or its run in FOLDER is resumed, and the biase
 form a pool of each task. Data sets of 5, 10 and 20 subsamples per task are drawn from the pools with replacement, so
 the true bias is the mean of the pools. Columns:
 
-- coverage: of the first interval of a run, whose level is 96%, and of a table, 95%;
+- coverage: of the first interval, whose level is 96%;
 - wrong 'biased', swapped: own and other sets are swapped at random in each trial, so there is no bias;
 - wrong 'biased', centered: the mean of each task is subtracted;
 - wrong 'equivalent': centered, with a bias just outside the region;
@@ -26,9 +26,9 @@ from pathlib import Path
 
 import numpy as np
 from crossover_runs import CLASSIC, METHODS, contained_biases, fit_scores, num_test, use_model
-from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, judge, share
+from simulated_trials import ALPHA, REGION, UNPLANNED, Draw, Method, judge, share
 
-from peekbench.records import FloatArray, Looks
+from peekbench.records import FloatArray
 from peekbench_power.detection import Criterion, minimum_detectable
 from peekbench_stats import level_at, welch_satterthwaite
 from peekbench_summary.decisions import Bias, Conclusion
@@ -81,7 +81,7 @@ class Pool:
         squared_errors = (self.values**2).mean(axis=1) / size
         degrees = float(welch_satterthwaite(squared_errors, np.full(len(squared_errors), size - 1.0)))
         error = float(np.sqrt(squared_errors.sum())) / len(squared_errors)
-        detected = minimum_detectable(error, degrees, Criterion(POWER, level_at(RUN)(ALPHA)))
+        detected = minimum_detectable(error, degrees, Criterion(POWER, level_at(UNPLANNED)(ALPHA)))
         assert detected is not None
         return detected
 
@@ -95,49 +95,46 @@ class Cell:
     repeats: int
     rng: np.random.Generator
 
-    def coverage(self, looks: Looks) -> list[bool]:
+    def coverage(self) -> list[bool]:
         """Return whether the intervals of first reports contain the means of the pools."""
         hits = []
         for _ in range(self.repeats):
             methods = [pool.method(pool.measured) for pool in self.pools]
-            for (bias, conclusion), pool in zip(self._judge(methods, looks), self.pools, strict=True):
+            for (bias, conclusion), pool in zip(self._judge(methods), self.pools, strict=True):
                 estimate = bias.estimate(conclusion.alpha)  # not extended to zero
                 hits.append(estimate.low <= pool.values.mean() <= estimate.high)
         return hits
 
     def any_decision(self, kind: str, make: Callable[[Pool], Method]) -> list[bool]:
         """Return whether first reports of runs make a decision of a kind about any method."""
-        made = ([c.decision for _, c in self._judge(list(map(make, self.pools)), RUN)] for _ in range(self.repeats))
+        made = ([c.decision for _, c in self._judge(list(map(make, self.pools)))] for _ in range(self.repeats))
         return [any(decision.startswith(kind) for decision in decisions) for decisions in made]
 
     def finds_detectable(self) -> list[bool]:
         """Return whether the interval of the only method is above zero, if its bias is detectable."""
         (pool,) = self.pools
         bias = pool.detectable(self.size)
-        judged = (self._judge([pool.method(pool.swapped, bias)], RUN) for _ in range(self.repeats))
+        judged = (self._judge([pool.method(pool.swapped, bias)]) for _ in range(self.repeats))
         return [conclusion.estimate.low > 0 for ((_, conclusion),) in judged]
 
-    def _judge(self, methods: Sequence[Method], looks: Looks) -> list[tuple[Bias, Conclusion]]:
+    def _judge(self, methods: Sequence[Method]) -> list[tuple[Bias, Conclusion]]:
         for method in methods:
             method.extend(self.rng, self.size)
-        return judge(methods, looks)
+        return judge(methods, UNPLANNED)
 
     def cells(self) -> list[str]:
         """Return the cells that tables of methods and of families share."""
         swapped = self.any_decision("biased", lambda pool: pool.method(pool.swapped))
         centered = self.any_decision("biased", lambda pool: pool.method(pool.centered))
         outside = self.any_decision("equivalent", lambda pool: pool.method(pool.centered, OUTSIDE))
-        return [
-            *(share(self.coverage(looks)) for looks in (RUN, TABLE)),
-            *map(share, (swapped, centered, outside)),
-        ]
+        return [*map(share, (self.coverage(), swapped, centered, outside))]
 
 
 def print_rows(pools: Mapping[str, Mapping[int, Pool]], repeats: int, seed: int) -> None:
     """Print a row for each method, and then for the family of all methods, with each design."""
     print(
-        "| method | sets | subsamples | coverage: run | table | wrong 'biased': swapped | centered "
-        "| wrong 'equivalent' | power |\n" + "|---" * 9 + "|"
+        "| method | sets | subsamples | coverage | wrong 'biased': swapped | centered "
+        "| wrong 'equivalent' | power |\n" + "|---" * 8 + "|"
     )
     families = {name: [by_sets] for name, by_sets in pools.items()}
     if len(pools) > 1:

@@ -1,11 +1,12 @@
 """Measure what it costs to settle a verdict by extending a run as advised, and how often it is wrong. Print a table.
 
-A user runs a spec, reads the report, and extends the run by the number of subsamples that settles the verdict if the
-bias is near zero or outside the region, until the verdict is settled. Noise is normal with a standard deviation of 2
-points, or skewed as in `verdicts.py`; the region is 0.5 points. Printed are the average number of subsamples per task
-until the verdict is settled, the shares of runs of which any report is wrong, the share whose intervals all contain the
-bias, and the share of first advice after which the verdict is right: of the first number without a bias and at the edge
-of the region, of the number for any bias also between them. In parentheses are Monte Carlo standard errors.
+A user runs a spec, or analyzes a table, reads the report, and extends the run or the table, which then states its
+earlier sizes, by the number of subsamples that settles the verdict if the bias is near zero or outside the region,
+until the verdict is settled. Noise is normal with a standard deviation of 2 points, or skewed as in `verdicts.py`; the
+region is 0.5 points. Printed are the average number of subsamples per task until the verdict is settled, the shares of
+runs of which any report is wrong, the share whose intervals all contain the bias, and the share of first advice after
+which the verdict is right: of the first number without a bias and at the edge of the region, of the number for any bias
+also between them. In parentheses are Monte Carlo standard errors.
 
     python benchmarks/statistics/extensions.py [--repeats 2000] [--seed 0]
 """
@@ -16,10 +17,9 @@ import argparse
 from dataclasses import dataclass, field
 
 import numpy as np
-from simulated_trials import REGION, RUN, TABLE, Draw, Method, judge, share
+from simulated_trials import REGION, UNPLANNED, Draw, Method, judge, share
 from verdicts import normal, skewed
 
-from peekbench.records import Looks
 from peekbench_summary.decisions import Conclusion
 from peekbench_summary.sample_size import settle
 
@@ -43,12 +43,13 @@ class Walk:
         return any(each.decision.startswith(decision) for each in self.conclusions)
 
 
-def follow(draw: Draw, tasks: int, first: int, bias: float, looks: Looks, rng: np.random.Generator) -> Walk:
+def follow(draw: Draw, tasks: int, first: int, bias: float, rng: np.random.Generator) -> Walk:
     """Extend a run as its reports advise."""
-    method, walk, earlier, number = Method(draw, np.full(tasks, bias), None), Walk(), [], first
+    method, walk, number = Method(draw, np.full(tasks, bias), None), Walk(), first
+    earlier: list[int] = []
     while True:
         method.extend(rng, number)
-        ((measured, conclusion),) = judge([method], looks, earlier)
+        ((measured, conclusion),) = judge([method], UNPLANNED, earlier)
         walk.sizes.append(method.trials.shape[1])
         walk.conclusions.append(conclusion)
         if conclusion.decision != "inconclusive" or len(walk.sizes) == MAX_LOOKS:
@@ -60,7 +61,7 @@ def follow(draw: Draw, tasks: int, first: int, bias: float, looks: Looks, rng: n
             other = Method(draw, method.biases, None)
             other.trials = method.trials
             other.extend(rng, settling.advice_for_any_bias.subsamples)
-            walk.later = judge([other], looks, [method.trials.size])[0][1]
+            walk.later = judge([other], UNPLANNED, [method.trials.size])[0][1]
         earlier.append(method.trials.size)
         number = settling.advice.subsamples
 
@@ -78,34 +79,31 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
-    print("| noise | looks | tasks x first subsamples | bias / region | subsamples until settled | unsettled | wrong |"
-          " intervals cover | advice right | advice for any bias right |\n|" + "---|" * 10)  # fmt: skip
+    print("| noise | tasks x first subsamples | bias / region | subsamples until settled | unsettled | wrong |"
+          " intervals cover | advice right | advice for any bias right |\n|" + "---|" * 9)  # fmt: skip
     for noise, draw in (("normal", normal), ("skewed", skewed)):
-        for kind, looks in (("run", RUN), ("table", TABLE)):
-            for tasks, first in DESIGNS:
-                for fraction in SHARES:
-                    bias = fraction * (REGION.half_width + MARGIN)
-                    walks = [follow(draw, tasks, first, bias, looks, rng) for _ in range(arguments.repeats)]
-                    sizes = np.array([walk.sizes[-1] for walk in walks])
-                    wrong = {0.0: "biased", 1.0: "equivalent"}.get(fraction, "biased down")
-                    extended = [walk for walk in walks if len(walk.sizes) > 1]
-                    covered = [
-                        all(each.estimate.low <= bias <= each.estimate.high for each in walk.conclusions)
-                        for walk in walks
-                    ]
-                    cells = [
-                        noise,
-                        kind,
-                        f"{tasks} x {first}",
-                        f"{fraction:g}",
-                        f"{sizes.mean():.0f} ({sizes.std() / np.sqrt(len(sizes)):.1f})",
-                        share([walk.conclusions[-1].decision == "inconclusive" for walk in walks]),
-                        share([walk.is_wrong(wrong) for walk in walks]),
-                        share(covered),
-                        share([is_right(walk.conclusions[1], fraction) for walk in extended]),
-                        share([is_right(walk.later, fraction) for walk in extended if walk.later]),
-                    ]
-                    print("| " + " | ".join(cells) + " |", flush=True)
+        for tasks, first in DESIGNS:
+            for fraction in SHARES:
+                bias = fraction * (REGION.half_width + MARGIN)
+                walks = [follow(draw, tasks, first, bias, rng) for _ in range(arguments.repeats)]
+                sizes = np.array([walk.sizes[-1] for walk in walks])
+                wrong = {0.0: "biased", 1.0: "equivalent"}.get(fraction, "biased down")
+                extended = [walk for walk in walks if len(walk.sizes) > 1]
+                covered = [
+                    all(each.estimate.low <= bias <= each.estimate.high for each in walk.conclusions) for walk in walks
+                ]
+                cells = [
+                    noise,
+                    f"{tasks} x {first}",
+                    f"{fraction:g}",
+                    f"{sizes.mean():.0f} ({sizes.std() / np.sqrt(len(sizes)):.1f})",
+                    share([walk.conclusions[-1].decision == "inconclusive" for walk in walks]),
+                    share([walk.is_wrong(wrong) for walk in walks]),
+                    share(covered),
+                    share([is_right(walk.conclusions[1], fraction) for walk in extended]),
+                    share([is_right(walk.later, fraction) for walk in extended if walk.later]),
+                ]
+                print("| " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

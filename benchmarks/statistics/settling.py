@@ -3,8 +3,7 @@
 Draw data sets of 5, 10 and 20 subsamples from the published accuracies, with replacement and with test and extra
 swapped at random, with no bias, a bias halfway to the edge of the region, and one at the edge. For those whose verdict
 is inconclusive, draw as many more subsamples as advised. Printed are the shares whose verdict is then right (equivalent
-without a bias, biased up at the edge, either of them halfway) and the median number of subsamples advised, for tables,
-whose looks are unknown, and for runs, whose reports account for looks.
+without a bias, biased up at the edge, either of them halfway) and the median number of subsamples advised.
 
 The second table compares the forecast of `power` that the verdict is equivalent if there is no bias with the share of
 data sets in which it is, for several numbers of subsamples.
@@ -17,16 +16,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import t
 from sequential import estimate, published_differences, resample
-from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, advice_on, judge, share
+from simulated_trials import ALPHA, REGION, UNPLANNED, Draw, Method, advice_on, judge, share
 
 from peekbench import load_results
-from peekbench.records import FloatArray, Looks
+from peekbench.records import FloatArray
 from peekbench.records.verdicts import Advice
 from peekbench_power.detection import equivalence_power
 from peekbench_stats import welch_satterthwaite
@@ -58,7 +56,6 @@ def follow_once(
     make: Callable[[], Sequence[Method]],
     size: int,
     right: Collection[str],
-    looks: Looks,
     repeats: int,
     rng: np.random.Generator,
 ) -> tuple[list[bool], list[Advice]]:
@@ -72,8 +69,8 @@ def follow_once(
         First subsamples of each task.
     right
         Verdicts that are right for methods with this bias.
-    looks, repeats, rng
-        Looks at the first data; families; generator.
+    repeats, rng
+        Families; generator.
 
     Returns
     -------
@@ -86,13 +83,13 @@ def follow_once(
         methods = make()
         for method in methods:
             method.extend(rng, size)
-        for place, (bias, conclusion) in enumerate(judge(methods, looks)):
+        for place, (bias, conclusion) in enumerate(judge(methods, UNPLANNED)):
             advice = advice_on(bias, conclusion)
             if advice and advice.subsamples <= MAX_FOLLOWED:
                 earlier = [methods[place].trials.size]
                 for method in methods:
                     method.extend(rng, advice.subsamples)
-                settled.append(judge(methods, looks, earlier)[place][1].decision in right)
+                settled.append(judge(methods, UNPLANNED, earlier)[place][1].decision in right)
                 followed.append(advice)
                 break
     return settled, followed
@@ -106,18 +103,18 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
-    print("| configuration | looks | subsamples | " + " | advised | ".join(BIASES) + " | advised |")
-    print("|---" * (3 + 2 * len(BIASES)) + "|")
+    print("| configuration | subsamples | " + " | advised | ".join(BIASES) + " | advised |")
+    print("|---" * (2 + 2 * len(BIASES)) + "|")
     configurations = list(published_differences(load_results(arguments.folder / "few_shot")))
     for name, differences in configurations:
-        for (kind, looks), size in product((("table", TABLE), ("run", RUN)), SIZES):
+        for size in SIZES:
             cells = []
             for bias, right in BIASES.values():
                 make = partial(one_method, swapped(differences), np.full(len(differences), bias))
-                settled, followed = follow_once(make, size, right, looks, arguments.repeats, rng)
+                settled, followed = follow_once(make, size, right, arguments.repeats, rng)
                 numbers = [advice.subsamples for advice in followed]
                 cells += [f"{share(settled)} of {len(settled)}", f"{np.median(numbers):,.0f}"] if settled else ["-"] * 2
-            print(f"| {name} | {kind} | {size} | " + " | ".join(cells) + " |", flush=True)
+            print(f"| {name} | {size} | " + " | ".join(cells) + " |", flush=True)
     print("\n| configuration | " + " | ".join(f"{size} subsamples: forecast | found" for size in PLANNED) + " |")
     print("|---" * (1 + 2 * len(PLANNED)) + "|")
     largest = 0.0

@@ -13,8 +13,8 @@ from peekbench_summary.decisions import Bias, Conclusion, Evidence, Levels, Look
 from peekbench_summary.sample_size import settle
 
 ALPHA, REGION = 0.05, Region(0.005)
-TABLE, RUN = Looks(), Looks(are_known=True)
-"""A table of scores, whose looks are unknown, and the first report of a run that may be extended."""
+UNPLANNED = Looks()
+"""Looks at a run or a table that may be extended, whatever its reports say."""
 Draw = Callable[[np.random.Generator, int, int], FloatArray]
 """Generator, number of tasks and of subsamples to biases of shape (n_tasks, n_subsamples)."""
 

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, advice_on, judge, share
+from simulated_trials import ALPHA, REGION, UNPLANNED, Draw, Method, advice_on, judge, share
 
 from peekbench.records import FloatArray, Looks
 from peekbench_summary.verdicts import judge_family
@@ -81,7 +81,7 @@ def follow_advice(methods: Sequence[Method], first: int, rng: np.random.Generato
     while len(decisions) < MAX_LOOKS:
         for method in methods:
             method.extend(rng, number)
-        judged = judge(methods, RUN, earlier)
+        judged = judge(methods, UNPLANNED, earlier)
         decisions.append({conclusion.decision for _, conclusion in judged})
         advised = [advice.subsamples for each in judged if (advice := advice_on(*each)) is not None]
         size = methods[0].trials.shape[1]
@@ -152,18 +152,17 @@ def print_rare(repeats: int, rng: np.random.Generator) -> None:
 
 
 def print_coverage(repeats: int, rng: np.random.Generator) -> None:
-    """Print how often the interval of a first report covers, for a run and for a table."""
-    print("\n| noise | tasks x subsamples | run, one report | table |\n|---|---|---|---|")
+    """Print how often the interval of a first report covers, of a run or a table."""
+    print("\n| noise | tasks x subsamples | covers |\n|---|---|---|")
     for noise, draw in NOISE.items():
         for tasks, size in ((1, 8), (1, 20), (5, 10), (5, 20), (5, 100)):
-            hits: list[list[bool]] = [[], []]
+            hits = []
             for _ in range(repeats):
                 method = Method(draw, np.full(tasks, 0.02), STEP)
                 method.extend(rng, size)
-                for covered, looks in zip(hits, (RUN, TABLE), strict=True):
-                    estimate = method.bias(looks).estimate(ALPHA)
-                    covered.append(estimate.low <= 0.02 <= estimate.high)
-            print(f"| {noise} | {tasks} x {size} | {share(hits[0])} | {share(hits[1])} |", flush=True)
+                estimate = method.bias(UNPLANNED).estimate(ALPHA)
+                hits.append(estimate.low <= 0.02 <= estimate.high)
+            print(f"| {noise} | {tasks} x {size} | {share(hits)} |", flush=True)
 
 
 def print_power(repeats: int, rng: np.random.Generator) -> None:
@@ -175,8 +174,8 @@ def print_power(repeats: int, rng: np.random.Generator) -> None:
             for _ in range(repeats):
                 method = Method(of_size(noise / 100), np.array([-0.052, 0.008]), STEP)
                 method.extend(rng, size)
-                bias = method.bias(TABLE)
-                by_t.append(bias.estimate(ALPHA).p_zero <= ALPHA)
+                bias = method.bias(UNPLANNED)
+                by_t.append(bias.estimate(ALPHA).p_zero <= bias.levels.now(ALPHA))
                 ((verdict, _),) = judge_family([bias], 1 - ALPHA)
                 judged.append(verdict.decision == "biased down")
             ratio = np.mean(judged) / np.mean(by_t)

@@ -268,11 +268,6 @@ def spread_unit(is_accuracy: bool) -> Unit:
     return "spread" if is_accuracy else "number"
 
 
-UNKNOWN_LOOKS = (
-    "The looks at a table of scores are unknown: its verdicts hold for a number of subsamples that was fixed before "
-    "any result was seen."
-)
-
 TICK_STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
 """Distances between the round numbers on an axis, in ascending order."""
 

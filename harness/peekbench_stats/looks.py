@@ -181,11 +181,11 @@ LATER_TARGET = 16
 def level_at(looks: Looks, num_trials: int = 0, earlier: Sequence[int] = ()) -> NominalAlpha:
     """Return the function from the error rate of a design with all of its looks to the level of the present look.
 
-    The first report of a run has the level of a fixed design or of its planned looks, at an error rate of
-    1 - `EXTENSION_SHARE` times the whole. If the run is then extended, whatever the reason, the first extension has a
+    The first report of a run or a table has the level of a fixed design or of its planned looks, at an error rate of
+    1 - `EXTENSION_SHARE` times the whole. If it is then extended, whatever the reason, the first extension has a
     level that is valid for any number of additional trials, see `first_extension_level`, and all later ones have a
     confidence sequence. By Bonferroni's inequality, all verdicts together keep the error rate. A design whose looks are
-    an open-ended confidence sequence needs no such share, and neither does a table whose looks are unknown.
+    an open-ended confidence sequence needs no such share.
 
     Parameters
     ----------
@@ -198,18 +198,16 @@ def level_at(looks: Looks, num_trials: int = 0, earlier: Sequence[int] = ()) -> 
 
     Examples
     --------
-    >>> round(level_at(Looks(are_known=True))(0.05), 4), level_at(Looks())(0.05)
-    (0.04, 0.05)
+    >>> round(level_at(Looks())(0.05), 4)
+    0.04
 
     The first extension and a later one:
 
-    >>> round(level_at(Looks(are_known=True), num_trials=80, earlier=[20])(0.05), 5)
-    0.00436
-    >>> round(level_at(Looks(are_known=True), num_trials=400, earlier=[20, 80])(0.05), 5)
+    >>> round(level_at(Looks(), num_trials=80, earlier=[20])(0.05), 5)
+    0.00508
+    >>> round(level_at(Looks(), num_trials=400, earlier=[20, 80])(0.05), 5)
     0.00012
     """
-    if not looks.are_known:
-        return fixed_design
     planned, extensions = _split_extensions(looks, num_trials, earlier)
     if extensions:
         return _level_of_extension(planned, extensions)
@@ -226,8 +224,6 @@ def level_after(looks: Looks, ratio: float, num_trials: int, earlier: Sequence[i
     ratio
         Trials at the next look, as a multiple of those now.
     """
-    if not looks.are_known:
-        return fixed_design
     if looks.method == "confidence_sequence" and not earlier:
         return partial(confidence_sequence_level, ratio * looks.fractions[-1])
     planned, extensions = _split_extensions(looks, num_trials, earlier)

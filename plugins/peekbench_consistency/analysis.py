@@ -12,6 +12,7 @@ from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws
 from peekbench_consistency.scores import (
     find_constant_arms,
     find_equal_arms,
+    find_few_subsamples,
     find_majority_guessing,
     find_unequal_sizes,
     find_unexpected_controls,
@@ -27,6 +28,7 @@ CHECKS = (
     "equal arms",
     "arms that never change",
     "accuracies that are not multiples of 1/num_test",
+    "too few subsamples for a verdict",
     "unequal numbers of subsamples",
     "scores not above the majority class",
 )
@@ -87,6 +89,7 @@ def _run_checks(results: pd.DataFrame, options: Consistency) -> list[Finding]:
         *find_equal_arms(table, level),
         *find_constant_arms(table, level),
         *find_unexpected_counts(table),
+        *find_few_subsamples(table),
         *find_unequal_sizes(table),
         *find_majority_guessing(table, options.majority),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -30,6 +31,8 @@ EQUAL_BY_DESIGN: Mapping[str, Sequence[tuple[str, str]]] = {
 }
 """Pairs of arms with the same scores, by kind of control."""
 MIN_TRIALS = 5  # trials from which arms that never differ are reported
+MIN_SUBSAMPLES = 2  # of a task, from which its noise is measured
+MIN_JUDGED = 6  # trials of a configuration, from which sign flips can reject at the level of a first look
 
 
 def find_unequal_sizes(table: WideTable) -> list[Finding]:
@@ -73,6 +76,35 @@ def find_unequal_sizes(table: WideTable) -> list[Finding]:
             evidence = f"most tasks have {usual}; {join_names(names)}"
             remedy = "correct if the tasks have their own `num_subsamples`; otherwise finish the runs"
             findings.append(Finding("info", title, location, evidence, remedy))
+    return findings
+
+
+def find_few_subsamples(table: WideTable) -> list[Finding]:
+    """Find configurations with too few trials for any verdict: one warning per configuration.
+
+    Parameters
+    ----------
+    table
+        The results.
+    """
+    findings = []
+    for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
+        counts = group.groupby("task", sort=False).size()
+        needed = MIN_SUBSAMPLES
+        if counts.sum() < MIN_JUDGED:
+            needed = max(needed, math.ceil(MIN_JUDGED / len(counts)))
+        few = [f"{task} {count}" for task, count in counts.items() if count < needed]
+        if not few:
+            continue
+        findings.append(
+            Finding(
+                "warning",
+                "too few subsamples for a verdict",
+                table.locate(**as_mapping(key, CONFIGURATION)),
+                f"{pluralize(len(group), 'trial')}; {join_names(few)}",
+                f"add subsamples: each of these tasks needs at least {needed}, and 20 are better",
+            )
+        )
     return findings
 
 

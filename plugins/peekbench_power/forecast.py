@@ -80,7 +80,7 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
     family = len(design.methods) * len(design.points)
     # The worst case for a configuration is that it alone is detected: Benjamini and Hochberg then test it at alpha / m.
     shared = options.model_copy(update={"alpha": options.alpha / family})
-    single = shared.model_copy(update={"alpha": float(levels_at(Looks(are_known=True), shared.alpha)[0])})
+    single = shared.model_copy(update={"alpha": float(levels_at(Looks(), shared.alpha)[0])})
     of_family = f" of {family} that are judged together" * (family > 1)
     note = (
         f" The level of {name_level(single)} is that of one configuration{of_family} at an error rate of "

@@ -138,10 +138,10 @@ def describe_looks(configuration: Configuration, looks: Looks) -> LooksTaken:
     """Return the looks that the verdict on a configuration accounts for."""
     looks = looks.of(str(configuration.key[0]))
     if earlier := _earlier(configuration, looks):
-        return LooksTaken(are_known=True, earlier=earlier)
+        return LooksTaken(looks.is_run, earlier)
     if looks.method:
-        return LooksTaken(are_known=True, number=len(looks.fractions), share=looks.fractions[-1], maximum=looks.maximum)
-    return LooksTaken(looks.are_known)
+        return LooksTaken(looks.is_run, number=len(looks.fractions), share=looks.fractions[-1], maximum=looks.maximum)
+    return LooksTaken(looks.is_run)
 
 
 def _num_trials(configuration: Configuration) -> int:

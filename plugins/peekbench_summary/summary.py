@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table, Verdict
-from peekbench.formatting import UNKNOWN_LOOKS, difference_unit, format_cell, score_unit, spread_unit
+from peekbench.formatting import difference_unit, format_cell, score_unit, spread_unit
 from peekbench.records import (
     Cell,
     Figure,
@@ -53,7 +53,7 @@ THESE_TASKS_NOTE = (
     "sets; the verdicts are based on it. se: standard error of the mean."
 )
 UNADJUSTED_NOTE = " These intervals are not adjusted for the number of configurations; those of the verdicts are."
-LOOKS_NOTE = " These intervals are for a single look at the run; those of the verdicts account for all looks."
+LOOKS_NOTE = " These intervals are for a single look at the results; those of the verdicts account for all looks."
 OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
@@ -95,7 +95,7 @@ def summarize(
     return Analysis(
         "summary",
         tables=(
-            *_method_tables(methods, method_verdicts, options, looks),
+            *_method_tables(methods, method_verdicts, options),
             *of_rules,
             _task_table(everything, level, options.score),
             *score_tables(probabilistic, level),
@@ -133,12 +133,12 @@ def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], leve
     return [*forests(controls, verdicts, level, region), *doses(controls, level, region)]
 
 
-def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], options: Summary, looks: Looks) -> list[Table]:
+def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], options: Summary) -> list[Table]:
     """Return the tables of methods other than controls."""
     if not methods.configurations:
         return []
     level = options.level
-    tables = [leaderboard(methods, verdicts, options), _average_table(methods, verdicts, level, looks)]
+    tables = [leaderboard(methods, verdicts, options), _average_table(methods, verdicts, level)]
     if _has_several_tasks(methods):
         tables.append(_other_tasks_table(methods, verdicts, level))
     return tables
@@ -148,7 +148,7 @@ def _has_several_tasks(results: Configurations) -> bool:
     return any(len(configuration.scores["bias"]) > 1 for configuration in results.configurations)
 
 
-def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: float, looks: Looks) -> Table:
+def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
     """Tabulate average effects with intervals for new subsamples and, if there are several tasks, for other tasks."""
     several = _has_several_tasks(results)
     rows = []
@@ -170,7 +170,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
     is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
     note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
-    note += (LOOKS_NOTE if looks.are_known else f" {UNKNOWN_LOOKS}") + extension_note(verdicts)
+    note += LOOKS_NOTE + extension_note(verdicts)
     return Table(title, columns, tuple(rows), note)
 
 

@@ -285,7 +285,7 @@ def measure_effects(
     """Return what is known of some effects, by effect, for each configuration; see `judge_all`."""
     measured = []
     for configuration in results.configurations:
-        is_run = looks.of(str(configuration.key[0])).are_known
+        is_run = looks.of(str(configuration.key[0])).is_run
         is_r_squared = is_run and options.score == "score" and not results.is_accuracy
         region = make_region(configuration.scores, options, is_accuracy=results.is_accuracy)
         signal = cache(partial(has_signal, configuration, predictions, is_r_squared=is_r_squared))

@@ -13,6 +13,7 @@ import pytest
 
 from peekbench.execution.runner import run
 from peekbench.records.report import Analysis
+from peekbench.report.build.descriptions import check_results
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import find_analysis
 from peekbench.spec.components import AnalysisSpec, make_component
@@ -105,6 +106,33 @@ def test_clean_table_lists_the_checks() -> None:
     assert ("equal arms",) in analysis.tables[0].rows
     assert [column.name for column in analysis.tables[0].columns] == ["looked for"]
     assert analysis.warnings == ()
+
+
+def few(*counts: int) -> pd.DataFrame:
+    """Return a table with these numbers of subsamples of each task."""
+    rows = [(f"task{task}", number) for task, count in enumerate(counts) for number in range(count)]
+    table = pd.DataFrame(rows, columns=["task", "subsample"])
+    return table.assign(num_test=200, extra=0.7 + table.index * 0.005, test=0.72 + table.index * 0.01)
+
+
+@pytest.mark.parametrize(
+    ("counts", "evidence", "needed"),
+    [
+        ((3,), "3 trials; task0 3", 6),
+        ((1, 1, 1), "3 trials; task0 1, task1 1, task2 1", 2),
+        ((2, 2), "4 trials; task0 2, task1 2", 3),
+        ((8, 1), "9 trials; task1 1", 2),
+    ],
+)
+def test_too_few_subsamples_for_a_verdict_are_a_warning_of_every_report(
+    counts: tuple[int, ...], evidence: str, needed: int
+) -> None:
+    (quick,) = check_results(tidy(few(*counts), "few"))
+    (warning,) = quick.warnings
+    assert warning.startswith("Too few subsamples for a verdict")
+    assert f"{evidence}; add subsamples: each of these tasks needs at least {needed}" in warning
+    enough = tidy(few(*(max(count, needed) for count in counts)), "few")
+    assert [each.warnings for each in check_results(enough)] == [()]
 
 
 @pytest.mark.slow
@@ -314,12 +342,11 @@ def test_tasks_not_above_the_majority_class_are_a_warning() -> None:
     assert "task1" in finding["evidence"]
 
 
-def test_other_scores_and_single_subsamples_have_no_findings() -> None:
+def test_other_scores_have_no_findings() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)) / 9, columns=["base", "extra", "test"])
     frame["task"] = np.repeat(["a", "b"], 30)
     assert findings(tidy(frame, "r2")) == []
-    assert findings(tidy(pd.DataFrame({"task": ["a", "b"], "extra": [0.5, 0.6], "test": [0.7, 0.6]}), "few")) == []
 
 
 def test_results_of_a_run_have_the_share_of_the_majority_class(make_spec: Any) -> None:

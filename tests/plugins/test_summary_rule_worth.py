@@ -117,7 +117,7 @@ def test_no_rule_is_equivalent_without_evidence() -> None:
     table = simulate({"test": 0.0, "single": 0.0})
     same = table.assign(score=table.groupby(["task", "subsample"])["score"].transform("first"), log_loss=0.5, brier=0.5)
     same["num_correct"] = (same["score"] * 200).round().astype("Int64")
-    rows = find_rows(summarize_run(same, options=Summary(), looks=Looks(are_known=True)), WORTH)
+    rows = find_rows(summarize_run(same, options=Summary(), looks=Looks(is_run=True)), WORTH)
     assert [row["verdict"] for row in rows] == ["inert", "inert"]
 
 

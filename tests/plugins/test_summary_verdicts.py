@@ -117,7 +117,7 @@ def test_a_bias_of_exactly_zero_is_described_so(simulate: Simulate) -> None:
     ].to_numpy()
     (verdict,) = summarize(results).verdicts
     assert verdict.decision == "inconclusive"
-    assert "exactly 0 in all 200 trials, but up to 1.5% of trials may have one" in state(verdict)
+    assert "exactly 0 in all 200 trials, but up to 1.6% of trials may have one" in state(verdict)
     assert verdict.estimate.mean == 0
 
 
@@ -211,7 +211,7 @@ def test_verdicts_of_a_family_are_adjusted(simulate: Simulate) -> None:
     for adjusted, alone in zip(together.verdicts, apart.verdicts, strict=True):
         assert (adjusted.family.size, alone.family.size) == (10, 1)
         assert (adjusted.family.unadjusted, alone.family.unadjusted) == (alone.decision, None)
-        assert (adjusted.estimate.level, alone.estimate.level) == pytest.approx((1 - 0.05 / 10, 0.95))
+        assert (adjusted.estimate.level, alone.estimate.level) == pytest.approx((1 - 0.04 / 10, 0.96))
     biased = [verdict.decision for verdict in together.verdicts if verdict.decision != "inconclusive"]
     assert biased == ["biased up"]
     (alone,) = summarize(frames[3], level=1 - 0.05 / 10, region=0.001).verdicts

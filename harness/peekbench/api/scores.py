@@ -16,9 +16,9 @@ from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
-from peekbench.records.report import Extension, Report
+from peekbench.records.report import Report
 from peekbench.report.build.descriptions import make_command
-from peekbench.report.build.table_report import read_table, report_of_table
+from peekbench.report.build.table_report import extend_table, read_table, report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
 from peekbench.results.python_arguments import python_messages
@@ -37,6 +37,7 @@ class TableKeywords(TypedDict, total=False):
     percent: bool
     region: float | None
     tasks: Collection[str]
+    earlier: int | Sequence[int]
 
 
 def analyze(
@@ -68,6 +69,7 @@ def analyze(
         ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
         have no number of the draw in the order in which they stand. `percent`: read scores as percentages. `region`:
         largest bias that is negligible, in the unit of the scores. `tasks`: tasks to read, by default all.
+        `earlier`: subsamples per task at each earlier analysis of the table, if it was extended since.
 
     Returns
     -------
@@ -121,12 +123,18 @@ def _analyze(
     results = drop_incomplete(tidied.results) if options.needs_pairs else tidied.results
     if isinstance(scores, pd.DataFrame):
         report = report_of_table(Path(FRAME), results, effects, name=name or "scores", columns=tidied.columns)
-        command = ""
+        make = _no_command
     else:
         report = report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
-        command = make_command("analyze", [scores], analyses or (), options, allow_incomplete=allow_incomplete)
+        make = partial(make_command, "analyze", [scores], analyses or (), allow_incomplete=allow_incomplete)
+    extension = extend_table(results, options, make)
     read = partial(read_table, report, replace(tidied, results=results), choose_analyses(analyses))
-    return replace(report, command=command, extension=Extension(command), read_run=read)
+    return replace(report, command=make(options), extension=extension, read_run=read)
+
+
+def _no_command(options: TableOptions) -> str:
+    """Return no command, because no file has the data frame."""
+    return ""
 
 
 def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:

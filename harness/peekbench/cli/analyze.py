@@ -100,7 +100,11 @@ def analyze(
     """
     from peekbench.cli.inputs import find_analysis_spec  # noqa: PLC0415 - for a fast --help
     from peekbench.report.build.descriptions import make_command  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.build.table_report import read_table, report_of_table  # noqa: PLC0415 - for a fast --help
+    from peekbench.report.build.table_report import (  # noqa: PLC0415 - for a fast --help
+        extend_table,
+        read_table,
+        report_of_table,
+    )
     from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
     from peekbench.results.analyze import (  # noqa: PLC0415 - for a fast --help
         choose_analyses,
@@ -128,7 +132,8 @@ def analyze(
         fail("--spec and --analysis exclude each other; give one of them", 2)
     path = scores_path(path)
     options = table.read()
-    command = make_command("analyze", [path], analyses or (), options, spec=spec, allow_incomplete=allow_incomplete)
+    made = partial(make_command, "analyze", [path], analyses or (), spec=spec, allow_incomplete=allow_incomplete)
+    command, typed = made(options), options
     if analysis_spec is not None:
         options = options.combine(analysis_spec.table)
     wanted = analyses if analysis_spec is None else analysis_spec.analyses
@@ -146,7 +151,9 @@ def analyze(
     effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned)
     analyzed = drop_incomplete(results) if planned or options.needs_pairs else results
     report = report_of_table(path, analyzed, effects, name=name, columns=loaded.columns)
-    extension = report.extension if is_store(path) else replace(report.extension, command=command)
+    extension = report.extension
+    if not is_store(path):
+        extension = extend_table(analyzed, replace(typed, earlier=options.earlier), made)
     report = replace(report, extension=extension, command=command)
     report = replace(report, provenance={**report.provenance, "command": command})
     if analysis_spec is not None:

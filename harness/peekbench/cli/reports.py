@@ -73,6 +73,17 @@ class TableFlags:
         typer.Option("--task", metavar="TASK", help="Task of the table to read; repeatable. Default: all tasks."),
     ] = None
 
+    earlier: Annotated[
+        Optional[list[int]],  # noqa: UP045
+        typer.Option(
+            "--earlier",
+            metavar="NUMBER",
+            min=1,
+            help="Subsamples per task at an earlier analysis of the table, if it was extended since; repeatable, "
+            "ascending.",
+        ),
+    ] = None
+
     def read(self) -> TableOptions:
         """Return how to read the table."""
         from peekbench.records.data import TableOptions  # noqa: PLC0415 - for a fast --help
@@ -80,7 +91,8 @@ class TableFlags:
         columns = _parse_mapping(self.columns or ())
         ignore = tuple(self.ignore or ())
         tasks = tuple(self.task or ())
-        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region, tasks)
+        earlier = tuple(self.earlier or ())
+        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region, tasks, earlier)
 
 
 def _parse_mapping(arguments: Iterable[str]) -> dict[str, str]:

@@ -351,6 +351,8 @@ class TableOptions:
     """Half-width of the region of practical equivalence, in the unit of the scores; None for the default."""
     tasks: Collection[str] = ()
     """Tasks to read; all if there are none."""
+    earlier: int | Sequence[int] = ()
+    """Subsamples per task at each earlier analysis of the table, which was extended since, ascending."""
     arms: tuple[str, ...] = ("extra", "test")
     """Arms that the table must have, because its analyses need them. If these are not extra and test, a table without
     arms has the scores of the arm base."""
@@ -359,6 +361,11 @@ class TableOptions:
     def ignored(self) -> tuple[str, ...]:
         """Ignored columns; a text is one column."""
         return (self.ignore,) if isinstance(self.ignore, str) else tuple(self.ignore)
+
+    @property
+    def earlier_numbers(self) -> tuple[int, ...]:
+        """Subsamples per task at each earlier analysis."""
+        return (self.earlier,) if isinstance(self.earlier, int) else tuple(self.earlier)
 
     @property
     def needs_pairs(self) -> bool:
@@ -379,6 +386,7 @@ class TableOptions:
             other.percent or self.percent,
             other.region if self.region is None else self.region,
             self.tasks or other.tasks,
+            self.earlier or other.earlier,
             self.arms,
         )
 
@@ -391,4 +399,5 @@ class TableOptions:
             *(["--percent"] if self.percent else []),
             *([] if self.region is None else ["--region", f"{self.region:g}"]),
             *(part for task in self.tasks for part in ("--task", task)),
+            *(part for number in self.earlier_numbers for part in ("--earlier", str(number))),
         ]

@@ -340,6 +340,9 @@ class Extension:
     """Planned trials that are neither finished nor failed."""
     seconds: float = 0.0
     """Mean seconds of all fits and predictions of one more subsample of each task and size, of a run."""
+    earlier: tuple[int, ...] = ()
+    """Subsamples per task at all analyses of a table, this one included, which the next one must state. Empty if the
+    column `looks` of the table tells them."""
 
 
 @dataclass(frozen=True, slots=True)

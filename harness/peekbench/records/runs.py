@@ -33,7 +33,7 @@ DEFAULT_FORMATS = OWN_FORMATS[:5]
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What an analysis needs to know about the looks at a run.
+    """What an analysis needs to know about the looks at a run or a table.
 
     Examples
     --------
@@ -49,8 +49,8 @@ class Looks:
     (10, 20)
     """
 
-    are_known: bool = False
-    """Whether the results are those of a run, which records all looks. The looks at a table of scores are unknown."""
+    is_run: bool = False
+    """Whether a run computed the scores, so that they are not rounded; those of other tables may be."""
     method: LookMethod | Literal[""] = ""
     """How the design accounts for looks; empty if it plans none."""
     fractions: tuple[float, ...] = ()

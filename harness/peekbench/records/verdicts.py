@@ -198,16 +198,16 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class LooksTaken:
-    """Looks at a run that a verdict accounts for; those at a table of scores are unknown.
+    """Looks at a run or a table that a verdict accounts for.
 
     Examples
     --------
-    >>> LooksTaken(are_known=True, number=2, share=0.5, maximum=12).number
+    >>> LooksTaken(is_run=True, number=2, share=0.5, maximum=12).number
     2
     """
 
-    are_known: bool = False
-    """Whether the looks at the data are known."""
+    is_run: bool = False
+    """Whether a run computed the scores, not another tool."""
     earlier: tuple[int, ...] = ()
     """Trials at earlier looks that no design planned, and after which the number of trials was changed."""
     number: int = 0

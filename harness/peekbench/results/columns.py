@@ -99,7 +99,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     ResultsColumn("fit_seconds", "number", "seconds to fit", minimum=0),
     ResultsColumn("predict_seconds", "number", "seconds to predict", minimum=0),
     ResultsColumn(
-        "looks", "text", "looks at the run of an exported table", "unknown", is_of_arm=False
+        "looks", "text", "looks at an exported table so far", "none", is_of_arm=False
     ),
 )  # fmt: skip
 """All columns in order. Scores come from `peekbench.results.SCORES`.

@@ -18,7 +18,7 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.records.runs import Looks, Size
 from peekbench.results.cells import short
-from peekbench.results.columns import SIZES, TRIAL
+from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL
 from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store
@@ -26,11 +26,13 @@ from peekbench.store.writer import Store
 SIZE = ("method", *SIZES)
 """Columns of a `Size`, the key of recorded trials."""
 CELL = re.compile(
+    r"(?P<table>table; )?"
     r"((?P<method>group_sequential|confidence_sequence) (?P<shares>[\d.e -]+) of (?P<maximum>\d+); )?"
     r"(after (?P<earlier>\d+( \d+)*); )?at (?P<now>[1-9]\d*)"
 )
 """Looks at the run of a configuration in a results table, such as 'group_sequential 0.25 0.5 of 100; at 40': planned
-looks as shares of a maximum number of subsamples, trials at other looks, and trials of the configuration."""
+looks as shares of a maximum number of subsamples, trials at other looks, and trials of the configuration. 'table; after
+20; at 48' are looks at a table of scores that no run computed."""
 
 
 def look_at(path: Path, results: pd.DataFrame) -> Looks:
@@ -83,6 +85,65 @@ def _as_cell(looks: Looks, size: Size, num_trials: int) -> str:
     return "; ".join(parts)
 
 
+def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) -> pd.DataFrame:
+    """Return the results table with a column `looks` that states earlier analyses of a table of another tool.
+
+    Parameters
+    ----------
+    results
+        Results table.
+    earlier
+        Subsamples per task at each earlier analysis. A configuration with no more than these was not extended since.
+    origin
+        Name of the table for messages.
+
+    Raises
+    ------
+    ResultsError
+        If the numbers are not ascending, no task has more subsamples, or the table has looks of its own.
+    """
+    if not earlier:
+        return results
+    stated = " ".join(f"--earlier {number}" for number in earlier)
+    numbers = sorted({number for number in earlier if number > 0})
+    if numbers != list(earlier):
+        ascending = " ".join(f"--earlier {number}" for number in numbers)
+        remedy = f"write {ascending}" if ascending else "remove the option"
+        raise ResultsError(f"{stated}: the numbers of subsamples are not ascending from 1; {remedy}")
+    if cells := [cell for cell in results["looks"].unique() if cell]:
+        raise ResultsError(
+            f"{stated}: the column 'looks' of {origin} already states earlier analyses ({short(cells[0])!r}); remove "
+            "the option, or replace the column with --ignore looks"
+        )
+    if numbers[-1] >= (largest := max_subsamples(results)):
+        raise ResultsError(
+            f"{stated}: {origin} has at most {largest} subsamples per task, so none were added since that analysis; "
+            "add them to the table, or remove the option"
+        )
+    looks = results["looks"].copy()
+    for _, rows in results.groupby(list(SIZE), dropna=False, sort=False):
+        counts = _count_subsamples(rows)
+        now = int(counts.sum())
+        if before := sorted({int(counts.clip(upper=number).sum()) for number in numbers} - {now}):
+            looks[rows.index] = f"table; after {' '.join(map(str, before))}; at {now}"
+    return results.assign(looks=looks)
+
+
+def next_earlier(results: pd.DataFrame, earlier: Sequence[int]) -> tuple[int, ...]:
+    """Return what `state_earlier` needs to know when this table is extended; empty if its column `looks` tells it."""
+    is_stated = results.empty or bool(results["looks"].any() and not earlier)
+    return () if is_stated else (*earlier, max_subsamples(results))
+
+
+def max_subsamples(results: pd.DataFrame) -> int:
+    """Return the largest number of subsamples of a task."""
+    return int(_count_subsamples(results).max())
+
+
+def _count_subsamples(results: pd.DataFrame) -> pd.Series[int]:
+    return results.drop_duplicates(list(TRIAL)).groupby([*CONFIGURATION, "task"], dropna=False).size()
+
+
 def read_looks(results: pd.DataFrame) -> Looks:
     """Return the looks of a results table, by method if methods are from different runs.
 
@@ -105,12 +166,13 @@ def read_looks(results: pd.DataFrame) -> Looks:
         if len(cells) > 1:
             raise ResultsError(
                 f"method {method} has different looks ({', '.join(cell or 'none' for cell in cells)}); "
-                "analyze the table of each run on its own"
+                "analyze the table of each run on its own, or, if you added rows to one, repeat the cell of the others"
             )
         looks, before, last = _read_cell(str(cells[0]))
-        earlier = [max(1, round(count * min(1.0, len(rows) / last))) for count in before]
-        if looks.are_known and len(rows) > last:
-            earlier.append(last)
+        if last and len(rows) > last:
+            before = (*before, last)
+        part = min(1.0, len(rows) / last) / rows["model"].nunique() if last else 0.0  # of one configuration
+        earlier = [max(1, round(count * part)) for count in before]
         known = of_methods.setdefault(str(method), looks)
         if replace(known, earlier={}) != looks:
             raise ResultsError(f"method {method} has looks of several runs; analyze the table of each run on its own")
@@ -138,7 +200,7 @@ def _read_cell(cell: str) -> tuple[Looks, tuple[int, ...], int]:
         )
     fractions = tuple(map(float, (found["shares"] or "").split()))
     method: Any = found["method"] or ""
-    looks = Looks(True, method, fractions, int(found["maximum"] or 0))
+    looks = Looks(not found["table"], method, fractions, int(found["maximum"] or 0))
     return looks, tuple(map(int, (found["earlier"] or "").split())), int(found["now"])
 
 

@@ -19,6 +19,7 @@ ARGUMENTS = (
     (re.compile(r"--percent"), "percent=True"),
     (re.compile(r"--pair-by-order"), "pair_by_order=True"),
     (re.compile(r"--allow-incomplete"), "allow_incomplete=True"),
+    (re.compile(r"--earlier -?\d+(?: --earlier -?\d+)*"), lambda match: f"earlier={_numbers(match[0])}"),
     (re.compile(r"--region ([\w.-]+)"), r"region=\1"),
 )
 """Options of the command line that messages name, and the arguments that mean the same."""
@@ -28,6 +29,10 @@ def _split(word: str) -> tuple[str, str]:
     """Return the column and the target of a mapping, as it is typed in a shell."""
     source, _, target = "".join(shlex.split(word)).rpartition("=")
     return source, target
+
+
+def _numbers(options: str) -> list[int]:
+    return [int(number) for number in re.findall(r"-?\d+", options)]
 
 
 def in_python(message: str) -> str:
@@ -65,5 +70,6 @@ def _keywords(options: TableOptions) -> str:
     given = {
         "columns": dict(options.columns), "ignore": [*options.ignored], "pair_by_order": options.pair_by_order,
         "percent": options.percent, "region": options.region, "tasks": [*options.tasks],
+        "earlier": [*options.earlier_numbers],
     }  # fmt: skip
     return ", ".join(f"{name}={value!r}" for name, value in given.items() if value)

@@ -11,7 +11,7 @@ import csv
 import re
 import shlex
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -73,6 +73,7 @@ def load_results(
     percent: bool = False,
     region: float | None = None,
     tasks: Collection[str] = (),
+    earlier: int | Sequence[int] = (),
 ) -> pd.DataFrame:
     r"""Load the results table.
 
@@ -95,6 +96,8 @@ def load_results(
         Largest bias that is negligible, in the unit of the scores, which can then have any size.
     tasks
         Tasks to read; by default all.
+    earlier
+        Subsamples per task at each earlier analysis of the table, ascending, if it was extended since.
 
     Returns
     -------
@@ -123,7 +126,7 @@ def load_results(
     1  news          0  extra          143  0.715
     2  news          0   test          146  0.730
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent, region, tasks)
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent, region, tasks, earlier)
     with python_messages(options):
         return load_table(path, options).results
 

@@ -52,7 +52,7 @@ def check_analyses(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]])
                     check_score(score, load_dataset(spec.source(task)), task.name, None)
                 scored = results.assign(**{score: results["score"]})
             with suppress(ResultsError, ArithmeticError, LookupError, ValueError):  # which are about the scores
-                run_analysis(analysis, scored, (), Seen(Looks(are_known=True)))
+                run_analysis(analysis, scored, (), Seen(Looks(is_run=True)))
         except SpecError as error:
             raise SpecError(f"analyses[{position}]: {error}") from error
 

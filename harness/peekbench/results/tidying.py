@@ -45,6 +45,7 @@ from peekbench.results.columns import (
     normalize_arm,
     sort_arms,
 )
+from peekbench.results.looks import state_earlier
 from peekbench.results.metrics import find_metric, refuse_losses
 from peekbench.results.roles import (
     ARM,
@@ -184,6 +185,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
             assert results is not None  # no text is duplicated
+    results = state_earlier(results, options.earlier_numbers, origin)
     use = describe_use(results, roles, reader, pairing, options.region, metric)
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 

@@ -67,6 +67,7 @@ def test_one_word_answers_for_all_methods(verdicts: tuple[Verdict, ...], short: 
         (replace(RUN, num_subsamples=None), "add them to each num_subsamples, then run:"),
         (replace(RUN, is_fixed=True), "set num_subsamples to 132, name and seed to others, because planned looks fix"),
         (Extension("peekbench analyze r.csv"), "add them to the table, then run:"),
+        (Extension(earlier=(20,)), "add them to the table, then analyze it with earlier=[20]."),
         (replace(RUN, command=""), "set num_subsamples to 132, then run it again."),
     ],
 )
@@ -160,12 +161,30 @@ def test_a_number_that_is_out_of_reach_is_replaced_by_another_design() -> None:
     )
 
 
+def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
+    single = replace(UNDECIDED, evidence=TrialEvidence(3, 3))
+    for extension, how in (
+        (RUN, "set num_subsamples to at least 20, then run:"),
+        (Extension("peekbench analyze s.csv --earlier 1", earlier=(1,)), "add them to the table, then run:"),
+    ):
+        following = ask(UP, single, extension=extension)["What next?"]
+        assert (following.short, following.command) == ("At least 20 subsamples per task", extension.command)
+        assert following.text.endswith(f"They measure the noise, which is unknown with one: {how}")
+    assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "120 more subsamples per task"
+
+
 def test_tables_cannot_show_what_the_intervals_assume() -> None:
     single = replace(SAME, evidence=TrialEvidence(1, 40, looks=LooksTaken()))
-    assert ask(UNDECIDED, single, extension=Extension())["Trust it?"].text == (
-        "No controls. The intervals assume that the 40 to 60 pairs of scores of a method are independent samples, "
-        "their number fixed in advance; a table does not show this. No warnings."
-    )
+    for extension, looks in (
+        (Extension(), ""),
+        (Extension(earlier=(20,)), ", of which no part was analyzed before (otherwise: earlier=[NUMBER])"),
+        (Extension("peekbench analyze s.csv --earlier 20", earlier=(20,)), "before (otherwise: --earlier NUMBER)"),
+        (Extension(earlier=(20, 48)), " and were analyzed before at 20 subsamples per task only"),
+        (Extension(earlier=(20, 48, 60)), " and were analyzed before at 20 and 48 subsamples per task only"),
+    ):
+        text = ask(UNDECIDED, single, extension=extension)["Trust it?"].text
+        assert "The intervals assume that the 40 to 60 pairs of scores of a method are independent samples" in text
+        assert f"{looks}; a table does not show this. No warnings." in text
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     )
     report = report_of_run(summary.store)
     assert "12 of 12 trials done. Stopped at look 2 of 4, at 6 of at most 12 subsamples" in report.headline
-    assert looks_of(report.verdicts[0]) == LooksTaken(are_known=True, number=2, share=0.5, maximum=12)
+    assert looks_of(report.verdicts[0]) == LooksTaken(is_run=True, number=2, share=0.5, maximum=12)
     assert next(table for table in report.tables if table.title == "Planned looks").rows == (
         (1, 3, 0.25, "inconclusive", "continued"),
         (2, 6, 0.5, "inert", "stopped"),
@@ -165,7 +165,7 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     (summary,) = analyze(store, ["summary"])
     verdict = summary.verdicts[0]
     assert "changed to 12 trials after looks at 8. The verdict and its interval account for all" in state(verdict)
-    assert verdict.estimate.level == pytest.approx(1 - level_at(Looks(are_known=True), 12, [8])(0.05 / 2))
+    assert verdict.estimate.level == pytest.approx(1 - level_at(Looks(), 12, [8])(0.05 / 2))
     other = run(make_spec(name="other", tasks=[{"use": "toy.words", "name": "a"}], **design_of(4))).store
     joint = {each.method: each for each in report_of_ranking([store, other]).verdicts}
     earlier = {method: looks_of(each).earlier for method, each in joint.items()}
@@ -213,7 +213,7 @@ def test_an_exported_table_keeps_the_looks_at_its_run(make_spec: MakeSpec) -> No
         with pytest.raises(PeekbenchError, match=message):
             pb.analyze(mixture, ["summary"])
     beside = read_looks(pd.concat([table, plain.assign(method="mine")]))
-    assert (beside.of("toy.vote").are_known, beside.of("mine").are_known) == (True, False)
+    assert (beside.of("toy.vote").is_run, beside.of("mine").is_run) == (True, False)
 
 
 def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec: MakeSpec) -> None:
@@ -235,7 +235,7 @@ def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planne
     store = run(make_spec(**design_of(4))).store
     results = load_results(store)
     look_at(store, results[results["subsample"] < 2])
-    assert look_at(store, results) == Looks(are_known=True)
+    assert look_at(store, results) == Looks(is_run=True)
     run(make_spec(**design_of(5)))
     assert look_at(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
 
@@ -292,14 +292,13 @@ def test_extensions_that_nobody_planned_keep_the_error_rate() -> None:
     for walk in rng.normal(size=(2000, 320)).cumsum(axis=1):
         for number in (20, 40, 80, 160, 320):
             earlier = [each for each in (20, 40, 80, 160) if each < number]
-            level = level_at(Looks(are_known=True), number, earlier)(0.05)
+            level = level_at(Looks(), number, earlier)(0.05)
             if abs(walk[number - 1]) / number**0.5 > norm.isf(level / 2):
                 wrong += 1
                 break
     assert 0.03 < wrong / 2000 < 0.05
-    first = level_at(Looks(are_known=True))(0.05)
+    first = level_at(Looks())(0.05)
     assert first == pytest.approx(0.04)
     assert level_at(Looks(True, "group_sequential", (0.5, 1.0), 40))(0.05) < first
     assert level_at(Looks(True, "group_sequential", (0.5, 1.0, 2.0), 40))(0.05) < 0.006, "beyond the planned maximum"
     assert level_at(Looks(True, "confidence_sequence", (1.0,), 40))(0.05) == confidence_sequence_level(1.0, 0.05)
-    assert level_at(Looks())(0.05) == 0.05, "looks at a table are unknown"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from peekbench.records.runs import Looks
 from peekbench.records.verdicts import RowName
 from peekbench.report.build.descriptions import check_results, make_command, warn_of_run
 from peekbench.report.build.run_report import add_analyses, extension_of
+from peekbench.report.build.table_report import extend_table
 from peekbench.results.analyze import (
     Seen,
     ask,
@@ -151,10 +152,16 @@ def report_of_ranking(
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
     methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
     chosen = [analysis] if analysis else []
-    command = make_command("leaderboard", paths, chosen, table, allow_incomplete=allow_incomplete)
-    own_reports = " && ".join(shlex.join(["peekbench", "report", str(run.path)]) for run in runs if is_store(run.path))
-    several = Extension(own_reports, "runs") if own_reports else Extension(command)
-    extension = extension_of(runs[0].path, command) if len(runs) == 1 else several
+    make = partial(make_command, "leaderboard", paths, chosen, allow_incomplete=allow_incomplete)
+    command = make(table)
+    own_reports = " && ".join(
+        make_command("report", [run.path]) if is_store(run.path) else make_command("analyze", [run.path], table=table)
+        for run in runs
+    )
+    extension = Extension(own_reports, "runs")
+    if len(runs) == 1:
+        is_table = not is_store(paths[0])
+        extension = extend_table(shared, table or TableOptions(), make) if is_table else extension_of(paths[0])
     report = Report(
         name="leaderboard of " + ", ".join(run.name for run in runs),
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
@@ -199,7 +206,7 @@ def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
     for run in runs:
         if run.looks.method or run.looks.earlier:
             yield (
-                f"{run.name}: this run was looked at repeatedly. The verdicts here do not account for that; those in "
+                f"{run.name} was looked at repeatedly. The verdicts here do not account for that; those in "
                 "its own report do"
             )
 
@@ -327,7 +334,8 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
     checks = (warning for analysis in check_results(complete, is_run=is_store(path)) for warning in analysis.warnings)
     warnings = (*warnings, *checks)
     if not is_store(path):
-        return Run(path.stem, path, complete, (*warnings, *table.columns.warnings), columns=table.columns)
+        warnings = (*warnings, *table.columns.warnings)
+        return Run(path.stem, path, complete, warnings, columns=table.columns, looks=looks)
     with Store.open(path) as store:
         spec, tasks, texts, rows = store.spec(), store.tasks(), store.texts(), store.row_name()
         warnings = (*warnings, *warn_of_run(designs_by_task(spec), tasks, texts, complete))

@@ -59,7 +59,6 @@ from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonical, make_spec
 from peekbench.spec.lockfile import find_lock
-from peekbench.store.files import is_store
 from peekbench.store.maintenance import back_up
 from peekbench.store.reader import StoredMethod
 from peekbench.store.writer import Store
@@ -71,10 +70,8 @@ if TYPE_CHECKING:
 MANY_USES = 5  # subsamples that test each text, from which the bias for other texts is estimated too
 
 
-def extension_of(path: Path, command: str = "") -> Extension:
-    """Return how to extend the run of a store, or a table that a command analyzes."""
-    if not is_store(path):
-        return Extension(command)
+def extension_of(path: Path) -> Extension:
+    """Return how to extend the run of a store."""
     with Store.open(path, verified=False) as store:
         num_missing = len(planned_trials(path)) - len(store.done())
         return describe_extension(store.spec(), store.sessions(), num_missing, store.seconds_of_subsample())

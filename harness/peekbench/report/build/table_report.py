@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
-from peekbench.records.report import Analysis, MethodFacts, Report, RunContent, read_estimates
+from peekbench.records.report import Analysis, Extension, MethodFacts, Report, RunContent, read_estimates
 from peekbench.report.build.descriptions import check_results, make_command
 from peekbench.report.build.run_report import add_analyses, extension_of, find_estimates_analysis, methods_in_words
 from peekbench.results.analyze import Seen, run_analysis, with_region
 from peekbench.results.columns import TRIAL
-from peekbench.results.looks import read_looks
+from peekbench.results.looks import next_earlier, read_looks
 from peekbench.results.roles import ColumnUse
 from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec
@@ -21,6 +22,8 @@ from peekbench.store.files import is_store
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from peekbench.records.data import TableOptions
 
 
 def report_of_table(
@@ -66,10 +69,26 @@ def report_of_table(
         provenance={"source": str(path), **({"columns": str(columns)} if columns else {})},
         details={"source": str(path), **({"columns": columns.as_json()} if columns else {})},
         methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
-        extension=extension_of(path),
+        extension=extension_of(path) if is_store(path) else Extension(earlier=next_earlier(results, ())),
         command=make_command("analyze", [path]),
     )
     return add_analyses(report, [*analyses, *check_results(results, analyses, is_run=is_store(path))])
+
+
+def extend_table(results: pd.DataFrame, options: TableOptions, make: Callable[[TableOptions], str]) -> Extension:
+    """Return how to extend a table.
+
+    Parameters
+    ----------
+    results
+        Results table, as it was analyzed.
+    options
+        How the table was read.
+    make
+        Returns the command that makes the report with other options.
+    """
+    earlier = next_earlier(results, options.earlier_numbers)
+    return Extension(make(replace(options, earlier=earlier)), earlier=earlier)
 
 
 def read_table(report: Report, table: TidyTable, analyses: Sequence[AnalysisSpec]) -> RunContent:

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from peekbench.formatting import duration, format_signed, pluralize
-from peekbench.records.report import Report
-from peekbench.records.verdicts import Advice, TrialEvidence, Verdict
+from peekbench.records.report import Extension, Report
+from peekbench.records.verdicts import TrialEvidence, Verdict
 from peekbench.report.render.sentences import (
     OUTCOMES,
     format_estimate,
     format_size,
+    list_numbers,
     list_scores,
     name_score,
     points,
@@ -141,9 +142,18 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
     if evidence and report.extension.of == "table":
         ends = min(each.num_trials for each in evidence), max(each.num_trials for each in evidence)
         pairs = " to ".join(f"{number:,}" for number in dict.fromkeys(ends))
-        assumed = f"the {pairs} pairs of scores of a method are independent samples, their number fixed in advance"
+        assumed = f"the {pairs} pairs of scores of a method are independent samples{_assume_looks(report.extension)}"
         problems = [f"The intervals assume that {assumed}; a table does not show this.", *problems]
     return Answer("Trust it?", short, " ".join(problems))
+
+
+def _assume_looks(extension: Extension) -> str:
+    """Return a clause on the earlier analyses that the intervals of a table account for."""
+    *before, _ = extension.earlier or (0,)
+    if before:
+        return f" and were analyzed before at {list_numbers(before)} subsamples per task only"
+    option = "--earlier NUMBER" if extension.command else "earlier=[NUMBER]"
+    return f", of which no part was analyzed before (otherwise: {option})" if extension.earlier else ""
 
 
 def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
@@ -158,8 +168,8 @@ def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdic
         return Answer(question, "Finish the run", f"{missing}.", report.extension.command)
     named = [(verdict.method, verdict) for verdict in judged]
     named += [(f"{each.method} under {rule.rule}", each) for rule in report.rules for each in rule.verdicts]
-    if needed := {name: settle(verdict) for name, verdict in named if verdict.decision == "inconclusive"}:
-        return _settle_all(report, needed)
+    if undecided := {name: verdict for name, verdict in named if verdict.decision == "inconclusive"}:
+        return _settle_all(report, undecided)
     if decisions & {"biased up", "biased down"}:
         scores = "the reference benchmark" if effect == "contamination" else "extra"
         return Answer(question, f"Report the scores of {scores}", f"The {effect} does not affect them.")
@@ -170,12 +180,29 @@ def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdic
     return Answer(question, "Check the methods", "They must use the unlabeled data and predict better than chance.")
 
 
-def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
+def _is_unmeasured(verdict: Verdict) -> bool:
+    """Return whether the noise of a task is unknown, so that no number of subsamples can be advised."""
+    evidence = verdict.evidence
+    return isinstance(evidence, TrialEvidence) and evidence.settling is None and not evidence.is_zero
+
+
+def _measure_noise(report: Report) -> Answer:
+    """Return how to measure the noise of tasks with a single subsample."""
+    how = "set num_subsamples to at least 20"
+    if report.extension.of == "table":
+        how = "add them to the table"
+    text = f"They measure the noise, which is unknown with one: {how}"
+    return Answer("What next?", "At least 20 subsamples per task", *_then_run(text, report))
+
+
+def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     """Return the number of subsamples that settles all open verdicts, or what to do if there is none."""
     question, extension = "What next?", report.extension
-    known = {method: advice for method, advice in needed.items() if advice is not None}
+    known = {method: advice for method, verdict in needed.items() if (advice := settle(verdict)) is not None}
     if extension.of == "runs":
         return Answer(question, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
+    if not known and any(map(_is_unmeasured, needed.values())):
+        return _measure_noise(report)
     if not known:
         details = "Draw larger test sets or more tasks, in a run with another name and seed."
         return Answer(question, f"No number of subsamples is known that settles {_list(needed)}", details)
@@ -199,8 +226,12 @@ def _settle_all(report: Report, needed: Mapping[str, Advice | None]) -> Answer:
 
 def _then_run(text: str, report: Report) -> tuple[str, str]:
     """Return a sentence that a command continues, and the command, unless it was given in a session of Python."""
-    command = report.extension.command
-    return (f"{text}, then run:", command) if command else (f"{text}, then run it again.", "")
+    extension = report.extension
+    if extension.command:
+        return f"{text}, then run:", extension.command
+    if extension.earlier:
+        return f"{text}, then analyze it with earlier={[*extension.earlier]}.", ""
+    return f"{text}, then run it again.", ""
 
 
 def _list(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from peekbench.formatting import UNKNOWN_LOOKS, format_cell, format_signed, pluralize
+from peekbench.formatting import format_cell, format_signed, pluralize
 from peekbench.records.report import Column, Inflation, RuleWorth, Statement, Table
 from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
@@ -137,22 +137,28 @@ def format_size(value: float, unit: Unit) -> str:
     return f"{value * 100:.2f} points" if unit == "difference" else f"{value:.4f}"
 
 
-def tell_looks(looks: LooksTaken, num_trials: int) -> str:
-    """Return a sentence on the looks at a run; empty if they do not matter."""
+def tell_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
+    """Return sentences on the looks at a run or a table; empty if they do not matter."""
     if looks.earlier:
-        *others, last = (f"{count:,}" for count in looks.earlier)
-        counts = " and ".join(filter(None, (", ".join(others), last)))
-        return (
-            f"The plan of this run was changed to {num_trials:,} trials after looks at {counts}. The verdict and its "
-            "interval account for all earlier and later looks."
-        )
+        account = "The verdict and its interval account for all earlier and later looks."
+        if looks.is_run:
+            changed = f"The plan of this run was changed to {num_trials:,} trials after looks at"
+            return f"{changed} {list_numbers(looks.earlier)}. {account}"
+        earlier = [round(number / num_tasks) for number in looks.earlier]
+        return f"This table was analyzed before at {list_numbers(earlier)} subsamples per task. {account}"
     if looks.number:
         planned = "of at most" if looks.share <= 1 else "of the first maximum of"  # the design was extended
         return (
             f"This is look {looks.number}, at {looks.share:.0%} {planned} {looks.maximum:,} subsamples; the interval "
             "accounts for all looks."
         )
-    return "" if looks.are_known else UNKNOWN_LOOKS
+    return ""
+
+
+def list_numbers(numbers: Sequence[int]) -> str:
+    """Return a list of ascending numbers in words."""
+    *others, last = (f"{number:,}" for number in numbers)
+    return " and ".join(filter(None, (", ".join(others), last)))
 
 
 def state_log_likelihood(estimate: Estimate) -> str:
@@ -255,8 +261,8 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
         parts.append(
             f"However, {state_log_likelihood(change)} ({100 * change.level:.3g}% interval {low:.4f} to {high:.4f})."
         )
-    if evidence.looks is not None and evidence.looks.are_known:
-        parts.append(tell_looks(evidence.looks, evidence.num_trials))
+    if evidence.looks is not None:
+        parts.append(tell_looks(evidence.looks, evidence.num_trials, evidence.num_tasks))
     return " ".join(filter(None, parts))
 
 
