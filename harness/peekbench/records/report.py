@@ -340,6 +340,8 @@ class Extension:
     """Planned trials that are neither finished nor failed."""
     seconds: float = 0.0
     """Mean seconds of all fits and predictions of one more subsample of each task and size, of a run."""
+    max_subsamples: Mapping[int, int] = field(default_factory=dict)
+    """Subsamples per task that the rows of all tasks support, by test size; empty for tables."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from peekbench.data.data_warnings import count_supported
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
@@ -153,7 +154,7 @@ def report_of_ranking(
     chosen = [analysis] if analysis else []
     command = make_command("leaderboard", paths, chosen, table, allow_incomplete=allow_incomplete)
     own_reports = " && ".join(shlex.join(["peekbench", "report", str(run.path)]) for run in runs if is_store(run.path))
-    several = Extension(own_reports, "runs") if own_reports else Extension(command)
+    several = Extension(own_reports, "runs", max_subsamples=_supported(runs)) if own_reports else Extension(command)
     extension = extension_of(runs[0].path, command) if len(runs) == 1 else several
     report = Report(
         name="leaderboard of " + ", ".join(run.name for run in runs),
@@ -172,6 +173,15 @@ def report_of_ranking(
         [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))],
         "rows" if any(run.rows == "rows" for run in runs) else "texts",
     )
+
+
+def _supported(runs: Sequence[Run]) -> dict[int, int]:
+    """Return the number of subsamples per task that the rows of every run support, by test size."""
+    supported: dict[int, int] = {}
+    for run in runs:
+        for size, number in count_supported(designs_by_task(run.spec), run.tasks).items() if run.spec else ():
+            supported[size] = min(number, supported.get(size, number))
+    return supported
 
 
 def _warn_of_data(runs: Sequence[Run], tasks: Iterable[str]) -> Iterator[str]:
