@@ -18,9 +18,9 @@ from scipy.stats import norm, t
 
 from peekbench import load_results
 from peekbench.records import FloatArray, IntArray
-from peekbench_power.detection import Criterion, compute_power, pilot_inflation, plan_subsamples
-from peekbench_power.noise import ALL_MODELS, Noise, measure_noise, pair_trials
 from peekbench_stats import welch_satterthwaite
+from peekbench_summary.power.detection import Criterion, compute_power, pilot_inflation, plan_subsamples
+from peekbench_summary.power.noise import ALL_MODELS, Noise, measure_noise, pair_trials
 
 BIASES = (0.0, 0.005, 0.01, 0.02)
 ALPHA = 0.05

@@ -28,8 +28,8 @@ from simulated_trials import ALPHA, REGION, RUN, TABLE, Draw, Method, advice_on,
 from peekbench import load_results
 from peekbench.records import FloatArray, Looks
 from peekbench.records.verdicts import Advice
-from peekbench_power.detection import equivalence_power
 from peekbench_stats import welch_satterthwaite
+from peekbench_summary.power.detection import equivalence_power
 
 SIZES = (5, 10, 20)
 PLANNED = (5, 10, 20, 50, 100, 200)  # subsamples for which equivalence is forecast

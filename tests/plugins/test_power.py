@@ -21,8 +21,9 @@ from peekbench.records import DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_entry
-from peekbench_power import Power
-from peekbench_power.detection import (
+from peekbench_stats import welch_satterthwaite
+from peekbench_summary.power import Power
+from peekbench_summary.power.detection import (
     Criterion,
     compute_power,
     detectable_bias,
@@ -34,9 +35,8 @@ from peekbench_power.detection import (
     plan_equivalence,
     plan_subsamples,
 )
-from peekbench_power.forecast import TYPICAL, forecast
-from peekbench_power.noise import MethodNoise, Noise, fit_noise, measure_noise, pair_trials
-from peekbench_stats import welch_satterthwaite
+from peekbench_summary.power.forecast import TYPICAL, forecast
+from peekbench_summary.power.noise import MethodNoise, Noise, fit_noise, measure_noise, pair_trials
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 

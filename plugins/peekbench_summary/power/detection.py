@@ -15,8 +15,8 @@ from scipy.stats import chi2, nct, norm, t
 from peekbench import Column
 from peekbench.records import FloatArray
 from peekbench.results import check_region
-from peekbench_power import Power
-from peekbench_power.noise import Noise
+from peekbench_summary.power import Power
+from peekbench_summary.power.noise import Noise
 
 NUM_VARIANCES = 200  # quantiles of the estimated variance over which the power of equivalence is averaged
 MAX_DEGREES = 10_000.0  # beyond which the power of Student's t test is that of the normal test

@@ -56,8 +56,8 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
         AnalyzerEntry(
             name="power",
             options=Power,
-            analyze="peekbench_power.power:analyze_power",
-            forecast="peekbench_power.forecast:forecast",
+            analyze="peekbench_summary.power.analysis:analyze_power",
+            forecast="peekbench_summary.power.forecast:forecast",
             summary="variance components, the minimum detectable bias of this design and others, the cheapest design",
         )
     ]

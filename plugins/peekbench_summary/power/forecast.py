@@ -12,8 +12,9 @@ from scipy.stats import t
 from peekbench import Analysis, Column, PeekbenchError, Table
 from peekbench.formatting import pluralize, spread_unit
 from peekbench.records import Cell, DesignPoint, Looks, PlannedDesign
-from peekbench_power import Power
-from peekbench_power.detection import (
+from peekbench_stats import EXTENSION_SHARE, levels_at
+from peekbench_summary.power import Power
+from peekbench_summary.power.detection import (
     TIME_COLUMNS,
     Criterion,
     check_units,
@@ -27,8 +28,7 @@ from peekbench_power.detection import (
     plan_equivalence,
     plan_subsamples,
 )
-from peekbench_power.noise import Noise
-from peekbench_stats import EXTENSION_SHARE, levels_at
+from peekbench_summary.power.noise import Noise
 
 SOURCE = (
     "the accuracies published with arXiv 2410.00179: 25 text classification tasks, 100 train texts, 50 to 500 test "

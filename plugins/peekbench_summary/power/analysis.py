@@ -12,8 +12,8 @@ from peekbench import Analysis, Column, Table
 from peekbench.formatting import spread_unit
 from peekbench.records import Cell
 from peekbench.results import resolve_score, select_score
-from peekbench_power import Power
-from peekbench_power.detection import (
+from peekbench_summary.power import Power
+from peekbench_summary.power.detection import (
     TIME_COLUMNS,
     Plan,
     check_units,
@@ -28,7 +28,7 @@ from peekbench_power.detection import (
     plan_equivalence,
     plan_subsamples,
 )
-from peekbench_power.noise import MethodNoise, measure_noise, pair_trials, size_cell
+from peekbench_summary.power.noise import MethodNoise, measure_noise, pair_trials, size_cell
 
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
