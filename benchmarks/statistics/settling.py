@@ -137,7 +137,7 @@ def forecast_equivalence(differences: FloatArray, size: int, rng: np.random.Gene
     degrees = float(welch_satterthwaite(variances / size, np.full(len(variances), size - 1.0)))
     error = float(np.sqrt((variances / size).sum())) / len(variances)
     estimates = estimate(resample(differences, size, NUM_FORECASTS, rng), [size])
-    half_widths = t.ppf(1 - ALPHA / 2, estimates.degrees) * estimates.errors
+    half_widths = t.isf(ALPHA, estimates.degrees) * estimates.errors
     found = np.mean(np.abs(estimates.means) + half_widths <= REGION.half_width)
     return equivalence_power(error, degrees, REGION.half_width, ALPHA), float(found)
 
