@@ -94,8 +94,8 @@ class Noise:
     def precision(self, num_tasks: int, subsamples: float, num_test: int | None) -> Precision:
         """Return how precisely a design measures the mean over these tasks."""
         error = math.sqrt(self.within(num_test) / (num_tasks * subsamples))
-        degrees = self.evenness * num_tasks * (subsamples - 1)
-        return Precision(num_tasks, subsamples, self.evenness, error, degrees)
+        evenness = max(self.evenness, 1 / num_tasks)  # a task alone is as noisy as itself
+        return Precision(num_tasks, subsamples, evenness, error, evenness * num_tasks * (subsamples - 1))
 
     def error_for_other_tasks(self, num_tasks: int, subsamples: float, num_test: int | None) -> tuple[float, float]:
         """Return the standard error of the mean over other tasks, and its degrees of freedom."""

@@ -113,7 +113,7 @@ def _draw(num_tasks: int, subsamples: int, evenness: float) -> FloatArray:
     The means of the runs are the quantiles of their distribution, which halves the variance of shares of runs.
     """
     random = np.random.default_rng(0)
-    shares = _variance_shares(num_tasks, evenness)
+    shares = variance_shares(num_tasks, evenness)
     spreads = np.sqrt(shares * subsamples) * num_tasks
     noise = random.normal(size=(NUM_RUNS, num_tasks, subsamples)) * spreads[:, None]
     quantiles = ndtri((random.permutation(NUM_RUNS) + 0.5) / NUM_RUNS)
@@ -122,7 +122,7 @@ def _draw(num_tasks: int, subsamples: int, evenness: float) -> FloatArray:
     return drawn
 
 
-def _variance_shares(num_tasks: int, evenness: float) -> FloatArray:
+def variance_shares(num_tasks: int, evenness: float) -> FloatArray:
     """Return the share of each task in the variance, with the given evenness: one task is noisier than the others."""
     if num_tasks == 1:
         return np.ones(1)
