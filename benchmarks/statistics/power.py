@@ -1,6 +1,6 @@
 """Compare the power that `plan --power` and the analysis `power` state with simulations. Assert nothing.
 
-The first table: for designs with 6 to 50 trials, alone and in a family of five, the bias that a first report of a run
+The first table: for designs with 6 to 60 trials, alone and in a family of five, the bias that a first report of a run
 should detect with 80% power, in standard errors, as stated by a t test at the same level, by `plan --power`, and by the
 analysis `power` of a store whose measured noise is the true one; and the share of simulated reports whose verdict on
 this bias is 'biased'. The last column is the share of reports without a bias that are 'equivalent', where the stated

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from peekbench.execution.runner import run
 from peekbench.records import Report, TrialEvidence
-from peekbench.records.report import Extension, RuleWorth
+from peekbench.records.report import Analysis, Extension, RuleWorth
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import (
     Advice,
@@ -20,8 +22,9 @@ from peekbench.records.verdicts import (
     Verdict,
 )
 from peekbench.report.build.descriptions import describe_extension
-from peekbench.report.build.run_report import limit_advice
+from peekbench.report.build.run_report import add_analyses, limit_advice, report_of_run
 from peekbench.report.render.answers import Answer, answer, summarize
+from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.sentences import state
 
@@ -200,6 +203,17 @@ def test_no_more_subsamples_are_advised_than_the_rows_support(needed: int | None
     at_60 = replace(verdict, parts=(("method", "tapt"), ("num_test", 60)))
     assert (limit_advice(at_60, {30: 140, 60: 500}) == at_60) == (needed is not None)
     assert limit_advice(verdict, {}) == verdict, "the rows of a table are unknown"
+
+
+def test_a_run_knows_its_rows_and_json_has_both_numbers(make_spec: Any) -> None:
+    report = report_of_run(run(make_spec()).store)
+    assert report.extension.max_subsamples == {30: 20 * 400 // (2 * 30)}, "each trial scores two sets of 30 texts"
+    settling = Settling(Advice(130, 0.81), Advice(250, 0.8))
+    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=settling))
+    limited = add_analyses(replace(report, verdicts=()), [Analysis("summary", verdicts=(verdict,))])
+    (written,) = json.loads(render_json(limited))["verdicts"]
+    known = written["evidence"]["settling"]
+    assert (known["advice"], known["advice_for_any_bias"], known["maximum"], known["num_tasks"]) == (None, None, 121, 6)
 
 
 def test_tables_cannot_show_what_the_intervals_assume() -> None:
