@@ -1,4 +1,4 @@
-"""Reads the stores of the atlas and asks `summary` and `power` for every number of docs/atlas.json.
+"""Reads the stores of the atlas and asks `summary` and the noise of `power` for every number of docs/atlas.json.
 
 An interval is that of a verdict of `summary`, which adjusts it for all configurations of the table that it receives.
 Other effects than the average bias are judged by renaming: a boost is a bias whose arms are `base` and `extra`; a
@@ -21,14 +21,15 @@ from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, 
 
 from peekbench import load_results, load_spec
 from peekbench.records import FloatArray
-from peekbench.results import Configuration, configurations
-from peekbench.results.analyze import analyze, planned_trials
+from peekbench.results import Configuration, configurations, resolve_score, select_score
+from peekbench.results.analyze import analyze, planned_trials, without_controls
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.writer import Store
+from peekbench_summary.power.detection import Criterion, minimum_detectable
+from peekbench_summary.power.noise import measure_noise, pair_trials
 
 sys.path.append(str(Path(__file__).parents[1] / "study"))
 
-from pages import rows
 
 SPECS = Path(__file__).parents[2] / "specs" / "atlas"
 SECTIONS: Mapping[str, tuple[str, ...]] = {
@@ -278,9 +279,16 @@ def _spread(by_task: Mapping[str, Sequence[float]]) -> float:
 
 
 def _detectable(results: pd.DataFrame) -> dict[str, float]:
-    (power,) = analyze(results, ["power"])
-    table = rows(power, "Minimum detectable bias of this design")
-    return {row["method"]: round(row["these tasks"], DIGITS) for row in table if row["these tasks"] is not None}
+    """Return what a t test at a level of 5% detects, without adjustment for the number of methods."""
+    scored = without_controls(results)
+    scored = select_score(scored, resolve_score(scored, "score"), "power")
+    detectable = {}
+    for method in measure_noise(pair_trials(scored), is_accuracy=False):
+        for size in method.measurements:
+            bias = minimum_detectable(size.precision.error, size.precision.degrees, Criterion(power=0.8, alpha=0.05))
+            if bias is not None:
+                detectable[method.label] = round(bias, DIGITS)
+    return detectable
 
 
 def read_tasks(path: Path) -> Iterator[tuple[str, Task]]:

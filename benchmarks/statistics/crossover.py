@@ -33,8 +33,8 @@ from crossover_runs import (
 
 from peekbench.execution.pilot import run_pilot
 from peekbench.records import FloatArray, Looks
-from peekbench_power.detection import Criterion, minimum_detectable
 from peekbench_stats import level_at, welch_satterthwaite
+from peekbench_summary.power.detection import Criterion, minimum_detectable
 
 NUM_RESAMPLES = 1000
 BIAS = 0.005

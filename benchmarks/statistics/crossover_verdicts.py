@@ -29,9 +29,9 @@ from crossover_runs import CLASSIC, METHODS, contained_biases, fit_scores, num_t
 from simulated_trials import ALPHA, REGION, UNPLANNED, Draw, Method, judge, share
 
 from peekbench.records import FloatArray
-from peekbench_power.detection import Criterion, minimum_detectable
 from peekbench_stats import level_at, welch_satterthwaite
 from peekbench_summary.decisions import Bias, Conclusion
+from peekbench_summary.power.detection import Criterion, minimum_detectable
 
 CELLS = ((2, 5), (2, 10), (2, 20), (4, 10))
 """Sets of a trial, and subsamples of each task."""

@@ -31,8 +31,8 @@ from scipy.stats import norm, t
 
 from peekbench import load_results
 from peekbench.records import FloatArray
-from peekbench_power.detection import Criterion, minimum_detectable
 from peekbench_stats import confidence_sequence_level, group_sequential_levels, welch_satterthwaite
+from peekbench_summary.power.detection import Criterion, minimum_detectable
 
 ALPHA, POWER, REGION = 0.05, 0.8, 0.005
 FIXED = 100  # subsamples per task

@@ -26,8 +26,8 @@ from simulated_trials import ALPHA, REGION, UNPLANNED, Draw, Method, advice_on, 
 from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench.records.verdicts import Advice
-from peekbench_power.detection import equivalence_power
 from peekbench_stats import welch_satterthwaite
+from peekbench_summary.power.detection import equivalence_power
 
 SIZES = (5, 10, 20)
 PLANNED = (5, 10, 20, 50, 100, 200)  # subsamples for which equivalence is forecast
@@ -134,7 +134,7 @@ def forecast_equivalence(differences: FloatArray, size: int, rng: np.random.Gene
     degrees = float(welch_satterthwaite(variances / size, np.full(len(variances), size - 1.0)))
     error = float(np.sqrt((variances / size).sum())) / len(variances)
     estimates = estimate(resample(differences, size, NUM_FORECASTS, rng), [size])
-    half_widths = t.ppf(1 - ALPHA / 2, estimates.degrees) * estimates.errors
+    half_widths = t.isf(ALPHA, estimates.degrees) * estimates.errors
     found = np.mean(np.abs(estimates.means) + half_widths <= REGION.half_width)
     return equivalence_power(error, degrees, REGION.half_width, ALPHA), float(found)
 

@@ -127,8 +127,17 @@ ONE_LOOK = LookLevels(fixed_design, lambda _: fixed_design)
 
 def levels_of(configuration: Configuration, looks: Looks) -> LookLevels:
     """Return the levels of a configuration; see `peekbench_stats.level_at`."""
-    looks = looks.of(str(configuration.key[0]))
-    num_trials, earlier = _num_trials(configuration), _earlier(configuration, looks)
+    method, _, num_train, num_test = configuration.key
+    sizes = (each if isinstance(each, int) else None for each in (num_train, num_test))
+    return levels_of_size(str(method), *sizes, num_trials=_num_trials(configuration), looks=looks)
+
+
+def levels_of_size(
+    method: str, num_train: int | None, num_test: int | None, *, num_trials: int, looks: Looks
+) -> LookLevels:
+    """Return the levels of a configuration with a number of trials."""
+    looks = looks.of(method)
+    earlier = looks.earlier_of(method, num_train, num_test)
     return LookLevels(
         level_at(looks, num_trials, earlier), lambda ratio: level_after(looks, ratio, num_trials, earlier)
     )

@@ -21,11 +21,14 @@ from peekbench.records import DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.testing import check_entry
-from peekbench_power import Power
-from peekbench_power.detection import (
+from peekbench_stats import level_after, level_at, welch_satterthwaite
+from peekbench_summary.decisions import Bias, Evidence, Levels, LookLevels, Region, conclude
+from peekbench_summary.power import Power
+from peekbench_summary.power.detection import (
     Criterion,
     compute_power,
     detectable_bias,
+    detection_power,
     equivalence_power,
     equivalence_probability,
     find_cheapest,
@@ -34,9 +37,8 @@ from peekbench_power.detection import (
     plan_equivalence,
     plan_subsamples,
 )
-from peekbench_power.forecast import TYPICAL, forecast
-from peekbench_power.noise import MethodNoise, Noise, fit_noise, measure_noise, pair_trials
-from peekbench_stats import welch_satterthwaite
+from peekbench_summary.power.forecast import TYPICAL, forecast
+from peekbench_summary.power.noise import MethodNoise, Noise, Precision, fit_noise, measure_noise, pair_trials
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 
@@ -116,13 +118,14 @@ def test_one_size_is_split_by_the_published_share() -> None:
 @pytest.mark.slow
 def test_minimum_detectable_biases_of_the_published_design(published: Path) -> None:
     """In simulations with n=500, sign-flip tests detected 0.62 points in both models, 1.18 in BERT, 0.43 in GPT-2."""
-    detection = {
-        (row["method"], row["num_test"]): row
-        for row in table_rows(analyze(load_results(published / "few_shot")).tables[1])
+    detectable = {
+        (method.label, size.num_test): detectable_bias(size.precision, CRITERION)
+        for method in measure(load_results(published / "few_shot"))
+        for size in method.measurements
     }
-    assert detection["bert", 500]["these tasks"] == pytest.approx(0.0118, abs=0.0003)
-    assert detection["gpt2", 500]["these tasks"] == pytest.approx(0.0043, abs=0.0002)
-    assert detection["average of models", 500]["these tasks"] == pytest.approx(0.0062, abs=0.0004)
+    assert detectable["bert", 500] == pytest.approx(0.0118, abs=0.0003)
+    assert detectable["gpt2", 500] == pytest.approx(0.0043, abs=0.0002)
+    assert detectable["average of models", 500] == pytest.approx(0.0062, abs=0.0004)
 
 
 @pytest.mark.slow
@@ -158,7 +161,7 @@ def test_power_agrees_with_planted_biases(published: Path, model: str, num_test:
 
 
 def test_detectable_bias_falls_with_subsamples_and_agrees_with_this_design() -> None:
-    results = simulate_noise({100: 20})
+    results = simulate_noise({100: 20}).assign(looks="at 240")
     _, detection, curve, _ = map(table_rows, analyze(results, subsamples=[10, 20, 80], pilot_confidence=0.5).tables)
     assert curve[0]["20"] == pytest.approx(detection[0]["these tasks"], rel=0.02)
     assert curve[0]["10"] > curve[0]["20"] > 1.9 * curve[0]["80"]
@@ -173,7 +176,8 @@ def test_planned_subsamples_are_the_fewest_that_suffice() -> None:
     plan = plan_subsamples(noise, 10, 100, 0.01, CRITERION)
     assert plan is not None
     enough, too_few = (
-        detectable_bias(noise, 10, number, 100, CRITERION) for number in (plan.subsamples, plan.subsamples - 1)
+        detectable_bias(noise.precision(10, number, 100), CRITERION)
+        for number in (plan.subsamples, plan.subsamples - 1)
     )
     assert enough is not None
     assert too_few is not None
@@ -245,7 +249,7 @@ def test_forecast_before_anything_is_run() -> None:
 def test_forecast_of_equivalence_agrees_with_simulated_intervals() -> None:
     rng = np.random.default_rng(4)
     samples = rng.normal(0, 0.02, size=(20_000, 12))
-    half_widths = t.ppf(0.975, 11) * samples.std(axis=1, ddof=1) / np.sqrt(12)
+    half_widths = t.ppf(0.95, 11) * samples.std(axis=1, ddof=1) / np.sqrt(12)
     for region in (0.013, 0.016, 0.022):
         found = (np.abs(samples.mean(axis=1)) + half_widths <= region).mean()
         assert equivalence_power(0.02 / np.sqrt(12), 11, region, 0.05) == pytest.approx(found, abs=0.012)
@@ -253,9 +257,78 @@ def test_forecast_of_equivalence_agrees_with_simulated_intervals() -> None:
     plan = plan_equivalence(noise, 10, 100, CRITERION)
     assert plan is not None
     enough, too_few = (
-        equivalence_probability(noise, 10, number, 100, CRITERION) for number in (plan.subsamples, plan.subsamples - 1)
+        equivalence_probability(noise.precision(10, number, 100), CRITERION)
+        for number in (plan.subsamples, plan.subsamples - 1)
     )
     assert too_few < 0.8 <= enough
+
+
+@pytest.mark.parametrize(("num_tasks", "subsamples"), [(1, 8), (5, 4)])
+def test_power_with_few_trials_is_that_of_the_verdict(num_tasks: int, subsamples: int) -> None:
+    """A t test would detect the bias with 80% power, and the verdict needs sign flips and Hall's correction too."""
+    precision = Noise("made", 0.0004, 0.0, 0.0, evenness=1.0).precision(num_tasks, subsamples, None)
+    detected, by_t_test = (find(precision) for find in (find_bias, find_bias_by_t_test))
+    assert detected is not None and by_t_test is not None and detected > 1.02 * by_t_test
+    found, same = share_of_verdicts(detected, precision), share_of_verdicts(by_t_test, precision)
+    assert found["biased up"] == pytest.approx(0.8, abs=0.05) and same["biased up"] < 0.78
+    assert detection_power(detected, precision, LEVEL) == pytest.approx(0.8, abs=1e-6)
+    criterion = Criterion(0.8, LEVEL, region=3.5 * precision.error)
+    without = share_of_verdicts(0.0, precision, criterion.region)
+    assert equivalence_probability(precision, criterion) == pytest.approx(without["equivalent"], abs=0.06)
+
+
+LEVEL = 0.04
+"""Level of the first report of a run of one configuration."""
+
+
+def find_bias(precision: Precision) -> float | None:
+    return detectable_bias(precision, Criterion(0.8, LEVEL))
+
+
+def find_bias_by_t_test(precision: Precision) -> float | None:
+    return minimum_detectable(precision.error, precision.degrees, Criterion(0.8, LEVEL))
+
+
+def share_of_verdicts(bias: float, precision: Precision, region: float = 0.0) -> dict[str, float]:
+    """Return the shares of 400 first reports of runs with each verdict."""
+    rng, runs = np.random.default_rng(9), 400
+    size = (runs, precision.num_tasks, round(precision.subsamples))
+    spread = precision.error * np.sqrt(size[1] * size[2])
+    looks = Looks(are_known=True)
+    levels = LookLevels(level_at(looks), lambda ratio: level_after(looks, ratio, size[1] * size[2]))
+    decisions = []
+    for tasks in rng.normal(bias, spread, size).tolist():
+        (evidence,) = Evidence.of_family([Bias(tasks, Region(region), levels=levels)], 0.05)
+        decisions.append(conclude(evidence, Levels(0.05, 0.05)).decision)
+    return {name: decisions.count(name) / runs for name in ("biased up", "equivalent")}
+
+
+def test_designs_with_too_few_trials_for_any_verdict_detect_nothing() -> None:
+    precision = Noise("made", 0.0004, 0.0, 0.0, evenness=1.0).precision(1, 5, None)
+    assert find_bias(precision) is None
+    assert (
+        detection_power(1.0, precision, LEVEL) < 0.01 > equivalence_probability(precision, Criterion(0.8, LEVEL, 1.0))
+    )
+    noise = Noise("made", 0.0004, 0.0, 0.0, evenness=1.0)
+    plan = plan_subsamples(noise, 1, None, 1.0, Criterion(0.8, LEVEL))
+    assert plan is not None and plan.subsamples == 6, "sign flips of 5 trials cannot reach the level"
+
+
+def test_the_store_its_forecast_and_its_verdict_have_one_level() -> None:
+    """Two methods are judged together; the first report of a run spends 4% of the 5%, an extension less."""
+    single = simulate_noise({100: 40}, tasks=2)
+    both = pd.concat([single.assign(method=name) for name in ("a", "b")], ignore_index=True)
+    now, later = (analyze(both.assign(looks=looks), subsamples=[100]) for looks in ("at 80", "after 20; at 80"))
+    first, extended = (table_rows(analysis.tables[1])[0] for analysis in (now, later))
+    assert first["level"] == pytest.approx(LEVEL / 2)
+    assert extended["level"] == pytest.approx(level_at(Looks(True), 80, [20])(0.05 / 2))
+    assert extended["these tasks"] > 1.2 * first["these tasks"]
+    curve = now.tables[2]
+    assert "The level of 2% two-sided is that of one configuration of 2 that are judged together" in curve.note
+    design = PlannedDesign(("a", "b"), (DesignPoint(50, 100, 20, ("x", "y")),))
+    assert (
+        curve.note.split(" Planned with")[0].split(" The level")[1] in forecast(design, options=Power()).tables[0].note
+    )
 
 
 def test_designs_planned_from_small_pilots_keep_their_power() -> None:

@@ -68,12 +68,42 @@ def count_uses(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, A
     designs, facts
         As for `warn_of_design`.
     """
-    return {
-        name: max(designs[name].repeats(size) * size for size in designs[name].num_test)
-        * (designs[name].crossover or 1)
-        / task["splits"].get("test", task)["rows"]
-        for name, task in facts.items()
-    }
+    uses = {}
+    for name, task in facts.items():
+        design = designs[name]
+        uses[name] = max(design.repeats(size) * _uses_of_one(size, design, task) for size in design.num_test)
+    return uses
+
+
+def _uses_of_one(num_test: int, design: Design, task: Mapping[str, Any]) -> float:
+    """Return the probability that one subsample tests a given text; the sum over sets with crossover scoring."""
+    num_rows: int = task["splits"].get("test", task)["rows"]
+    return num_test * (design.crossover or 1) / num_rows
+
+
+def count_supported(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> dict[int, int]:
+    """Return the number of subsamples per task that the rows of every task support, by test size.
+
+    More would test each text more than `MAX_USES` times: they would hardly tell more about other texts, and the
+    interval for these texts is then a fraction of that for others.
+
+    Parameters
+    ----------
+    designs, facts
+        As for `warn_of_design`.
+
+    Examples
+    --------
+    >>> design = Design(num_train=10, num_test=80, num_subsamples=60)
+    >>> count_supported({"news": design}, {"news": {"rows": 200, "splits": {}}})
+    {80: 25}
+    """
+    supported: dict[int, int] = {}
+    for name, task in facts.items():
+        for size in designs[name].num_test:
+            number = int(MAX_USES / _uses_of_one(size, designs[name], task))
+            supported[size] = min(number, supported.get(size, number))
+    return supported
 
 
 def warn_of_classes(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

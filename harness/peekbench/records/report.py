@@ -343,6 +343,8 @@ class Extension:
     earlier: tuple[int, ...] = ()
     """Subsamples per task at all analyses of a table, this one included, which the next one must state. Empty if the
     column `looks` of the table tells them."""
+    max_subsamples: Mapping[int, int] = field(default_factory=dict)
+    """Subsamples per task that the rows of all tasks support, by test size; empty for tables."""
 
 
 @dataclass(frozen=True, slots=True)

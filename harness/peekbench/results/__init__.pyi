@@ -6,6 +6,7 @@ from .columns import ResultsColumn as ResultsColumn
 from .columns import Score as Score
 from .columns import describe_columns as describe_columns
 from .columns import find_score as find_score
+from .looks import read_looks as read_looks
 from .paired_effects import Configuration as Configuration
 from .paired_effects import Configurations as Configurations
 from .paired_effects import configurations as configurations

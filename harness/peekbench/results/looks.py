@@ -150,6 +150,21 @@ def read_looks(results: pd.DataFrame) -> Looks:
     If the table has only a part of the trials of a configuration, earlier looks had the same part of theirs. If it has
     more, rows were added after the last look.
 
+    Parameters
+    ----------
+    results
+        The results table of a run, of several runs, or one that was exported from them.
+
+    Returns
+    -------
+    Looks
+        Those of each method, if they differ.
+
+    Raises
+    ------
+    ResultsError
+        If a cell of the column `looks` is no record of looks, or contradicts another one.
+
     Examples
     --------
     >>> table = {"method": "lsa", "num_train": 50, "num_test": 200, "task": "news", "subsample": range(40)}

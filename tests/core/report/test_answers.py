@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from peekbench.execution.runner import run
 from peekbench.records import Report, TrialEvidence
-from peekbench.records.report import Extension, RuleWorth
+from peekbench.records.report import Analysis, Extension, RuleWorth
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import (
     Advice,
@@ -20,11 +22,13 @@ from peekbench.records.verdicts import (
     Verdict,
 )
 from peekbench.report.build.descriptions import describe_extension
+from peekbench.report.build.run_report import add_analyses, limit_advice, report_of_run
 from peekbench.report.render.answers import Answer, answer, summarize
+from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.sentences import state
 
-OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81)))
+OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81), Advice(120, 0.81)))
 UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
 UNDECIDED = Verdict("tapt", "bias", "inconclusive", Estimate(0.002, -0.01, 0.014), 0.005, evidence=OPEN)
 SAME = Verdict("pca", "bias", "equivalent", Estimate(-0.001, -0.002, 0.001), 0.005)
@@ -86,7 +90,7 @@ def test_a_run_states_the_time_of_further_subsamples() -> None:
 
 
 def test_open_rules_and_several_runs_are_extended_too() -> None:
-    few = replace(OPEN, settling=Settling(Advice(300, 0.8)))
+    few = replace(OPEN, settling=Settling(Advice(300, 0.8), Advice(300, 0.8)))
     verdict = replace(UNDECIDED, effect="cross-5 - extra", evidence=few)
     rules = (RuleWorth("cross-5", "cross", "5", "", {"inconclusive": 1}, (verdict,)),)
     assert ask(UP, rules=rules)["What next?"].text == (
@@ -173,6 +177,58 @@ def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
     assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "120 more subsamples per task"
 
 
+@pytest.mark.parametrize(
+    ("any_bias", "words"),
+    [
+        (Settling(Advice(120, 0.81), Advice(250, 0.8)), "250 whatever it is"),
+        (Settling(Advice(120, 0.81)), "over 100,000 whatever it is"),
+        (Settling(Advice(120, 0.81), None, 200, is_limited_by_rows=True), "more rows or tasks whatever it is"),
+    ],
+)
+def test_the_number_for_any_bias_stands_beside_the_first_one(any_bias: Settling, words: str) -> None:
+    """The command extends by the first number."""
+    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=any_bias))
+    clause = f" if the bias is near zero or at least 0.50 points, {words}"
+    assert f"; 120 more subsamples per task settle this with 81% probability{clause}." in state(verdict)
+    assert summarize(verdict) == f"120 more subsamples per task settle it{clause}."
+    following = ask(verdict)["What next?"]
+    assert following.text == (
+        f"120 more subsamples per task. On these texts, they settle tapt with 81% probability{clause} (otherwise, the "
+        "next report states a new number): set num_subsamples to 132, then run:"
+    )
+
+
+@pytest.mark.parametrize(
+    ("needed", "remedy"), [(300, "rows, or use about 12 tasks like these"), (None, "rows or tasks")]
+)
+def test_no_more_subsamples_are_advised_than_the_rows_support(needed: int | None, remedy: str) -> None:
+    """12 subsamples of each of 5 tasks were drawn, and the rows support 140."""
+    advice = None if needed is None else Advice(needed, 0.8)
+    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=Settling(advice, advice)))
+    limited = limit_advice(verdict, {30: 140, 60: 500})
+    evidence = limited.evidence
+    assert isinstance(evidence, TrialEvidence) and evidence.settling is not None
+    assert (evidence.settling.advice, evidence.settling.maximum) == (None, 128)
+    assert f"too few to settle this with more subsamples; add {remedy}" in state(limited)
+    following = ask(limited)["What next?"]
+    assert summarize(limited) == f"Add {remedy}."
+    assert following.short == "More rows or tasks" and remedy in following.details and not following.command
+    at_60 = replace(verdict, parts=(("method", "tapt"), ("num_test", 60)))
+    assert (limit_advice(at_60, {30: 140, 60: 500}) == at_60) == (needed is not None)
+    assert limit_advice(verdict, {}) == verdict, "the rows of a table are unknown"
+
+
+def test_a_run_knows_its_rows_and_json_has_both_numbers(make_spec: Any) -> None:
+    report = report_of_run(run(make_spec()).store)
+    assert report.extension.max_subsamples == {30: 20 * 400 // (2 * 30)}, "each trial scores two sets of 30 texts"
+    settling = Settling(Advice(130, 0.81), Advice(250, 0.8))
+    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=settling))
+    limited = add_analyses(replace(report, verdicts=()), [Analysis("summary", verdicts=(verdict,))])
+    (written,) = json.loads(render_json(limited))["verdicts"]
+    known = written["evidence"]["settling"]
+    assert (known["advice"], known["advice_for_any_bias"], known["maximum"], known["num_tasks"]) == (None, None, 121, 6)
+
+
 def test_tables_cannot_show_what_the_intervals_assume() -> None:
     single = replace(SAME, evidence=TrialEvidence(1, 40, looks=LooksTaken()))
     for extension, looks in (
@@ -196,10 +252,13 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
     ],
 )
 def test_the_command_that_extends_a_run_is_that_of_its_last_session(command: list[str], expected: str) -> None:
-    spec: dict[str, Any] = {"design": {"num_subsamples": 12}, "tasks": [{"name": "a"}]}
-    assert describe_extension(spec, [{"command": command}], 3) == Extension(expected, "run", 12, num_missing=3)
+    design = {"num_train": 10, "num_test": 30, "num_subsamples": 12}
+    spec: dict[str, Any] = {"design": design, "tasks": [{"name": "a"}]}
+    tasks = {"a": {"rows": 300, "splits": {}}, "b": {"rows": 900, "splits": {"test": {"rows": 60}}}}
+    of_a = Extension(expected, "run", 12, num_missing=3, max_subsamples={30: 100})
+    assert describe_extension(spec, [{"command": command}], {"a": tasks["a"]}, 3) == of_a
     spec["tasks"].append({"name": "b", "num_subsamples": 3})
-    assert describe_extension(spec, [], 0) == Extension("", "run")
+    assert describe_extension(spec, [], tasks, 0) == Extension("", "run", max_subsamples={30: 20})
 
 
 def test_commands_are_not_escaped_in_markdown() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from peekbench.data.data_warnings import count_supported
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
@@ -158,7 +159,7 @@ def report_of_ranking(
         make_command("report", [run.path]) if is_store(run.path) else make_command("analyze", [run.path], table=table)
         for run in runs
     )
-    extension = Extension(own_reports, "runs")
+    extension = Extension(own_reports, "runs", max_subsamples=_supported(runs))
     if len(runs) == 1:
         is_table = not is_store(paths[0])
         extension = extend_table(shared, table or TableOptions(), make) if is_table else extension_of(paths[0])
@@ -179,6 +180,15 @@ def report_of_ranking(
         [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))],
         "rows" if any(run.rows == "rows" for run in runs) else "texts",
     )
+
+
+def _supported(runs: Sequence[Run]) -> dict[int, int]:
+    """Return the number of subsamples per task that the rows of every run support, by test size."""
+    supported: dict[int, int] = {}
+    for run in runs:
+        for size, number in count_supported(designs_by_task(run.spec), run.tasks).items() if run.spec else ():
+            supported[size] = min(number, supported.get(size, number))
+    return supported
 
 
 def _warn_of_data(runs: Sequence[Run], tasks: Iterable[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peekbench.data.data_warnings import MAX_LISTED, measured_overlaps, warn_of_design
+from peekbench.data.data_warnings import MAX_LISTED, count_supported, measured_overlaps, warn_of_design
 from peekbench.execution.code import CodeVersion, describe_code_change
 from peekbench.execution.provenance import describe_version_changes
 from peekbench.formatting import pluralize
@@ -18,6 +18,7 @@ from peekbench.records.report import Analysis, Extension
 from peekbench.report.build.tables import options_in_words
 from peekbench.report.render.content import own_subsamples
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
+from peekbench.spec.design import designs_by_task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,9 +125,13 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
 
 
 def describe_extension(
-    spec: Mapping[str, Any], sessions: Sequence[Mapping[str, Any]], num_missing: int, seconds: float = 0.0
+    spec: Mapping[str, Any],
+    sessions: Sequence[Mapping[str, Any]],
+    tasks: Mapping[str, Mapping[str, Any]],
+    num_missing: int,
+    seconds: float = 0.0,
 ) -> Extension:
-    """Return how to extend a run: from its stored spec, its sessions, the trials that it lacks, and their seconds."""
+    """Return how to extend a run: from its stored spec, sessions, data, the trials that it lacks, and their seconds."""
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
     command = command.replace("peekbench quickstart", "peekbench run quickstart.yaml", 1)
     number, stop = spec["design"]["num_subsamples"], spec["design"].get("stop")
@@ -137,6 +142,7 @@ def describe_extension(
         is_fixed=bool(stop) and stop["method"] == "group_sequential",
         num_missing=num_missing,
         seconds=seconds,
+        max_subsamples=count_supported(designs_by_task(spec), tasks),
     )
 
 

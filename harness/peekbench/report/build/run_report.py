@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from peekbench.plugins.local_code import Code
 from peekbench.records.report import Analysis, Extension, Report, RuleWorth, RunContent, read_estimates
 from peekbench.records.runs import Looks
 from peekbench.records.trials import Trial
-from peekbench.records.verdicts import RowName, Verdict
+from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.build.descriptions import (
     check_results,
     describe_extension,
@@ -74,7 +75,8 @@ def extension_of(path: Path) -> Extension:
     """Return how to extend the run of a store."""
     with Store.open(path, verified=False) as store:
         num_missing = len(planned_trials(path)) - len(store.done())
-        return describe_extension(store.spec(), store.sessions(), num_missing, store.seconds_of_subsample())
+        spec, sessions, seconds = store.spec(), store.sessions(), store.seconds_of_subsample()
+        return describe_extension(spec, sessions, store.tasks(), num_missing, seconds)
 
 
 def report_of_audits(
@@ -223,7 +225,7 @@ def report_of_run(
         },
         methods=methods,
         subjects=find_subjects(results, planned),
-        extension=describe_extension(canonical(spec), sessions, num_missing, seconds),
+        extension=describe_extension(canonical(spec), sessions, tasks, num_missing, seconds),
         command=command,
         formats=spec.report.formats,
         renderer=spec.report.renderer,
@@ -324,7 +326,7 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
     rows
         What sentences call the rows of the tasks.
     """
-    analyses = [_name_rows(analysis, rows) for analysis in analyses]
+    analyses = [_describe_rows(analysis, rows, report.extension.max_subsamples) for analysis in analyses]
     warnings = dict.fromkeys(
         warning for analysis in analyses for warning in (*analysis.warnings, *warn_of_controls(analysis.verdicts))
     )
@@ -345,23 +347,62 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
     )
 
 
-def _name_rows(analysis: Analysis, rows: RowName) -> Analysis:
-    """Return an analysis whose verdicts, and those on rules, name the rows of the tasks."""
+def _describe_rows(analysis: Analysis, rows: RowName, max_subsamples: Mapping[int, int]) -> Analysis:
+    """Return an analysis whose verdicts, and those on rules, name the rows of the tasks and advise what they allow."""
 
-    def name(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-        return tuple(replace(verdict, rows=rows) for verdict in verdicts)
+    def describe(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+        return tuple(limit_advice(replace(verdict, rows=rows), max_subsamples) for verdict in verdicts)
 
     tables = tuple(
         replace(
             table,
             statements=tuple(
-                replace(each, verdicts=name(each.verdicts)) if isinstance(each, RuleWorth) else each
+                replace(each, verdicts=describe(each.verdicts)) if isinstance(each, RuleWorth) else each
                 for each in table.statements
             ),
         )
         for table in analysis.tables
     )
-    return replace(analysis, verdicts=name(analysis.verdicts), tables=tables)
+    return replace(analysis, verdicts=describe(analysis.verdicts), tables=tables)
+
+
+def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict:
+    """Return a verdict that advises no more subsamples than the rows of the tasks support, but more tasks.
+
+    Parameters
+    ----------
+    verdict
+        Verdict of a run.
+    max_subsamples
+        Subsamples per task that the rows support, by test size; empty if they are unknown.
+
+    Examples
+    --------
+    >>> from peekbench.records.verdicts import Advice, Estimate, Settling, TrialEvidence
+    >>> evidence = TrialEvidence(num_tasks=2, num_trials=40, settling=Settling(Advice(70, 0.8), Advice(200, 0.8)))
+    >>> verdict = Verdict("lsa", "bias", "inconclusive", Estimate(0.0, -0.1, 0.1), evidence=evidence)
+    >>> limited = limit_advice(verdict, {100: 50}).evidence.settling
+    >>> limited.advice, limited.maximum, limited.num_tasks
+    (None, 30, 4)
+    """
+    evidence = verdict.evidence
+    if not isinstance(evidence, TrialEvidence) or evidence.settling is None or not max_subsamples:
+        return verdict
+    settling, number = evidence.settling, evidence.num_trials / evidence.num_tasks
+    num_test = dict(verdict.parts).get("num_test")
+    supported = max_subsamples.get(num_test) if isinstance(num_test, int) else None
+    supported = max(round(number), min(max_subsamples.values()) if supported is None else supported)
+    room = supported - round(number)
+    first, any_bias = (
+        advice if advice is not None and advice.subsamples <= room else None
+        for advice in (settling.advice, settling.advice_for_any_bias)
+    )
+    if (first is not None and any_bias is not None) or room >= settling.maximum:
+        return verdict
+    refused = settling.advice if first is None else settling.advice_for_any_bias
+    num_tasks = None if refused is None else ceil(evidence.num_tasks * (number + refused.subsamples) / supported)
+    limited = Settling(first, any_bias, room, is_limited_by_rows=True, num_tasks=num_tasks)
+    return replace(verdict, evidence=replace(evidence, settling=limited))
 
 
 def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], None]]:

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from peekbench.formatting import duration, format_signed, pluralize
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import TrialEvidence, Verdict
+from peekbench.report.render.advice import add_rows_or_tasks, merge_advice, name_biases, settle, tell_briefly
 from peekbench.report.render.sentences import (
     OUTCOMES,
+    capitalize,
     format_estimate,
     format_size,
     list_numbers,
     list_scores,
     name_score,
     points,
-    settle,
 )
 from peekbench.report.render.words import MARKS, ask_about, lead_verdicts, split_verdicts
 
@@ -198,17 +199,24 @@ def _measure_noise(report: Report) -> Answer:
 def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     """Return the number of subsamples that settles all open verdicts, or what to do if there is none."""
     question, extension = "What next?", report.extension
-    known = {method: advice for method, verdict in needed.items() if (advice := settle(verdict)) is not None}
+    settling = {method: settle(verdict) for method, verdict in needed.items()}
+    known = [method for method, each in settling.items() if each and each.advice]
     if extension.of == "runs":
         return Answer(question, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
-    if not known and any(map(_is_unmeasured, needed.values())):
-        return _measure_noise(report)
-    if not known:
+    merged = merge_advice(settling.values())
+    if merged is None:
+        if limited := [each for each in settling.values() if each and each.is_limited_by_rows]:
+            details = f"The rows of the tasks support too few subsamples to settle {_list(needed)}"
+            remedy = f"{add_rows_or_tasks(limited)}, in a run with another name and seed"
+            return Answer(question, "More rows or tasks", f"{details}: {remedy}.")
+        if any(map(_is_unmeasured, needed.values())):
+            return _measure_noise(report)
         details = "Draw larger test sets or more tasks, in a run with another name and seed."
         return Answer(question, f"No number of subsamples is known that settles {_list(needed)}", details)
-    number = max(advice.subsamples for advice in known.values())
-    chance = f"{min(advice.probability for advice in known.values()):.0%} probability"
+    advice, any_bias = merged
+    number, chance = advice.subsamples, f"{advice.probability:.0%} probability"
     likely = chance if len(known) == 1 else f"at least {chance} each"
+    likely += name_biases(any_bias, format_size(report.verdicts[0].region or 0.0, report.verdicts[0].unit))
     how = "add them to each num_subsamples" if extension.of == "run" else "add them to the table"
     if extension.num_subsamples is not None:
         how = f"set num_subsamples to {extension.num_subsamples + number}"
@@ -256,16 +264,15 @@ def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     verdicts
         Verdicts of all analyses.
     """
-    evidence, advice = lead.evidence, settle(lead)
+    evidence, band = lead.evidence, format_size(lead.region or 0.0, lead.unit)
     if lead.control:
         return OUTCOMES[lead.control, str(lead.decision)]
     text = SHORT.get((lead.effect, lead.decision), lead.decision.capitalize()) + SIZES.get(lead.size, "")
     text = SHORT.get((lead.effect, lead.size), text)
-    if advice is not None:
-        settled = f"{advice.subsamples:,} more subsamples per task settle it"
-        text = f"{text}; {settled}" if lead.size else settled
+    if settled := tell_briefly(settle(lead), band):
+        text = f"{text}; {settled}" if lead.size else capitalize(settled)
     score = name_score(getattr(evidence, "score", "score"), lead.unit)
-    text = text.format(rows=lead.rows, score=score, region=format_size(lead.region or 0.0, lead.unit))
+    text = text.format(rows=lead.rows, score=score, region=band)
     if isinstance(evidence, TrialEvidence) and (scores := list_scores(evidence, lead.unit)):
         text += f" ({scores})" if score in text else f" ({score}: {scores})"
     differing = (

@@ -1,6 +1,6 @@
 """Sentences from facts: what a verdict states, what a rule of adaptation is worth, and how much a choice inflates.
 
-Only this module and `answers` make sentences on results, and no module reads them again.
+Only this module, `advice` and `answers` make sentences on results, and no module reads them again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from peekbench.formatting import format_cell, format_signed, pluralize
 from peekbench.records.report import Column, Inflation, RuleWorth, Statement, Table
 from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
-    Advice,
     Decision,
     Estimate,
     LooksTaken,
@@ -24,6 +23,7 @@ from peekbench.records.verdicts import (
     Unit,
     Verdict,
 )
+from peekbench.report.render.advice import settle, tell
 
 OUTCOMES: Mapping[tuple[str, str], str] = {
     ("negative", "passed"): "As expected: a negative control cannot have a bias.",
@@ -114,7 +114,7 @@ def state(verdict: Verdict) -> str:
 
 def state_alone(verdict: Verdict) -> str:
     """Return what a verdict states, to follow a full stop."""
-    return _capitalize(state(verdict))
+    return capitalize(state(verdict))
 
 
 def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -166,12 +166,6 @@ def state_log_likelihood(estimate: Estimate) -> str:
     return f"the log loss {'improves' if estimate.mean > 0 else 'worsens'} by {abs(estimate.mean):.4f}"
 
 
-def settle(verdict: Verdict) -> Advice | None:
-    """Return the subsamples that probably settle a verdict; None if no number is known."""
-    settling = verdict.evidence.settling if isinstance(verdict.evidence, TrialEvidence) else None
-    return settling.advice if settling else None
-
-
 def put_into_words(table: Table) -> Table:
     """Return a table with its statements as sentences: as rows if it has no others, otherwise before its note."""
     if not table.statements:
@@ -193,7 +187,8 @@ def _put(statement: Statement) -> tuple[str, str]:
             assert_never(statement)
 
 
-def _capitalize(text: str) -> str:
+def capitalize(text: str) -> str:
+    """Return a clause as the beginning of a sentence."""
     return text[:1].upper() + text[1:]
 
 
@@ -374,16 +369,9 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
             "the interval is extended to 0, because sign flips of the trials, or a t test that allows for skewness and "
             f"for the stated failures, do not exclude it (p = {format_cell(evidence.p_zero, 'p_value')}); "
         )
-    if (advice := settle(verdict)) is not None:
-        return f"{reason}{_tell(advice)}"
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
-    return f"{reason}it takes more than {evidence.settling.maximum:,} more subsamples per task to settle this"
-
-
-def _tell(advice: Advice) -> str:
-    """Return a clause on the subsamples that settle a verdict."""
-    return f"{advice.subsamples:,} more subsamples per task settle this with {advice.probability:.0%} probability"
+    return f"{reason}{tell([evidence.settling], format_size(verdict.region or 0.0, verdict.unit))}"
 
 
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
@@ -480,10 +468,10 @@ def _state_rule(worth: RuleWorth) -> str:
         f"differs from the mean score with independent {rows} by {ends}{points(unit)} "
         f"({adjusted}{levels} {intervals} of {pluralize(len(verdicts), 'method')}: {listed})."
     )
-    if needed := [settle(verdict) for verdict in verdicts if verdict.decision == "inconclusive"]:
-        known = [advice for advice in needed if advice is not None]
-        most = max(known, key=lambda advice: advice.subsamples, default=None)
-        text += f" Not settled: {_tell(most) if most else 'what settles this is unknown'}."
+    if any(verdict.decision == "inconclusive" for verdict in verdicts):
+        needed = [settling for verdict in verdicts if (settling := settle(verdict)) is not None]
+        band = format_size(verdicts[0].region or 0.0, verdicts[0].unit)
+        text += f" Not settled: {tell(needed, band) if needed else 'what settles this is unknown'}."
     return text
 
 

@@ -24,7 +24,8 @@ class Power(Options):
     power: float = Field(default=0.8, gt=0.05, lt=1)
     """Probability of detecting a bias that is as large as the minimum detectable bias."""
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
-    """Significance level of the two-sided test: probability of detecting a bias if there is none."""
+    """Error rate of the verdicts: one minus the option `level` of `summary`, for all configurations that are judged
+    together and all looks at the run."""
     region: float = Field(default=0.005, gt=0)
     """Half-width of the region of practical equivalence, as in `summary`, for forecasts of the verdict 'equivalent'."""
     pilot_confidence: float = Field(default=0.8, ge=0.5, lt=1)
@@ -56,8 +57,8 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
         AnalyzerEntry(
             name="power",
             options=Power,
-            analyze="peekbench_power.power:analyze_power",
-            forecast="peekbench_power.forecast:forecast",
+            analyze="peekbench_summary.power.analysis:analyze_power",
+            forecast="peekbench_summary.power.forecast:forecast",
             summary="variance components, the minimum detectable bias of this design and others, the cheapest design",
         )
     ]

@@ -20,6 +20,21 @@ the accuracies published with arXiv 2410.00179 (0.12 for BERT, 0.17 for GPT-2)."
 
 
 @dataclass(frozen=True, slots=True)
+class Precision:
+    """How precisely a design measures the mean bias over its tasks, on which the verdict on it depends."""
+
+    num_tasks: int
+    subsamples: float
+    """Subsamples per task."""
+    evenness: float
+    """As in `Measurement`."""
+    error: float
+    """Standard error of the mean."""
+    degrees: float
+    """Degrees of freedom of this error."""
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """The bias of one configuration and its variance; variances are in squared score fractions."""
 
@@ -27,6 +42,8 @@ class Measurement:
     num_tasks: int
     subsamples: float
     """Subsamples per task, on average."""
+    num_trials: int
+    """Trials of all tasks."""
     within: float
     """Variance between subsamples of a task, averaged over tasks."""
     between: float
@@ -42,6 +59,13 @@ class Measurement:
     binomial: float
     """Mean of 2 p (1 - p) over tasks, divided by the number of scored sets, for accuracies: n times the variance of the
     difference of independent arms."""
+
+    @property
+    def precision(self) -> Precision:
+        """How precisely these trials measure the mean over these tasks."""
+        return Precision(
+            self.num_tasks, self.subsamples, self.evenness, math.sqrt(self.squared_error), max(self.degrees, 0.0)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +91,11 @@ class Noise:
         """Return the noise with the variances within tasks multiplied by a factor."""
         return replace(self, training=self.training * factor, sampling=self.sampling * factor)
 
-    def error_for_these_tasks(self, num_tasks: int, subsamples: float, num_test: int | None) -> tuple[float, float]:
-        """Return the standard error of the mean over these tasks, and its degrees of freedom."""
+    def precision(self, num_tasks: int, subsamples: float, num_test: int | None) -> Precision:
+        """Return how precisely a design measures the mean over these tasks."""
         error = math.sqrt(self.within(num_test) / (num_tasks * subsamples))
-        return error, self.evenness * num_tasks * (subsamples - 1)
+        evenness = max(self.evenness, 1 / num_tasks)  # a task alone is as noisy as itself
+        return Precision(num_tasks, subsamples, evenness, error, evenness * num_tasks * (subsamples - 1))
 
     def error_for_other_tasks(self, num_tasks: int, subsamples: float, num_test: int | None) -> tuple[float, float]:
         """Return the standard error of the mean over other tasks, and its degrees of freedom."""
@@ -86,6 +111,7 @@ class MethodNoise:
     """The noise of one method, model and `num_train`, as measured and as fitted."""
 
     label: str
+    method: str
     num_train: int
     measurements: tuple[Measurement, ...]
     """One for each test size."""
@@ -195,7 +221,7 @@ def measure_noise(trials: pd.DataFrame, is_accuracy: bool) -> Iterator[MethodNoi
         if measurements:
             seconds = _split_seconds(group) if pd.notna(group["seconds"]).all() else None
             noise = fit_noise(label, measurements, seconds)
-            yield MethodNoise(label, int(num_train), measurements, noise)
+            yield MethodNoise(label, str(method), int(num_train), measurements, noise)
 
 
 def _measure(trials: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> Measurement | None:
@@ -216,6 +242,7 @@ def _measure(trials: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> M
         num_test=num_test,
         num_tasks=num_tasks,
         subsamples=float(count.mean()),
+        num_trials=int(count.sum()),
         within=float(variance.mean()),
         between=float(between - squared_errors.mean()) if num_tasks > 1 else 0.0,
         squared_error=float(squared_errors.sum() / num_tasks**2),

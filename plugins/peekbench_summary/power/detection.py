@@ -1,4 +1,4 @@
-"""The power of a t test, the effects that designs detect, and the cheapest design that detects a given bias."""
+"""The power of verdicts, the biases that designs detect, and the cheapest design that detects a given bias."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from scipy.special import ndtr
 from scipy.stats import chi2, nct, norm, t
 
 from peekbench import Column
-from peekbench.records import FloatArray
+from peekbench.records import FloatArray, Looks
 from peekbench.results import check_region
-from peekbench_power import Power
-from peekbench_power.noise import Noise
+from peekbench_stats import EXTENSION_SHARE, levels_at
+from peekbench_summary.power import Power
+from peekbench_summary.power.noise import Noise, Precision
+from peekbench_summary.power.simulation import find_detectable, is_small, simulate_detection, simulate_equivalence
 
 NUM_VARIANCES = 200  # quantiles of the estimated variance over which the power of equivalence is averaged
 MAX_DEGREES = 10_000.0  # beyond which the power of Student's t test is that of the normal test
@@ -29,7 +31,7 @@ class Criterion:
     power: float
     """Probability with which the test must detect it."""
     alpha: float
-    """Significance level of the two-sided test."""
+    """Two-sided level at which the verdict is reached."""
     region: float = 0.005
     """Half-width of the region of practical equivalence."""
 
@@ -62,11 +64,10 @@ def minimum_detectable(standard_error: float, degrees: float, criterion: Criteri
 
 
 def equivalence_power(standard_error: float, degrees: float, region: float, alpha: float) -> float:
-    """Return the probability that the interval lies inside the region of practical equivalence if there is no bias.
+    """Return the probability that two one-sided tests (TOST) find the mean inside the region if there is no bias.
 
-    The interval of the mean has the level 1 - `alpha`, so this is two one-sided tests (TOST) at `alpha` / 2. Given an
-    estimated standard error s, the mean must be within region - t s; the probability is averaged over the distribution
-    of s.
+    The interval of the mean then has the level 1 - 2 `alpha`. Given an estimated standard error s, the mean must be
+    within region - t s; the probability is averaged over the distribution of s.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def equivalence_power(standard_error: float, degrees: float, region: float, alph
     region
         Half-width of the region.
     alpha
-        1 - level of the interval.
+        Level of each test.
 
     References
     ----------
@@ -85,8 +86,8 @@ def equivalence_power(standard_error: float, degrees: float, region: float, alph
 
     Examples
     --------
-    >>> round(equivalence_power(0.0015, 100, region=0.005, alpha=0.05), 2)
-    0.82
+    >>> round(equivalence_power(0.0017, 100, region=0.005, alpha=0.05), 2)
+    0.80
     """
     if standard_error == 0:
         return 1.0
@@ -101,7 +102,7 @@ def equivalence_power(standard_error: float, degrees: float, region: float, alph
 def _estimated_half_widths(degrees: float, alpha: float) -> FloatArray:
     """Return equally probable half-widths of a t interval, in true standard errors."""
     quantiles = chi2.ppf((np.arange(NUM_VARIANCES) + 0.5) / NUM_VARIANCES, degrees)
-    half_widths: FloatArray = t.ppf(1 - alpha / 2, degrees) * np.sqrt(quantiles / degrees)
+    half_widths: FloatArray = t.isf(alpha, degrees) * np.sqrt(quantiles / degrees)
     return half_widths
 
 
@@ -165,17 +166,32 @@ class Plan:
     seconds: float | None
 
 
-def detectable_bias(
-    noise: Noise, num_tasks: int, subsamples: int, num_test: int | None, criterion: Criterion
-) -> float | None:
-    """Return the minimum detectable bias of a design, as a mean over these tasks."""
-    return minimum_detectable(*noise.error_for_these_tasks(num_tasks, subsamples, num_test), criterion)
+def detection_power(bias: float, precision: Precision, alpha: float) -> float:
+    """Return the probability of the verdict 'biased' on a configuration with a bias, at a two-sided level."""
+    if is_small(precision) and precision.error > 0 and bias:
+        return simulate_detection(bias, precision, alpha)
+    return compute_power(bias, precision.error, precision.degrees, alpha)
+
+
+def detectable_bias(precision: Precision, criterion: Criterion) -> float | None:
+    """Return the smallest bias whose verdict is 'biased' with the required power; None if a design detects none."""
+    by_t_test = minimum_detectable(precision.error, precision.degrees, criterion)
+    if not by_t_test or not is_small(precision):
+        return by_t_test
+    return find_detectable(precision, criterion.power, criterion.alpha, by_t_test)
+
+
+def equivalence_probability(precision: Precision, criterion: Criterion) -> float:
+    """Return the probability of the verdict 'equivalent' if there is no bias."""
+    if is_small(precision) and precision.error > 0:
+        return simulate_equivalence(criterion.region, precision, criterion.alpha)
+    return equivalence_power(precision.error, precision.degrees, criterion.region, criterion.alpha)
 
 
 def plan_subsamples(
     noise: Noise, num_tasks: int, num_test: int | None, bias: float, criterion: Criterion
 ) -> Plan | None:
-    """Return the design with the fewest subsamples per task that detects a bias.
+    """Return the design with the fewest subsamples per task whose verdict on a bias is 'biased' with enough power.
 
     Returns
     -------
@@ -183,19 +199,14 @@ def plan_subsamples(
         None if not even `MAX_SUBSAMPLES` subsamples per task are enough.
     """
 
-    def detects(subsamples: int) -> bool:
-        detected = detectable_bias(noise, num_tasks, subsamples, num_test, criterion)
+    def by_t_test(precision: Precision) -> bool:
+        detected = minimum_detectable(precision.error, precision.degrees, criterion)
         return detected is not None and detected <= bias
 
-    return _plan(detects, noise, num_tasks, num_test)
+    def by_rule(precision: Precision) -> bool:
+        return detection_power(bias, precision, criterion.alpha) >= criterion.power
 
-
-def equivalence_probability(
-    noise: Noise, num_tasks: int, subsamples: int, num_test: int | None, criterion: Criterion
-) -> float:
-    """Return the probability that the verdict of a design is 'equivalent' if there is no bias."""
-    error, degrees = noise.error_for_these_tasks(num_tasks, subsamples, num_test)
-    return equivalence_power(error, degrees, criterion.region, criterion.alpha)
+    return _plan(by_t_test, by_rule, noise, num_tasks, num_test)
 
 
 def plan_equivalence(noise: Noise, num_tasks: int, num_test: int | None, criterion: Criterion) -> Plan | None:
@@ -207,22 +218,39 @@ def plan_equivalence(noise: Noise, num_tasks: int, num_test: int | None, criteri
         None if not even `MAX_SUBSAMPLES` subsamples per task are enough.
     """
 
-    def settles(subsamples: int) -> bool:
-        return equivalence_probability(noise, num_tasks, subsamples, num_test, criterion) >= criterion.power
+    def by_t_test(precision: Precision) -> bool:
+        region, alpha = criterion.region, criterion.alpha
+        return equivalence_power(precision.error, precision.degrees, region, alpha) >= criterion.power
 
-    return _plan(settles, noise, num_tasks, num_test)
+    def by_rule(precision: Precision) -> bool:
+        return equivalence_probability(precision, criterion) >= criterion.power
+
+    return _plan(by_t_test, by_rule, noise, num_tasks, num_test)
 
 
-def _plan(suffices: Callable[[int], bool], noise: Noise, num_tasks: int, num_test: int | None) -> Plan | None:
+def _plan(
+    by_t_test: Callable[[Precision], bool],
+    by_rule: Callable[[Precision], bool],
+    noise: Noise,
+    num_tasks: int,
+    num_test: int | None,
+) -> Plan | None:
+    """Return the smallest design that suffices: never fewer subsamples than t tests need, which are fast to compute."""
+
+    def precision(subsamples: int) -> Precision:
+        return noise.precision(num_tasks, subsamples, num_test)
+
     enough = 2
-    while not suffices(enough):
+    while not by_t_test(precision(enough)):
         enough *= 2
         if enough > MAX_SUBSAMPLES:
             return None
     too_few = enough // 2  # or 1, which was not tried
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
-        too_few, enough = (too_few, middle) if suffices(middle) else (middle, enough)
+        too_few, enough = (too_few, middle) if by_t_test(precision(middle)) else (middle, enough)
+    while is_small(precision(enough)) and not by_rule(precision(enough)):
+        enough += 1
     seconds = noise.trial_seconds(num_test)
     trials = num_tasks * enough
     return Plan(num_test, enough, trials, None if seconds is None else trials * seconds)
@@ -259,6 +287,29 @@ def check_units(options: Power, is_accuracy: bool) -> None:
 def name_level(options: Power) -> str:
     """Return the significance level in words: '5% two-sided'."""
     return f"{100 * options.alpha:.2g}% two-sided"
+
+
+def at_first_look(options: Power, family: int) -> Power:
+    """Return the options with the level of the first report of a run as `alpha`.
+
+    Parameters
+    ----------
+    options
+        Options with the error rate of the whole family as `alpha`.
+    family
+        Number of configurations that are judged together. In the worst case for one of them, it alone is detected:
+        Benjamini and Hochberg then test it at this share of the error rate.
+    """
+    return options.model_copy(update={"alpha": float(levels_at(Looks(), options.alpha / family)[0])})
+
+
+def explain_level(options: Power, family: int) -> str:
+    """Return a sentence on the level of `at_first_look`, with a space before it."""
+    of_family = f" of {family} that are judged together" * (family > 1)
+    return (
+        f" The level of {name_level(at_first_look(options, family))} is that of one configuration{of_family} at an "
+        f"error rate of {options.alpha:.0%}, of which {EXTENSION_SHARE:.0%} are kept for extensions of the run."
+    )
 
 
 def criterion_of(options: Power) -> Criterion:

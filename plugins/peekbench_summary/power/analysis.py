@@ -10,17 +10,20 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Table
 from peekbench.formatting import spread_unit
-from peekbench.records import Cell
-from peekbench.results import resolve_score, select_score
-from peekbench_power import Power
-from peekbench_power.detection import (
+from peekbench.records import Cell, Looks
+from peekbench.results import read_looks, resolve_score, select_score
+from peekbench_summary.decisions import levels_of_size
+from peekbench_summary.power import Power
+from peekbench_summary.power.detection import (
     TIME_COLUMNS,
     Plan,
+    at_first_look,
     check_units,
-    compute_power,
     criterion_of,
     detectable_bias,
-    equivalence_power,
+    detection_power,
+    equivalence_probability,
+    explain_level,
     find_cheapest,
     format_bias,
     minimum_detectable,
@@ -28,10 +31,11 @@ from peekbench_power.detection import (
     plan_equivalence,
     plan_subsamples,
 )
-from peekbench_power.noise import MethodNoise, measure_noise, pair_trials, size_cell
+from peekbench_summary.power.noise import MethodNoise, measure_noise, pair_trials, size_cell
 
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
+CONFIGURATION = ["method", "model", "num_train", "num_test"]
 
 
 def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
@@ -63,13 +67,15 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     if not measured:
         warning = "power: no task has two subsamples, so the noise cannot be estimated; draw more subsamples."
         return Analysis("power", warnings=(warning,))
+    family = len(results[CONFIGURATION].drop_duplicates())
+    single = at_first_look(options, family)
     return Analysis(
         "power",
         tables=(
             _component_table(measured, is_accuracy),
-            _detection_table(measured, options, is_accuracy),
-            _curve_table(measured, options, is_accuracy),
-            _cost_table(measured, options, is_accuracy),
+            _detection_table(measured, options, family, read_looks(results), is_accuracy),
+            _curve_table(measured, single, is_accuracy, explain_level(options, family)),
+            _cost_table(measured, single, is_accuracy),
         ),
     )
 
@@ -98,47 +104,53 @@ def _component_table(measured: Sequence[MethodNoise], is_accuracy: bool) -> Tabl
     )
 
 
-def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
-    criterion = criterion_of(options)
+def _detection_table(
+    measured: Sequence[MethodNoise], options: Power, family: int, looks: Looks, is_accuracy: bool
+) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for method in measured:
         for size in method.measurements:
-            error, error_other = math.sqrt(size.squared_error), math.sqrt(size.squared_error_other)
+            num_train = size_cell(method.num_train)
+            levels = levels_of_size(method.method, num_train, size.num_test, num_trials=size.num_trials, looks=looks)
+            criterion = replace(criterion_of(options), alpha=levels.now(options.alpha / family))
+            precision, error_other = size.precision, math.sqrt(size.squared_error_other)
             rows.append((
-                method.label, size_cell(method.num_train), size.num_test, size.num_tasks, size.subsamples,
-                minimum_detectable(error, size.degrees, criterion),
+                method.label, num_train, size.num_test, size.num_tasks, size.subsamples, criterion.alpha,
+                detectable_bias(precision, criterion),
                 minimum_detectable(error_other, size.num_tasks - 1, criterion),
-                *(compute_power(bias, error, size.degrees, options.alpha) for bias in options.biases),
-                equivalence_power(error, size.degrees, options.region, options.alpha),
+                *(detection_power(bias, precision, criterion.alpha) for bias in options.biases),
+                equivalence_probability(precision, criterion),
             ))  # fmt: skip
     unit = spread_unit(is_accuracy)
+    together = f", of {family} configurations that are judged together" * (family > 1)
     return Table(
-        f"Minimum detectable bias of this design, {options.power:.0%} power, {options.alpha:.0%} two-sided",
+        f"Minimum detectable bias of this design, {options.power:.0%} power",
         (
             *SIZE_COLUMNS,
             TASKS,
             Column("subsamples", "number"),
+            Column("level", "p_value"),
             Column("these tasks", unit),
             Column("other tasks", unit),
             *(Column(f"power at {format_bias(bias, is_accuracy)}", "fraction") for bias in options.biases),
             Column("equivalent, if 0", "fraction"),
         ),
         tuple(rows),
-        "For t tests of the mean bias over these tasks, and over other tasks like these. The power is that of the test "
-        "over these tasks. equivalent, if 0: the probability of the verdict 'equivalent' if there is no bias, for a "
-        f"region of ±{format_bias(options.region, is_accuracy)}. Each row is for a configuration that is judged alone.",
+        "For the verdict on the mean bias over these tasks, and for a t test of the mean over other tasks like these. "
+        f"level: that of the verdict at this look at an error rate of {options.alpha:.0%}{together}. The power is that "
+        "for these tasks. equivalent, if 0: the probability of the verdict 'equivalent' if there is no bias, for a "
+        f"region of ±{format_bias(options.region, is_accuracy)}.",
     )
 
 
-def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
+def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool, note: str) -> Table:
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for method in _inflate(measured, options.pilot_confidence):
         for num_test in options.num_test or method.test_sizes:
             for tasks in options.tasks or [method.num_tasks]:
-                biases = (
-                    detectable_bias(method.noise, tasks, number, num_test, criterion) for number in options.subsamples
-                )
+                designs = (method.noise.precision(tasks, number, num_test) for number in options.subsamples)
+                biases = (detectable_bias(precision, criterion) for precision in designs)
                 rows.append((method.label, size_cell(method.num_train), num_test, tasks, *biases))
     columns = (Column(f"{number:,}", spread_unit(is_accuracy)) for number in options.subsamples)
     return Table(
@@ -146,7 +158,7 @@ def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: b
         (*SIZE_COLUMNS, TASKS, *columns),
         tuple(rows),
         "For planned designs with the variance components above: the mean over the given number of tasks, which are as "
-        "noisy as these." + _planning_note(options),
+        "noisy as these, at the first report of a run." + note + _planning_note(options),
     )
 
 

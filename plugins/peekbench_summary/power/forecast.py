@@ -11,24 +11,26 @@ from scipy.stats import t
 
 from peekbench import Analysis, Column, PeekbenchError, Table
 from peekbench.formatting import pluralize, spread_unit
-from peekbench.records import Cell, DesignPoint, Looks, PlannedDesign
-from peekbench_power import Power
-from peekbench_power.detection import (
+from peekbench.records import Cell, DesignPoint, PlannedDesign
+from peekbench_stats import levels_at
+from peekbench_summary.power import Power
+from peekbench_summary.power.detection import (
     TIME_COLUMNS,
     Criterion,
+    at_first_look,
     check_units,
-    compute_power,
     criterion_of,
-    equivalence_power,
+    detectable_bias,
+    detection_power,
     equivalence_probability,
+    explain_level,
     format_bias,
     minimum_detectable,
     name_level,
     plan_equivalence,
     plan_subsamples,
 )
-from peekbench_power.noise import Noise
-from peekbench_stats import EXTENSION_SHARE, levels_at
+from peekbench_summary.power.noise import Noise, Precision
 
 SOURCE = (
     "the accuracies published with arXiv 2410.00179: 25 text classification tasks, 100 train texts, 50 to 500 test "
@@ -78,20 +80,13 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
         )
     check_units(options, is_accuracy=True)
     family = len(design.methods) * len(design.points)
-    # The worst case for a configuration is that it alone is detected: Benjamini and Hochberg then test it at alpha / m.
-    shared = options.model_copy(update={"alpha": options.alpha / family})
-    single = shared.model_copy(update={"alpha": float(levels_at(Looks(), shared.alpha)[0])})
-    of_family = f" of {family} that are judged together" * (family > 1)
-    note = (
-        f" The level of {name_level(single)} is that of one configuration{of_family} at an error rate of "
-        f"{options.alpha:.0%}, of which {EXTENSION_SHARE:.0%} are kept for extensions of the run."
-    )
+    single = at_first_look(options, family)
     return Analysis(
         "power",
         tables=(
-            _detection_table(design, single, note),
+            _detection_table(design, single, explain_level(options, family)),
             _power_table(design, single),
-            *_look_tables(design, shared),
+            *_look_tables(design, options.model_copy(update={"alpha": options.alpha / family})),
             *_time_tables(design, single),
         ),
         warnings=tuple(_warn_of_equivalence(design, single)),
@@ -107,10 +102,9 @@ def _warn_of_equivalence(design: PlannedDesign, options: Power) -> Iterator[str]
     """Warn of design points that can hardly lead to the verdict 'equivalent', even if there is no bias."""
     criterion = criterion_of(options)
     for point in design.points:
-        sizes = (len(point.tasks), point.num_subsamples, point.num_test)
         needed = {}
         for noise in _typical(design):
-            if equivalence_probability(noise, *sizes, criterion) < MIN_PROBABILITY:
+            if equivalence_probability(_precision(noise, point), criterion) < MIN_PROBABILITY:
                 plan = plan_equivalence(noise, len(point.tasks), point.num_test, criterion)
                 needed[noise.label] = "more than a million" if plan is None else f"{plan.subsamples:,}"
         if needed:
@@ -130,8 +124,7 @@ def _look_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
         for noise in _typical(design):
-            error = noise.error_for_these_tasks(len(point.tasks), point.num_subsamples, point.num_test)
-            detectable = minimum_detectable(*error, criterion)
+            detectable = detectable_bias(_precision(noise, point), criterion)
             if detectable is None:
                 continue
             none, once, twice = (
@@ -161,9 +154,10 @@ def _detection_table(design: PlannedDesign, options: Power, note: str) -> Table:
         num_tasks = len(point.tasks)
         for noise in _typical(design):
             plan = plan_subsamples(noise, num_tasks, point.num_test, options.target_bias, criterion)
+            error_of_others = noise.error_for_other_tasks(num_tasks, point.num_subsamples, point.num_test)
             detected = (
-                minimum_detectable(*error(num_tasks, point.num_subsamples, point.num_test), criterion)
-                for error in (noise.error_for_these_tasks, noise.error_for_other_tasks)
+                detectable_bias(_precision(noise, point), criterion),
+                minimum_detectable(*error_of_others, criterion),
             )
             rows.append((*_point_cells(point, noise), *detected, None if plan is None else plan.subsamples))
     unit = spread_unit(is_accuracy=True)
@@ -189,9 +183,9 @@ def _power_table(design: PlannedDesign, options: Power) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for point in design.points:
         for noise in _typical(design):
-            error, degrees = noise.error_for_these_tasks(len(point.tasks), point.num_subsamples, point.num_test)
-            powers = (compute_power(bias, error, degrees, options.alpha) for bias in options.biases)
-            equivalent = equivalence_power(error, degrees, options.region, options.alpha)
+            precision = _precision(noise, point)
+            powers = (detection_power(bias, precision, options.alpha) for bias in options.biases)
+            equivalent = equivalence_probability(precision, criterion)
             plan = plan_equivalence(noise, len(point.tasks), point.num_test, criterion)
             needed = None if plan is None else plan.subsamples
             rows.append((*_point_cells(point, noise), *powers, equivalent, needed))
@@ -207,6 +201,10 @@ def _power_table(design: PlannedDesign, options: Power) -> Table:
         f"subsamples that give this verdict with {options.power:.0%} probability."
     )
     return Table("Power by true bias, a forecast", columns, tuple(rows), note)
+
+
+def _precision(noise: Noise, point: DesignPoint) -> Precision:
+    return noise.precision(len(point.tasks), point.num_subsamples, point.num_test)
 
 
 def _point_cells(point: DesignPoint, noise: Noise) -> tuple[Cell, ...]:
@@ -266,14 +264,14 @@ def expect(noise: Noise, point: DesignPoint, design: PlannedDesign, bias: float,
     sizes = np.array(
         [max(MIN_SUBSAMPLES, math.ceil(share * point.num_subsamples - 1e-9)) for share in design.looks.fractions]
     )
-    errors, degrees = np.array(
-        [noise.error_for_these_tasks(len(point.tasks), size, point.num_test) for size in sizes]
-    ).T
-    half_widths = t.ppf(1 - levels_at(design.looks, criterion.alpha) / 2, degrees) * errors
+    precisions = [noise.precision(len(point.tasks), size, point.num_test) for size in sizes.tolist()]
+    errors, degrees = np.array([(each.error, each.degrees) for each in precisions]).T
+    levels = levels_at(design.looks, criterion.alpha)
+    half_widths, half_widths_within = (t.isf(level, degrees) * errors for level in (levels / 2, levels))
     # The sum of the first subsamples is a random walk; its increments have the variance of the added subsamples.
     steps = np.random.default_rng(0).normal(size=(NUM_WALKS, len(sizes))) * np.sqrt(np.diff(sizes, prepend=0))
     means = bias + steps.cumsum(axis=1) / sizes * errors[0] * math.sqrt(sizes[0])
-    equivalent = np.abs(means) + half_widths <= criterion.region
+    equivalent = np.abs(means) + half_widths_within <= criterion.region
     biased = (np.abs(means) > half_widths) & ~equivalent
     settled = (biased & ("biased" in design.stops_at)) | (equivalent & ("equivalent" in design.stops_at))
     settled[:, -1] = True
