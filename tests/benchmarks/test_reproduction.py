@@ -89,7 +89,7 @@ def test_printed_numbers_are_reproduced(script: ModuleType, scores: dict[str, pd
     assert parts["same"] == "30"
     assert "0.18 ± 0.23 (0.19)" in parts["table_1"]
     assert "-0.38 ± 0.30 (-0.39)" in parts["table_1"]
-    assert parts["table_1"].count("**") == 2 * 7  # equivalent
+    assert parts["table_1"].count("**") == 2 * 8  # equivalent
 
 
 @pytest.mark.slow

@@ -294,7 +294,7 @@ def share_of_verdicts(bias: float, precision: Precision, region: float = 0.0) ->
     rng, runs = np.random.default_rng(9), 400
     size = (runs, precision.num_tasks, round(precision.subsamples))
     spread = precision.error * np.sqrt(size[1] * size[2])
-    looks = Looks(are_known=True)
+    looks = Looks()
     levels = LookLevels(level_at(looks), lambda ratio: level_after(looks, ratio, size[1] * size[2]))
     decisions = []
     for tasks in rng.normal(bias, spread, size).tolist():
