@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    results = load_results(arguments.folder / "few_shot")
+    results = load_results(arguments.folder / "few_shot", independent_tasks=True)
     cells = {
         (method.label, size.num_test): size
         for method in measure_noise(pair_trials(results), is_accuracy=True)

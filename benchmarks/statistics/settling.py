@@ -108,7 +108,7 @@ def main() -> None:
     rng = np.random.default_rng(arguments.seed)
     print("| configuration | looks | subsamples | " + " | advised | ".join(BIASES) + " | advised |")
     print("|---" * (3 + 2 * len(BIASES)) + "|")
-    configurations = list(published_differences(load_results(arguments.folder / "few_shot")))
+    configurations = list(published_differences(load_results(arguments.folder / "few_shot", independent_tasks=True)))
     for name, differences in configurations:
         for (kind, looks), size in product((("table", TABLE), ("run", RUN)), SIZES):
             cells = []

@@ -272,6 +272,10 @@ UNKNOWN_LOOKS = (
     "The looks at a table of scores are unknown: its verdicts hold for a number of subsamples that was fixed before "
     "any result was seen."
 )
+SHARED_DRAWS = (
+    "Subsamples with the same number are taken as one draw of all tasks; if different tasks have independent draws, "
+    "use --independent-tasks (in Python, independent_tasks=True)."
+)
 
 TICK_STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
 """Distances between the round numbers on an axis, in ascending order."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
-from peekbench.formatting import spread_unit
+from peekbench.formatting import SHARED_DRAWS, spread_unit
 from peekbench.records import Cell
 from peekbench.results import resolve_score, select_score
 from peekbench_power import Power
@@ -32,6 +32,7 @@ from peekbench_power.noise import MethodNoise, measure_noise, pair_trials, size_
 
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
+SHARED_NOTE = f" Each subsample, averaged over tasks, counts once, here and in planned designs. {SHARED_DRAWS}"
 
 
 def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
@@ -126,7 +127,9 @@ def _detection_table(measured: Sequence[MethodNoise], options: Power, is_accurac
         tuple(rows),
         "For t tests of the mean bias over these tasks, and over other tasks like these. The power is that of the test "
         "over these tasks. equivalent, if 0: the probability of the verdict 'equivalent' if there is no bias, for a "
-        f"region of ±{format_bias(options.region, is_accuracy)}. Each row is for a configuration that is judged alone.",
+        f"region of ±{format_bias(options.region, is_accuracy)}. Each row is for a configuration that is judged alone."
+        + SHARED_NOTE
+        * any(size.common is not None for method in measured for size in method.measurements),
     )
 
 

@@ -26,6 +26,7 @@ from peekbench_summary.scores import (
     effect_columns,
     probabilistic_scores,
     resolve_options,
+    shared_note,
 )
 from peekbench_summary.verdicts import judge_all
 
@@ -144,6 +145,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], level: flo
         note += UNPAIRED_NOTE.format(pairs=pluralize(num_unpaired, "pair"))
     if is_adjusted:
         note += FAMILY_NOTE.format(size=max(verdict.family.size for verdict in verdicts), rate=f"{1 - level:.0%}")
+    note += shared_note(results)
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
     overview = (*keys, "verdict", "bias", "extra", "tie", *others, *arms)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXPERIMENT_KEYS = ("tasks", "methods", "design")
 """Keys that only specs of experiments have."""
 
-OPTIONAL_KEYS = ("columns", "ignore", "pair_by_order", "percent", "only", "report")
+OPTIONAL_KEYS = ("columns", "ignore", "pair_by_order", "percent", "independent_tasks", "only", "report")
 
 
 def _as_tuple(value: Any) -> Any:
@@ -94,6 +94,8 @@ class AnalysisOnlySpec(SpecModel):
     """Pair rows that have no number of the draw in the order in which they stand."""
     percent: bool = False
     """Read scores as percentages."""
+    independent_tasks: bool = False
+    """Different tasks have independent draws, although these have the same numbers."""
     only: Selection = Selection()
     """Selection of the scores; by default all."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(min_length=1)]
@@ -104,7 +106,14 @@ class AnalysisOnlySpec(SpecModel):
     @property
     def table(self) -> TableOptions:
         """How to read the table."""
-        return TableOptions(self.columns, self.ignore, self.pair_by_order, self.percent, tasks=self.only.task)
+        return TableOptions(
+            self.columns,
+            self.ignore,
+            self.pair_by_order,
+            self.percent,
+            self.independent_tasks,
+            tasks=self.only.task,
+        )
 
 
 def is_analysis_only(path: Path) -> bool:
