@@ -62,7 +62,7 @@ def simulate() -> Callable[..., Any]:
                 for arm, count in zip(("base", "extra", "test"), counts, strict=True):
                     rows.append((task, method, 50, num_test, subsample, arm, count / num_test))
         columns = ["task", "method", "num_train", "num_test", "subsample", "arm", "score"]
-        return tidy(pd.DataFrame(rows, columns=columns), "simulated")
+        return tidy(pd.DataFrame(rows, columns=columns), "simulated", independent_tasks=True)
 
     return make
 

@@ -121,7 +121,7 @@ def measure_short(
 
 def published_arms(folder: Path) -> Iterator[tuple[str, PairedArms]]:
     """Yield a name and the scores of each published configuration with 100 train texts: both models, and each alone."""
-    results = load_results(folder / "few_shot")
+    results = load_results(folder / "few_shot", independent_tasks=True)
     _, parts = split_results(results[results["num_train"] == 100], ("bias",))
     for arms in sorted(parts, key=lambda part: part.num_scored or 0):
         yield f"n={arms.num_scored}, both models", arms

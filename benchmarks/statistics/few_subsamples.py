@@ -76,7 +76,7 @@ def _configuration(name: str, extra: FloatArray, step: float) -> Configuration:
 
 def load_sources(folder: Path) -> dict[str, Source]:
     """Return the sources by name."""
-    results = load_results(folder / "few_shot")
+    results = load_results(folder / "few_shot", independent_tasks=True)
     sources = {}
     for each in configurations(results[results["num_train"] == 100]).configurations:
         assert each.num_test is not None

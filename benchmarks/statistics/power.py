@@ -218,7 +218,7 @@ def main() -> None:
     compare_with_verdicts(arguments.repeats, np.random.default_rng(arguments.seed))
     if arguments.folder is None:
         return
-    results = load_results(arguments.folder / "few_shot")
+    results = load_results(arguments.folder / "few_shot", independent_tasks=True)
     cells = {
         (method.label, size.num_test): size
         for method in measure_noise(pair_trials(results), is_accuracy=True)

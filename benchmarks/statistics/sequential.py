@@ -145,7 +145,7 @@ def main() -> None:
     fractions = [look / arguments.looks for look in range(1, arguments.looks + 1)]
     maximum = math.ceil(FIXED * inflation(fractions, rng))
     sizes = [max(2, math.ceil(fraction * maximum - 1e-9)) for fraction in fractions]
-    configurations = list(published_differences(load_results(arguments.folder / "few_shot")))
+    configurations = list(published_differences(load_results(arguments.folder / "few_shot", independent_tasks=True)))
     print(f"{arguments.looks} looks, maximum {maximum} for a fixed {FIXED}, {arguments.repeats} data sets per row\n")
     heads = ("configuration", "wrong: no adjustment", "group-sequential", "confidence sequence", "power: fixed",
              "group-sequential", "subsamples: no bias", "detectable", "twice")  # fmt: skip

@@ -105,7 +105,7 @@ def main() -> None:
     rng = np.random.default_rng(arguments.seed)
     print("| configuration | subsamples | " + " | advised | ".join(BIASES) + " | advised |")
     print("|---" * (2 + 2 * len(BIASES)) + "|")
-    configurations = list(published_differences(load_results(arguments.folder / "few_shot")))
+    configurations = list(published_differences(load_results(arguments.folder / "few_shot", independent_tasks=True)))
     for name, differences in configurations:
         for size in SIZES:
             cells = []

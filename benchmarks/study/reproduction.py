@@ -65,14 +65,14 @@ def load(folders: Sequence[Path]) -> Scores:
     """Return the published scores by folder."""
     scores = {}
     for name in TREES:
-        found = [load_results(folder / name) for folder in folders if (folder / name).is_dir()]
+        found = [load_results(folder / name, independent_tasks=True) for folder in folders if (folder / name).is_dir()]
         if not found:
             raise SystemExit(f"no folder {name!r} in {', '.join(map(str, folders))}: add the folder that contains it")
         scores[name] = pd.concat(found, ignore_index=True)
     for path in sorted(path for folder in folders for path in (folder / "contamination").glob("*.csv")):
         table = pd.read_csv(path).assign(task="ag_news", method=path.stem, num_test=500)
         table["subsample"] = table.index
-        scores[path.stem] = tidy(table, str(path), ignore=["num_classes", "majority_all"])
+        scores[path.stem] = tidy(table, str(path), ignore=["num_classes", "majority_all"], independent_tasks=True)
     return scores
 
 

@@ -268,6 +268,11 @@ def spread_unit(is_accuracy: bool) -> Unit:
     return "spread" if is_accuracy else "number"
 
 
+SHARED_DRAWS = (
+    "Subsamples with the same number are taken as one draw of all tasks; if different tasks have independent draws, "
+    "use --independent-tasks (in Python, independent_tasks=True)."
+)
+
 TICK_STEPS = tuple(digit * 10.0**power for power in range(-6, 10) for digit in (1, 2, 5))
 """Distances between the round numbers on an axis, in ascending order."""
 

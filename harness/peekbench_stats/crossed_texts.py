@@ -110,7 +110,7 @@ def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
     )
 
 
-def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterval | None:
+def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[float] = ()) -> CrossedInterval | None:
     """Return the interval of the average over tasks for other subsamples of other texts of these tasks.
 
     Parameters
@@ -119,6 +119,8 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
         Estimates of each task.
     level
         Coverage of the interval.
+    shared
+        Effect of each subsample on average over tasks, if tasks share their subsamples.
 
     Returns
     -------
@@ -136,12 +138,16 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float) -> CrossedInterva
         return None
     num_texts = sum(task.num_texts for task in tasks)
     of_subsamples, least = sum(task.subsample_variance for task in tasks), sum(task.least_variance for task in tasks)
+    if shared:
+        of_subsamples = len(tasks) ** 2 * float(np.var(shared, ddof=1)) / len(shared)
     of_texts = max(sum(task.text_variance for task in tasks), 0.0)
     if not least + of_subsamples > 0:
-        num_trials = sum(task.degrees + 1 for task in tasks)
+        num_trials = len(shared) or sum(task.degrees + 1 for task in tasks)
         half = 1 - (1 - level) ** (1 / min(num_texts, num_trials))
         return CrossedInterval(mean, mean - half, mean + half, level=level)
-    degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
+    degrees = float(len(shared) - 1)
+    if not shared:
+        degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
     of_means, of_answers, of_other_texts = (
         float(student_t.ppf((1 + level) / 2, each)) for each in (degrees, np.inf, max(num_texts - len(tasks), 1))
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,9 +12,18 @@ import pandas as pd
 
 from peekbench import Column
 from peekbench.errors import SpecError
+from peekbench.formatting import SHARED_DRAWS
 from peekbench.records import Cell, FloatArray
-from peekbench.results import check_region, default_region, label_configuration, plain_cell, resolve_score
+from peekbench.results import (
+    check_region,
+    configurations,
+    default_region,
+    label_configuration,
+    plain_cell,
+    resolve_score,
+)
 from peekbench_bayes.options import Effect, Meta, OfScore
+from peekbench_stats import correlate_tasks
 
 ARMS = {"bias": ("extra", "test"), "boost": ("base", "extra")}
 """Control and treatment arm of each effect."""
@@ -126,6 +136,26 @@ def _to_array(
     )
     array[model, task, position[arm_rows.index]] = arm_rows["score"]
     return array
+
+
+def warn_of_shared_draws(results: pd.DataFrame) -> tuple[str, ...]:
+    """Return a warning if tasks share draws, for which no model accounts, about their largest correlation."""
+    sharing = [each for each in configurations(results).configurations if each.shares_draws]
+    found = []
+    for each in sharing:
+        biases = list(each.scores["bias"].values())
+        if (correlation := correlate_tasks(biases, list(each.subsamples.values()))) is not None:
+            found.append((correlation.mean, each.label, correlation))
+    if not found:
+        return ()
+    mean, label, correlation = max(found, key=lambda pair: pair[0])
+    factor = math.sqrt(1 + (correlation.num_tasks - 1) * max(mean, 0.0))
+    return (
+        f"{label}: {correlation.num_tasks} tasks share draws, and their biases have a correlation of {mean:+.2f} "
+        f"[{correlation.low:+.2f}, {correlation.high:+.2f}]. The model assumes independent draws, so an interval of an "
+        f"average over tasks should be about {factor:.1f} times as long. Prefer `summary`, which accounts for this. "
+        f"{SHARED_DRAWS}",
+    )
 
 
 OptionsOfScore = TypeVar("OptionsOfScore", bound=OfScore)

@@ -17,7 +17,7 @@ from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, Decision, FailedCheck, Family, FloatArray, PosteriorEvidence, ScoreName, Unit
 from peekbench.results import decide, select_score
-from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
+from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results, warn_of_shared_draws
 from peekbench_bayes.calibrated import fit_differences
 from peekbench_bayes.counts import fit_counts
 from peekbench_bayes.figures import Fit, forest, posteriors
@@ -79,7 +79,7 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
             *posteriors(fits, options.preset, options.level, region, unit),
         ),
         verdicts=tuple(judge(*fit, level=options.verdict_level, region=region, score=options.score) for fit in biases),
-        warnings=tuple(_warnings(fits)),
+        warnings=(*_warnings(fits), *warn_of_shared_draws(results)),
         attachments=_attachments(fits, options) if options.save_posterior and find_spec("arviz") else {},
     )
 

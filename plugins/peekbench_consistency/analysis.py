@@ -5,8 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from peekbench import Analysis, Column, Options, Table
+from peekbench.results import has_independent_tasks
 from peekbench_consistency import Consistency
 from peekbench_consistency.base_arms import compare_methods, compare_sizes
+from peekbench_consistency.correlations import find_correlated_tasks, tabulate_correlations
 from peekbench_consistency.findings import Finding, make_wide, summarize
 from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws
 from peekbench_consistency.scores import (
@@ -19,7 +21,7 @@ from peekbench_consistency.scores import (
     find_unexpected_counts,
 )
 
-FAMILIES = 5  # statistical tests: controls, base by size, base by method, equal arms, constant arms
+FAMILIES = 6  # statistical tests: controls, base by size, base by method, equal arms, constant arms, correlated tasks
 CHECKS = (
     "controls without their known bias",
     "base arms that depend on num_test or on the method",
@@ -30,6 +32,7 @@ CHECKS = (
     "accuracies that are not multiples of 1/num_test",
     "too few subsamples for a verdict",
     "unequal numbers of subsamples",
+    "correlated tasks",
     "scores not above the majority class",
 )
 SEVERITIES = ("error", "warning", "info")
@@ -52,10 +55,13 @@ def check_consistency(results: pd.DataFrame, *, options: Consistency) -> Analysi
     Returns
     -------
     Analysis
-        A table of findings, errors first; a warning for each kind of error or warning.
+        A table of findings, errors first, and one of the correlations between tasks; a warning for each kind of error
+        or warning.
     """
     findings = _run_checks(results, options)
-    return Analysis("consistency", tables=(_finding_table(findings, options.level),), warnings=summarize(findings))
+    correlations = tabulate_correlations(make_wide(results), has_independent_tasks(results))
+    tables = (_finding_table(findings, options.level), *correlations)
+    return Analysis("consistency", tables=tables, warnings=summarize(findings))
 
 
 def check_quickly(results: pd.DataFrame, *, options: Options) -> Analysis:
@@ -91,6 +97,7 @@ def _run_checks(results: pd.DataFrame, options: Consistency) -> list[Finding]:
         *find_unexpected_counts(table),
         *find_few_subsamples(table),
         *find_unequal_sizes(table),
+        *find_correlated_tasks(table, has_independent_tasks(results), level),
         *find_majority_guessing(table, options.majority),
     ]
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))

@@ -124,8 +124,8 @@ def make_tables(run: ExportedRun) -> Mapping[str, pd.DataFrame]:
 
 
 def _add_origin(effects: pd.DataFrame, results: pd.DataFrame) -> pd.DataFrame:
-    """Return effects with what their verdicts depend on: controls, numbers of answers, and the looks at the run."""
-    origin = results.drop_duplicates(TRIAL)[[*TRIAL, "control", "num_scored", "looks"]]
+    """Return effects with what their verdicts depend on: controls, numbers of answers, looks, independence of tasks."""
+    origin = results.drop_duplicates(TRIAL)[[*TRIAL, "control", "num_scored", "looks", "independent_tasks"]]
     return effects.merge(origin, on=TRIAL, how="left")
 
 

@@ -41,6 +41,10 @@ TEST_COLUMNS = (
     Column("p, test > extra", "p_value"),
     Column("adjusted p, test > extra", "p_value"),
 )
+SHARED_NOTE = (
+    " Tasks that share draws have correlated biases: the signs of a subsample are then flipped together in all tasks, "
+    "and there is no t test over tasks here (the analysis summary has one)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,8 @@ class Tests:
         """Test the bias of a configuration."""
         tasks = list(configuration.scores["bias"].values())
         means = [float(np.mean(task)) for task in tasks]
-        return cls(configuration, stratified_sign_flip_test(tasks), [sign_flip_test(task) for task in tasks], means)
+        units = configuration.units(configuration.scores["bias"])
+        return cls(configuration, stratified_sign_flip_test(units), [sign_flip_test(task) for task in tasks], means)
 
 
 def analyze_permutations(results: pd.DataFrame, *, options: Permutation) -> Analysis:
@@ -107,7 +112,9 @@ def _overview_table(paired: Configurations, tests: Sequence[Tests], measure: str
             num_up = sum(mean > 0 for mean in nonzero)
             num_trials = sum(map(len, test.configuration.scores["bias"].values()))
             p_values = (test.these_tasks.two_sided, adjusted_p, test.these_tasks.greater)
-            t_tests = (t_test(test.means), t_test(test.means, alternative="greater"))
+            t_tests: tuple[float | None, float | None] = (None, None)
+            if not test.configuration.shares_draws:
+                t_tests = (t_test(test.means), t_test(test.means, alternative="greater"))
             counts = (num_up, len(nonzero) - num_up)
             cells = (*test.configuration.cells, len(test.means), num_trials, *p_values, *counts, *t_tests)
             rows[member] = cells
@@ -118,7 +125,9 @@ def _overview_table(paired: Configurations, tests: Sequence[Tests], measure: str
         "p, these tasks: exact sign flips of all trials; adjusted over the configurations (Benjamini-Hochberg). "
         "up, down: number of tasks whose own bias the two-sided permutation test distinguishes from zero at a false "
         f"discovery rate of {options.level:g}, adjusted over the tasks and configurations. The paired t test treats "
-        "the tasks as a sample and tests whether other tasks like these have a bias on average.",
+        "the tasks as a sample and tests whether other tasks like these have a bias on average."
+        + SHARED_NOTE
+        * any(test.configuration.shares_draws for test in tests),
     )
 
 

@@ -11,7 +11,7 @@ from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell
-from peekbench.results import Configuration, Configurations
+from peekbench.results import Configuration, Configurations, independent_units
 from peekbench_stats import stratified_sign_flip_test
 from peekbench_summary import Summary
 from peekbench_summary.estimates import MeanEstimate, estimate_change, estimate_these_tasks, mean_over_tasks
@@ -62,20 +62,27 @@ def compare(before: Configuration, after: Configuration, name: str, level: float
     shared = [[number for number in old if number in new] for old, new in zip(*sides, strict=True)]
     is_paired = all(len(numbers) > 1 for numbers in shared)
     step = before.step if before.step == after.step else None
+    shares_draws = before.shares_draws or after.shares_draws
     if is_paired:
         old, new = (
             [[values[number] for number in numbers] for values, numbers in zip(side, shared, strict=True)]
             for side in sides
         )
-        changes = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(old, new, strict=True)]
+        by_task = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(old, new, strict=True)]
+        changes = independent_units(by_task, shared, shares_draws=shares_draws)
         difference = estimate_these_tasks(changes, level, step)
         # Sign flips cannot make a difference significant, so they are not needed if it is not.
         is_candidate = difference.p_zero <= 1 - level
         by_permutation = stratified_sign_flip_test(changes).two_sided if is_candidate else 0.0
     else:
         old, new = ([list(values.values()) for values in side] for side in sides)
-        difference = estimate_change(old, new, level, step)
-        log_patterns = sum(math.log(math.comb(len(a) + len(b), len(a))) for a, b in zip(old, new, strict=True))
+        shares_draws = shares_draws and min(map(len, [*old, *new])) > 1
+        first, second = (
+            independent_units(values, [list(each) for each in side], shares_draws=shares_draws)
+            for values, side in zip((old, new), sides, strict=True)
+        )
+        difference = estimate_change(first, second, level, step)
+        log_patterns = sum(math.log(math.comb(len(a) + len(b), len(a))) for a, b in zip(first, second, strict=True))
         by_permutation = 2.0 * math.exp(-log_patterns)
     p_value = max(difference.p_zero, min(1.0, by_permutation))
     if p_value > 1 - level:

@@ -181,6 +181,18 @@ class Bias:
     """Whether the predictions of extra and test are known to be equal in all trials."""
     has_signal: Callable[[], bool] = lambda: True
     """Returns whether the predictions carry information on the labels, so that a bias could be seen."""
+    shared: Sequence[float] = ()
+    """Bias of each subsample on average over tasks, if tasks share draws; see `Configuration.units`."""
+
+    @property
+    def units(self) -> Sequence[Sequence[float]]:
+        """Sequences of independent values, from which the average is estimated: one per task, or one over tasks."""
+        return [self.shared] if self.shared else self.tasks
+
+    @property
+    def num_units(self) -> int:
+        """Number of independent values: of subsamples if tasks share draws, otherwise of trials."""
+        return sum(map(len, self.units))
 
     @property
     def num_trials(self) -> int:
@@ -194,11 +206,11 @@ class Bias:
 
     def estimate(self, alpha: float) -> MeanEstimate:
         """Estimate the average over these tasks with an interval that keeps the error rate `alpha`."""
-        return estimate_these_tasks(self.tasks, 1 - self.levels.now(alpha), self.step)
+        return estimate_these_tasks(self.units, 1 - self.levels.now(alpha), self.step)
 
     def estimate_within(self, alpha: float) -> MeanEstimate:
         """Estimate the average with the interval that is inside the region if two one-sided tests at `alpha` reject."""
-        return estimate_these_tasks(self.tasks, 1 - self.num_sides * self.levels.now(alpha), self.step)
+        return estimate_these_tasks(self.units, 1 - self.num_sides * self.levels.now(alpha), self.step)
 
     @property
     def num_sides(self) -> int:
@@ -208,11 +220,11 @@ class Bias:
     @property
     def margin(self) -> float:
         """The largest end of an interval that is 'equivalent'; see `Region.margin`."""
-        return self.region.half_width if self.num_sides == 1 else self.region.margin(self.num_trials)
+        return self.region.half_width if self.num_sides == 1 else self.region.margin(self.num_units)
 
-    def can_reject(self, num_trials: float, alpha: float) -> bool:
-        """Return whether sign flips can reject at a later look at `num_trials` trials, at the error rate `alpha`."""
-        return bool(2.0 ** (1 - num_trials) <= self.levels.later(num_trials / self.num_trials)(alpha))
+    def can_reject(self, num_units: float, alpha: float) -> bool:
+        """Return whether sign flips can reject at a later look at `num_units` units, at the error rate `alpha`."""
+        return bool(2.0 ** (1 - num_units) <= self.levels.later(num_units / self.num_units)(alpha))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +244,7 @@ class Evidence:
     @classmethod
     def of_family(cls, biases: Sequence[Bias], alpha: float) -> list[Evidence]:
         """Compute the p-values of configurations that are judged together at an error rate of `alpha`."""
-        skewness = pool_skewness(bias.tasks for bias in biases if bias.num_trials > len(bias.tasks))
+        skewness = pool_skewness(bias.units for bias in biases if bias.num_units > len(bias.units))
         return [cls._of(bias, alpha, skewness) for bias in biases]
 
     @classmethod
@@ -241,12 +253,12 @@ class Evidence:
         p_robust = 0.0
         if estimate.p_zero <= bias.levels.now(alpha):  # otherwise no verdict can depend on these tests, which take time
             p_robust = max(
-                stratified_sign_flip_test(bias.tasks).two_sided,
-                p_of_pooled_skewness(estimate, bias.tasks, skewness),
-                estimate.p_within(bias.region.unseen_bias(bias.num_trials)),
+                stratified_sign_flip_test(bias.units).two_sided,
+                p_of_pooled_skewness(estimate, bias.units, skewness),
+                estimate.p_within(bias.region.unseen_bias(bias.num_units)),
             )
         p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.margin)
-        smallest = min(1.0, 2.0 ** (1 - bias.num_trials))
+        smallest = min(1.0, 2.0 ** (1 - bias.num_units))
         return cls(
             bias,
             p_robust,
@@ -347,4 +359,4 @@ def tolerated_loss(bias: Bias, conclusion: Conclusion) -> float:
         distance = max(low, -high)
     if bias.is_zero or not distance >= 0:
         return math.nan
-    return distance / unseen_share(bias.num_trials)
+    return distance / unseen_share(bias.num_units)

@@ -197,8 +197,15 @@ def p_of_pooled_skewness(estimate: MeanEstimate, tasks: Sequence[Sequence[float]
 
 def estimate_effect(configuration: Configuration, effect: str, level: float) -> MeanEstimate:
     """Estimate an arm's score or an effect of a configuration on average over these tasks."""
-    estimate = estimate_these_tasks(list(configuration.scores[effect].values()), level, configuration.step)
+    units = configuration.units(configuration.scores[effect])
+    estimate = estimate_these_tasks(units, level, configuration.step)
     return estimate if configuration.step is None or effect not in ARMS else estimate.within(0.0, 1.0)
+
+
+def shared_averages(configuration: Configuration, effect: str) -> Sequence[float]:
+    """Return the values of each subsample on average over tasks if tasks share draws; otherwise nothing."""
+    units = configuration.units(configuration.scores[effect])
+    return units[0] if len(units) < len(configuration.scores[effect]) else ()
 
 
 def estimate_change(
@@ -222,10 +229,16 @@ def estimate_change(
     return _combine(total, [*old, *new], len(new), level)
 
 
-def estimate_other_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> MeanEstimate:
+def estimate_other_tasks(
+    tasks: Sequence[Sequence[float]], level: float, step: float | None = None, shared: Sequence[float] = ()
+) -> MeanEstimate:
     """Estimate the mean of task means; the interval is for other tasks, of which these are a sample.
 
-    This is the interval of a paired t test over tasks.
+    This is the interval of a paired t test over tasks. If J tasks share their draws, their means vary less than those
+    of tasks with independent draws, and the squared error is s^2 / J + c / K, where c is the mean covariance of two
+    tasks in a subsample, at least zero. It follows from the squared errors of the average over these tasks with and
+    without covariances, which differ by (J - 1) / J times c / K. The degrees of freedom stay J - 1, because those of
+    Satterthwaite are too many for few tasks.
 
     Parameters
     ----------
@@ -235,9 +248,17 @@ def estimate_other_tasks(tasks: Sequence[Sequence[float]], level: float, step: f
         Nominal coverage of the interval.
     step
         As for `estimate_these_tasks`.
+    shared
+        Values of each subsample on average over tasks, if tasks share draws.
     """
     sample = SampleMean.of(task_means(tasks))
-    estimate = t_interval(sample.mean, sample.standard_error, sample.count - 1, level)
+    error = sample.standard_error
+    if shared:
+        with_covariances = SampleMean.of(shared).standard_error ** 2
+        without = math.fsum(SampleMean.of(task).standard_error ** 2 for task in tasks) / len(tasks) ** 2
+        covariance = max(0.0, with_covariances - without) * len(tasks) / (len(tasks) - 1)
+        error = math.sqrt(error**2 + covariance)
+    estimate = t_interval(sample.mean, error, sample.count - 1, level)
     return estimate if step is None else estimate.within(-1.0, 1.0)
 
 

@@ -88,7 +88,7 @@ def progress(results: Configurations, level: float, region: float) -> tuple[Curv
     """Draw the average bias and its interval after the first 5, 6, ... subsamples; nothing for fewer than 10."""
     panels = []
     for configuration in results.configurations:
-        tasks = list(configuration.scores["bias"].values())
+        tasks = configuration.units(configuration.scores["bias"])
         last = max(map(len, tasks))
         if last < 2 * FIRST:
             continue

@@ -28,6 +28,7 @@ from peekbench_summary.scores import (
     name_score,
     probabilistic_scores,
     resolve_options,
+    shared_note,
 )
 from peekbench_summary.verdicts import judge_all
 
@@ -137,6 +138,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], options: S
     note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results)) + level_note(verdicts, level)
     if num_unpaired:
         note += UNPAIRED_NOTE.format(pairs=pluralize(num_unpaired, "pair"))
+    note += shared_note(results)
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
     overview = (*keys, "extra", "tie", "verdict", *others, *arms)

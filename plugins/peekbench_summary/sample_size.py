@@ -56,15 +56,15 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     Lachin (2005), https://doi.org/10.1002/sim.2151
     """
     region = bias.region.half_width
-    if any(len(task) < 2 for task in bias.tasks):
+    if any(len(task) < 2 for task in bias.units):
         return None
     later = _Later.of(bias, alpha)
     if later is None:
         return None
-    mean = mean_over_tasks(bias.tasks)
-    trials = bias.num_trials + later.candidates * len(bias.tasks)
+    mean = mean_over_tasks(bias.units)
+    units = bias.num_units + later.candidates * len(bias.units)
     margins, hidden = (
-        np.array([function(number) for number in trials.tolist()])[:, None]
+        np.array([function(number) for number in units.tolist()])[:, None]
         for function in (bias.region.margin, bias.region.unseen_bias)
     )
     within = np.clip(margins - later.half_widths_within, 0, None)
@@ -79,7 +79,7 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
         edge = later.means(math.copysign(region, mean)) * math.copysign(1.0, mean)
         cases += [_inside(within, later.means(0.0), later.spreads), ndtr((edge - beyond) / later.spreads)]
         between = [settles(later.means(math.copysign(share * region, mean)), later.spreads) for share in BETWEEN]
-    is_possible = np.array([bias.can_reject(number, alpha) for number in trials.tolist()])
+    is_possible = np.array([bias.can_reject(number, alpha) for number in units.tolist()])
     return Settling(
         _first(later.candidates, _least_probable(cases) * is_possible),
         _first(later.candidates, _least_probable(cases + between) * is_possible),
@@ -124,7 +124,7 @@ class _Later:
     @classmethod
     def of(cls, bias: Bias, alpha: float) -> _Later | None:
         """Combine today's data with each candidate; None without noise."""
-        tasks = bias.tasks
+        tasks = bias.units
         sizes = np.array([len(task) for task in tasks], dtype="float64")
         variances = np.array([np.var(task, ddof=1) for task in tasks])
         if not variances.any():

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pandas as pd
 
 from peekbench import Column, Table, Verdict
+from peekbench.formatting import SHARED_DRAWS
 from peekbench.records import Cell, Unit
 from peekbench.results import (
     SCORES,
@@ -66,6 +67,13 @@ def sign_note(name: str) -> str:
     if score.is_higher_better:
         return ""
     return f" The {score.title} is the negative of {score.name}, so that higher is better."
+
+
+def shared_note(results: Configurations) -> str:
+    """Return a sentence on the unit of averages if tasks share draws, with a space before it; otherwise nothing."""
+    if not any(configuration.shares_draws for configuration in results.configurations):
+        return ""
+    return f" Each subsample, averaged over tasks, counts once. {SHARED_DRAWS}"
 
 
 EFFECTS = ("bias", "boost")
@@ -156,7 +164,8 @@ def score_tables(scores: Mapping[str, Configurations], level: float) -> list[Tab
         for effect in (effect for effect in EFFECTS if effect in paired.effects):
             cells: list[Cell] = []
             for score in scores.values():
-                estimate = estimate_these_tasks(list(score.configurations[position].scores[effect].values()), level)
+                same = score.configurations[position]
+                estimate = estimate_these_tasks(same.units(same.scores[effect]), level)
                 cells += [estimate.mean, *estimate.limits]
             rows.append((*configuration.cells, effect, *cells))
     columns = [*paired.columns, Column("effect")]

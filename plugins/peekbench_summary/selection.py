@@ -15,7 +15,7 @@ from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, pluralize
 from peekbench.records import Answers, Cell, FloatArray, Inflation, Predictions
-from peekbench.results import plain_cell
+from peekbench.results import has_independent_tasks, independent_units, plain_cell
 from peekbench_summary import Selection
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
 from peekbench_summary.scores import interval_columns
@@ -90,11 +90,14 @@ class Comparison:
     num_texts: int | None
     """Mean number of texts by which a configuration is chosen; None if unknown."""
     is_by_texts: bool
+    shared: Mapping[str, Sequence[int]]
+    """Numbers of these subsamples by task if tasks share draws; otherwise nothing."""
 
     def estimate(self, num_compared: int, level: float) -> MeanEstimate:
         """Return the inflation of the best of K configurations, averaged over tasks."""
         tasks = [[each.inflation_of_best(num_compared) for each in samples] for samples in self.choices.values()]
-        return estimate_these_tasks(tasks, level)
+        units = independent_units(tasks, [*self.shared.values()], shares_draws=bool(self.shared))
+        return estimate_these_tasks(units, level)
 
 
 def analyze_selection(results: pd.DataFrame, *, options: Selection, predictions: Predictions | None) -> Analysis:
@@ -178,7 +181,10 @@ def _compare(
         if rows["num_test"].notna().all():
             num_texts = round(float(rows["num_test"].mean()))
     sizes = tuple(plain_cell(rows[size].iloc[0]) for size in varying)
-    return Comparison(sizes, complete.shape[1], by_task, num_texts, is_by_texts)
+    numbers = complete.reset_index().groupby("task", sort=False)["subsample"].agg(list)[list(by_task)]
+    has_same = not all(has_independent_tasks(rows).values()) and numbers.explode().duplicated().any()
+    shared = {str(task): row for task, row in numbers.items()} if has_same else {}
+    return Comparison(sizes, complete.shape[1], by_task, num_texts, is_by_texts, shared)
 
 
 def _choose_by_subsamples(scores: pd.DataFrame) -> dict[str, list[Choices]]:

@@ -21,7 +21,6 @@ from peekbench.records import (
     estimates_table,
 )
 from peekbench.results import Configuration, Configurations
-from peekbench_stats import sign_flip_test, t_test
 from peekbench_summary import Summary
 from peekbench_summary.decisions import NO_LOOKS
 from peekbench_summary.estimates import (
@@ -29,7 +28,7 @@ from peekbench_summary.estimates import (
     estimate_effect,
     estimate_one_task,
     estimate_other_tasks,
-    task_means,
+    shared_averages,
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
@@ -44,9 +43,10 @@ from peekbench_summary.scores import (
     probabilistic_scores,
     resolve_options,
     score_tables,
+    shared_note,
     sign_note,
 )
-from peekbench_summary.verdicts import judge_all, measure_effects, smallest_p
+from peekbench_summary.verdicts import judge_all, measure_effects, other_tasks_p_values, smallest_p
 
 THESE_TASKS_NOTE = (
     "boost = extra - base, bias = test - extra. The interval beside the mean is for new subsamples of the same data "
@@ -54,6 +54,10 @@ THESE_TASKS_NOTE = (
 )
 UNADJUSTED_NOTE = " These intervals are not adjusted for the number of configurations; those of the verdicts are."
 LOOKS_NOTE = " These intervals are for a single look at the results; those of the verdicts account for all looks."
+SHARED_NOTE = (
+    " Tasks that share draws have correlated means: the t test accounts for their covariance, and sign flips do not "
+    "apply."
+)
 OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
@@ -154,9 +158,9 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     rows = []
     for configuration in results.configurations:
         for effect in other_effects(results):
-            tasks = list(configuration.scores[effect].values())
+            tasks, shared = list(configuration.scores[effect].values()), shared_averages(configuration, effect)
             these = estimate_effect(configuration, effect, level)
-            others = estimate_other_tasks(tasks, level, configuration.step)
+            others = estimate_other_tasks(tasks, level, configuration.step, shared)
             cells = (effect, these.mean, *these.limits, _standard_error(these), *(others.limits if several else ()))
             rows.append((*configuration.cells, *cells))
     unit = difference_unit(results.is_accuracy)
@@ -170,7 +174,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
     is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
     note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
-    note += LOOKS_NOTE + extension_note(verdicts)
+    note += LOOKS_NOTE + shared_note(results) + extension_note(verdicts)
     return Table(title, columns, tuple(rows), note)
 
 
@@ -183,10 +187,10 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
     rows = []
     too_few = set()
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
-        means = task_means(list(configuration.scores["bias"].values()))
-        p_values = (t_test(means), sign_flip_test(means).two_sided)
-        if smallest_p(len(means)) > (1 - level) / verdict.family.size:
-            too_few.add(len(means))
+        tasks = list(configuration.scores["bias"].values())
+        p_values = other_tasks_p_values(tasks, shared_averages(configuration, "bias"))
+        if p_values[1] is not None and smallest_p(len(tasks)) > (1 - level) / verdict.family.size:
+            too_few.add(len(tasks))
         other_tasks = verdict.evidence.other_tasks if isinstance(verdict.evidence, TrialEvidence) else ""
         cells = (verdict.decision, verdict.estimate.mean, verdict.region, *p_values, other_tasks)
         rows.append((*configuration.cells, *cells))
@@ -205,7 +209,9 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
         "The verdict is about these tasks. The two tests, a paired t test and exact sign flips of the task means, "
         "treat these tasks as a sample and test whether tasks like these have a bias on average. If they find none, "
         "the bias is limited to some of these tasks, or there are too few tasks to draw conclusions about others. "
-        "Region: biases up to this size are negligible." + "".join(map(_few_tasks_note, sorted(too_few))),
+        "Region: biases up to this size are negligible."
+        + SHARED_NOTE * any(configuration.shares_draws for configuration in results.configurations)
+        + "".join(map(_few_tasks_note, sorted(too_few))),
     )
 
 

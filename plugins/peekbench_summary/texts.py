@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -10,6 +12,7 @@ from peekbench.records import Cell, Predictions, Unit
 from peekbench.results import Configuration, check_region, configurations, decide
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
+from peekbench_summary.estimates import shared_averages
 from peekbench_summary.scores import interval_columns
 
 ARMS = ("extra", "test")
@@ -59,7 +62,8 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
         tasks = [task for task in crossed if task is not None]
         if len(tasks) < len(crossed):
             return Analysis("texts", warnings=(NEEDS_MEANS,))
-        rows.append((*configuration.cells, *_cells(tasks, options)))
+        shared = shared_averages(configuration, "bias")
+        rows.append((*configuration.cells, *_cells(tasks, shared, options)))
     num_tasks = results["task"].nunique()
     scope = "this task" if num_tasks == 1 else f"these {num_tasks} tasks"
     unit: Unit = "difference" if found.is_accuracy else "change"
@@ -95,10 +99,10 @@ def _cross_task(configuration: Configuration, task: str, predictions: Prediction
     return cross_texts(test - extra, answers.rows[is_analyzed])
 
 
-def _cells(tasks: list[CrossedMean], options: OtherTexts) -> tuple[Cell, ...]:
+def _cells(tasks: list[CrossedMean], shared: Sequence[float], options: OtherTexts) -> tuple[Cell, ...]:
     texts = sum(task.num_texts for task in tasks)
     uses = sum(task.num_answers for task in tasks) / texts
-    interval = cross_interval(tasks, options.level)
+    interval = cross_interval(tasks, options.level, shared)
     if interval is None:
         return float(np.mean([task.mean for task in tasks])), None, None, "too few subsamples", texts, uses, None
     decision = decide(interval.low, interval.high, options.region)

@@ -34,7 +34,13 @@ from peekbench_summary.decisions import (
     tolerated_loss,
     unseen_share,
 )
-from peekbench_summary.estimates import estimate_other_tasks, estimate_these_tasks, mean_over_tasks, task_means
+from peekbench_summary.estimates import (
+    estimate_other_tasks,
+    estimate_these_tasks,
+    mean_over_tasks,
+    shared_averages,
+    task_means,
+)
 from peekbench_summary.sample_size import settle
 from peekbench_summary.scores import LOG_LIKELIHOOD
 
@@ -68,30 +74,50 @@ def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, 
     return counts
 
 
-def examine_other_tasks(means: Sequence[float], conclusion: Conclusion, alpha: float) -> OtherTasks:
+def other_tasks_p_values(
+    tasks: Sequence[Sequence[float]], shared: Sequence[float]
+) -> tuple[float | None, float | None]:
+    """Return the p-values of a bias of zero in other tasks: of the paired t test over tasks, and of sign flips.
+
+    The means of tasks that share their draws are correlated. The t test then has the error of `estimate_other_tasks`,
+    and there is no test by sign flips.
+
+    Parameters
+    ----------
+    tasks
+        Bias of each subsample, one sequence per task.
+    shared
+        Bias of each subsample on average over tasks, if tasks share draws.
+    """
+    if shared:
+        return estimate_other_tasks(tasks, LEVEL, shared=shared).p_zero, None
+    means = task_means(tasks)
+    return t_test(means), sign_flip_test(means).two_sided
+
+
+def examine_other_tasks(bias: Bias, conclusion: Conclusion) -> OtherTasks:
     """Return whether other tasks would also show a bias.
 
     Parameters
     ----------
-    means
-        Mean bias of each task.
+    bias
+        The measured bias.
     conclusion
-        The conclusion about these tasks.
-    alpha
-        Level of the two tests over tasks: the paired t test, and sign flips of the means, which are left out if there
-        are too few tasks to reach this level.
+        The conclusion about these tasks. Its error rate is that of the two tests over tasks: the paired t test, and
+        sign flips of the means, which are left out if there are too few tasks to reach this level.
 
     Returns
     -------
     str
         Empty for a single task.
     """
-    if len(means) < 2:
+    if len(bias.tasks) < 2:
         return ""
-    by_t_test = t_test(means)
+    alpha = bias.levels.now(conclusion.alpha)
+    by_t_test, by_sign_flips = other_tasks_p_values(bias.tasks, bias.shared)
     rejections = [by_t_test is not None and by_t_test <= alpha]
-    if smallest_p(len(means)) <= alpha:
-        rejections.append(sign_flip_test(means).two_sided <= alpha)
+    if by_sign_flips is not None and smallest_p(len(bias.tasks)) <= alpha:
+        rejections.append(by_sign_flips <= alpha)
     if any(rejection != rejections[0] for rejection in rejections):
         return "the tests disagree"
     excludes_zero = conclusion.estimate.excludes_zero
@@ -160,11 +186,11 @@ def has_signal(configuration: Configuration, predictions: Predictions | None, *,
         True if it cannot be determined: without answers or labels, and for log-likelihoods of texts.
     """
     if is_r_squared:
-        return _is_positive([*configuration.scores["extra"].values()])
+        return _is_positive(configuration.units(configuration.scores["extra"]))
     if predictions is None:
         return True
     method, model, num_train, num_test = configuration.key
-    tasks = []
+    tasks = {}
     for task, subsamples in configuration.subsamples.items():
         answers = predictions.answers(
             task,
@@ -176,8 +202,8 @@ def has_signal(configuration: Configuration, predictions: Predictions | None, *,
         )
         if answers is None or answers.labels is None:
             return True
-        tasks.append(above_chance(answers)[np.isin(answers.subsamples, subsamples)].tolist())
-    return _is_positive(tasks)
+        tasks[task] = above_chance(answers)[np.isin(answers.subsamples, subsamples)].tolist()
+    return _is_positive(configuration.units(tasks))
 
 
 def above_chance(answers: Answers) -> FloatArray:
@@ -200,8 +226,8 @@ def above_chance(answers: Answers) -> FloatArray:
     return difference
 
 
-def _is_positive(tasks: Sequence[Sequence[float]]) -> bool:
-    estimate = estimate_these_tasks(tasks, LEVEL)
+def _is_positive(units: Sequence[Sequence[float]]) -> bool:
+    estimate = estimate_these_tasks(units, LEVEL)
     return estimate.low > 0 if estimate.has_interval else estimate.mean > 0
 
 
@@ -236,7 +262,7 @@ def judge_all(
         One for each configuration, in their order.
     """
     log_likelihoods = (
-        {each.key: each.scores["bias"] for each in probabilistic[LOG_LIKELIHOOD].configurations}
+        {each.key: each.units(each.scores["bias"]) for each in probabilistic[LOG_LIKELIHOOD].configurations}
         if LOG_LIKELIHOOD in probabilistic
         else {}
     )
@@ -255,8 +281,8 @@ def judge_all(
             if not configuration.control:
                 evidence = replace(evidence, looks=describe_looks(configuration, looks))
                 if configuration.key in log_likelihoods:
-                    tasks = list(log_likelihoods[configuration.key].values())
-                    change = find_other_bias(tasks, verdict.decision, biases[member].levels.now(conclusion.alpha))
+                    units = log_likelihoods[configuration.key]
+                    change = find_other_bias(units, verdict.decision, biases[member].levels.now(conclusion.alpha))
                     evidence = replace(evidence, log_likelihood=change)
             names = [column.name for column in results.columns]
             verdict = replace(
@@ -298,6 +324,7 @@ def measure_effects(
                     levels_of(configuration, looks),
                     is_inert(configuration, effect, probabilistic, is_run=is_run),
                     signal,
+                    shared_averages(configuration, effect),
                 )
                 for effect in effects
             }
@@ -365,12 +392,13 @@ def _describe(
     bias, tasks, region = evidence.bias, evidence.bias.tasks, evidence.bias.region.half_width
     now = bias.levels.now(conclusion.alpha)
     means = task_means(tasks)
-    others = estimate_other_tasks(tasks, coverage, bias.step)
+    others = estimate_other_tasks(tasks, coverage, bias.step, bias.shared)
     differs = others.has_interval and decide(others.low, others.high, region) != conclusion.decision
     is_open = conclusion.decision == "inconclusive"
     return TrialEvidence(
         num_tasks=len(tasks),
         num_trials=bias.num_trials,
+        num_shared=len(bias.shared),
         decision=conclusion.decision,
         score=score,
         log_odds=bias.region.log_odds,
@@ -378,33 +406,33 @@ def _describe(
         task_means=(min(means), max(means)) if len(means) > 1 else None,
         biased_tasks=biased_tasks,
         can_test_tasks=any(biased_tasks) or 2.0 ** (1 - max(map(len, tasks))) <= now,
-        other_tasks=examine_other_tasks(means, conclusion, now),
+        other_tasks=examine_other_tasks(bias, conclusion),
         interval_of_other_tasks=(others.low, others.high) if differs else None,
-        has_too_few=is_open and 2.0 ** (1 - bias.num_trials) > now,
+        has_too_few=is_open and 2.0 ** (1 - bias.num_units) > now,
         is_extended=conclusion.is_extended,
         p_zero=evidence.p_robust,
-        unseen_share=unseen_share(bias.num_trials),
+        unseen_share=unseen_share(bias.num_units),
         tolerated_loss=tolerated_loss(bias, conclusion),
         settling=settle(bias, conclusion.alpha) if is_open else None,
     )
 
 
-def find_other_bias(tasks: Sequence[Sequence[float]], decision: str, alpha: float) -> Estimate | None:
+def find_other_bias(units: Sequence[Sequence[float]], decision: str, alpha: float) -> Estimate | None:
     """Return the change of the log-likelihood if it shows a bias that the decision on another score does not state.
 
     Parameters
     ----------
-    tasks
-        Bias of the log-likelihood of each subsample, one sequence per task.
+    units
+        Bias of the log-likelihood of each subsample, as `Configuration.units` returns it.
     decision
         The decision on the other score.
     alpha
         Level at which the interval excludes zero and sign flips reject.
     """
-    estimate = estimate_these_tasks(tasks, 1 - alpha)
+    estimate = estimate_these_tasks(units, 1 - alpha)
     found = "biased up" if estimate.mean > 0 else "biased down"
     if not estimate.excludes_zero or abs(estimate.mean) < MIN_LOG_LOSS_CHANGE or decision == found:
         return None
-    if stratified_sign_flip_test(tasks).two_sided > alpha:
+    if stratified_sign_flip_test(units).two_sided > alpha:
         return None
     return Estimate(estimate.mean, estimate.low, estimate.high, estimate.standard_error, 1 - alpha)

@@ -120,7 +120,7 @@ def test_minimum_detectable_biases_of_the_published_design(published: Path) -> N
     """In simulations with n=500, sign-flip tests detected 0.62 points in both models, 1.18 in BERT, 0.43 in GPT-2."""
     detectable = {
         (method.label, size.num_test): detectable_bias(size.precision, CRITERION)
-        for method in measure(load_results(published / "few_shot"))
+        for method in measure(load_results(published / "few_shot", independent_tasks=True))
         for size in method.measurements
     }
     assert detectable["bert", 500] == pytest.approx(0.0118, abs=0.0003)
@@ -130,7 +130,8 @@ def test_minimum_detectable_biases_of_the_published_design(published: Path) -> N
 
 @pytest.mark.slow
 def test_typical_components_are_those_of_the_published_accuracies(published: Path) -> None:
-    fitted = {method.label: method.noise for method in measure(load_results(published / "few_shot"))}
+    results = load_results(published / "few_shot", independent_tasks=True)
+    fitted = {method.label: method.noise for method in measure(results)}
     for typical, label in zip(TYPICAL, ("bert", "gpt2"), strict=True):
         assert typical.training == pytest.approx(fitted[label].training, rel=0.02)
         assert typical.sampling == pytest.approx(fitted[label].sampling, rel=0.02)
@@ -141,7 +142,7 @@ def test_typical_components_are_those_of_the_published_accuracies(published: Pat
 @pytest.mark.parametrize(("model", "num_test"), [("bert", 500), ("gpt2", 200)])
 def test_power_agrees_with_planted_biases(published: Path, model: str, num_test: int) -> None:
     """Arms are swapped at random within trials and biases planted, 300 times."""
-    results = load_results(published / "few_shot" / "m100" / f"n{num_test}" / model)
+    results = load_results(published / "few_shot" / "m100" / f"n{num_test}" / model, independent_tasks=True)
     predicted = table_rows(analyze(results).tables[1])[0]
     wide = results.pivot(index=["task", "subsample"], columns="arm", values="num_correct").astype("int64")
     rng = np.random.default_rng(2)

@@ -161,7 +161,7 @@ def test_the_region_is_shaded_if_all_configurations_share_it(simulate: Simulate)
 
 @pytest.mark.slow
 def test_the_published_accuracies_have_a_violin_for_each_task(published: Path) -> None:
-    analysis = summarize(load_results(published / "few_shot"))
+    analysis = summarize(load_results(published / "few_shot", independent_tasks=True))
     (figure,) = find_figures(analysis, "Bias of single")
     assert isinstance(figure, Violins)
     assert [len(samples) for _, samples in figure.columns] == [25] * 8

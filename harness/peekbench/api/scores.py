@@ -35,6 +35,7 @@ class TableKeywords(TypedDict, total=False):
     ignore: Collection[str]
     pair_by_order: bool
     percent: bool
+    independent_tasks: bool
     region: float | None
     tasks: Collection[str]
     earlier: int | Sequence[int]
@@ -67,7 +68,8 @@ def analyze(
     **table
         What the columns do not say themselves. `columns`: meaning of columns with names of their own, such as
         ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
-        have no number of the draw in the order in which they stand. `percent`: read scores as percentages. `region`:
+        have no number of the draw in the order in which they stand. `percent`: read scores as percentages.
+        `independent_tasks`: different tasks have independent draws, although these have the same numbers. `region`:
         largest bias that is negligible, in the unit of the scores. `tasks`: tasks to read, by default all.
         `earlier`: subsamples per task at each earlier analysis of the table, if it was extended since.
 

@@ -59,6 +59,13 @@ class TableFlags:
         bool, typer.Option("--pair-by-order", help="Pair rows that have no number of the draw in their order.")
     ] = False
     percent: Annotated[bool, typer.Option("--percent", help="Read scores as percentages.")] = False
+    independent_tasks: Annotated[
+        bool,
+        typer.Option(
+            "--independent-tasks",
+            help="Different tasks have independent draws: the same number, such as a seed, does not mean related rows.",
+        ),
+    ] = False
     region: Annotated[
         Optional[float],  # noqa: UP045
         typer.Option(
@@ -92,7 +99,9 @@ class TableFlags:
         ignore = tuple(self.ignore or ())
         tasks = tuple(self.task or ())
         earlier = tuple(self.earlier or ())
-        return TableOptions(columns, ignore, self.pair_by_order, self.percent, self.region, tasks, earlier)
+        return TableOptions(
+            columns, ignore, self.pair_by_order, self.percent, self.independent_tasks, self.region, tasks, earlier
+        )
 
 
 def _parse_mapping(arguments: Iterable[str]) -> dict[str, str]:

@@ -347,6 +347,8 @@ class TableOptions:
     """Whether rows without a number of the draw are paired in the order in which they stand."""
     percent: bool = False
     """Whether scores are percentages."""
+    independent_tasks: bool = False
+    """Whether different tasks have independent draws, although these have the same numbers."""
     region: float | None = None
     """Half-width of the region of practical equivalence, in the unit of the scores; None for the default."""
     tasks: Collection[str] = ()
@@ -384,6 +386,7 @@ class TableOptions:
             tuple(dict.fromkeys((*other.ignored, *self.ignored))),
             other.pair_by_order or self.pair_by_order,
             other.percent or self.percent,
+            other.independent_tasks or self.independent_tasks,
             other.region if self.region is None else self.region,
             self.tasks or other.tasks,
             self.earlier or other.earlier,
@@ -397,6 +400,7 @@ class TableOptions:
             *(part for source in self.ignored for part in ("--ignore", source)),
             *(["--pair-by-order"] if self.pair_by_order else []),
             *(["--percent"] if self.percent else []),
+            *(["--independent-tasks"] if self.independent_tasks else []),
             *([] if self.region is None else ["--region", f"{self.region:g}"]),
             *(part for task in self.tasks for part in ("--task", task)),
             *(part for number in self.earlier_numbers for part in ("--earlier", str(number))),

@@ -290,6 +290,8 @@ class TrialEvidence:
     """Change of the log-likelihood, if it shows a bias that the decision does not state."""
     looks: LooksTaken | None = None
     """None for a control."""
+    num_shared: int = 0
+    """Number of subsamples if tasks share them, so that each one, averaged over tasks, is a single observation."""
 
 
 @dataclass(frozen=True, slots=True)

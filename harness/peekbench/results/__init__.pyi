@@ -10,12 +10,14 @@ from .looks import read_looks as read_looks
 from .paired_effects import Configuration as Configuration
 from .paired_effects import Configurations as Configurations
 from .paired_effects import configurations as configurations
+from .paired_effects import has_independent_tasks as has_independent_tasks
 from .paired_effects import label_configuration as label_configuration
 from .paired_effects import label_parts as label_parts
 from .paired_effects import pair_arms as pair_arms
 from .paired_effects import paired_scores as paired_scores
 from .paired_effects import plain_cell as plain_cell
 from .read import load_results as load_results
+from .shared_draws import independent_units as independent_units
 from .tidying import tidy as tidy
 from .verdict import check_region as check_region
 from .verdict import control_outcome as control_outcome

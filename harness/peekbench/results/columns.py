@@ -101,6 +101,11 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     ResultsColumn(
         "looks", "text", "looks at an exported table so far", "none", is_of_arm=False
     ),
+    ResultsColumn(
+        "independent_tasks", "text",
+        "'yes' if different tasks have independent draws, as in a run, or empty if draws with the same number may be "
+        "related", "empty", is_of_arm=False,
+    ),
 )  # fmt: skip
 """All columns in order. Scores come from `peekbench.results.SCORES`.
 
@@ -136,6 +141,8 @@ TRIAL = (*CONFIGURATION, "task", "subsample")
 """Columns that identify a trial."""
 SIZES = ("num_train", "num_test")
 MAJORITY = "majority"
+INDEPENDENT = {"independent_tasks": "yes"}
+"""The cell of tables whose tasks have independent draws."""
 TEXT_DEFAULTS = {column.name: "" for column in COLUMNS if column.type == "text"} | {"task": "task", "method": "method"}
 """Columns of texts with the values that replace missing columns."""
 WHOLE_NUMBERS = tuple(column.name for column in COLUMNS if column.type == "integer")

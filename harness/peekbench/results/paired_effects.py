@@ -10,7 +10,8 @@ import pandas as pd
 
 from peekbench.records.report import Cell, Column
 from peekbench.records.trials import Control
-from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, is_arm
+from peekbench.results.columns import ARMS, CONFIGURATION, INDEPENDENT, SIZES, TRIAL, is_arm
+from peekbench.results.shared_draws import independent_units
 
 UNKNOWN_SIZE = -1
 """Replaces missing sizes, so that rows can be grouped by them."""
@@ -117,6 +118,25 @@ class Configuration:
     """Whether the method is a control."""
     step: float | None = None
     """Distance between neighboring scores, if known: 1 / num_scored for accuracies."""
+    shares_draws: bool = False
+    """Whether tasks share draws, as far as is known: they have subsamples with the same numbers in a table that does
+    not state that draws of different tasks are independent."""
+
+    def units(self, values: Mapping[str, Sequence[float]]) -> list[Sequence[float]]:
+        """Return sequences of independent values, whose means have the same average as those of the tasks.
+
+        Parameters
+        ----------
+        values
+            Values of each subsample by task, such as ``scores["bias"]``.
+
+        Returns
+        -------
+        list of sequence of float
+            The values of each task; if tasks share draws, one sequence with the average of each subsample over tasks.
+        """
+        numbers = [self.subsamples[task] for task in values]
+        return independent_units(list(values.values()), numbers, shares_draws=self.shares_draws)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +207,11 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     of_methods = results[["method", "control"]].drop_duplicates(
         "method", keep="last"
     )  # iterating all rows takes seconds
-    controls = dict(zip(of_methods["method"], of_methods["control"], strict=True))
+    is_independent = has_independent_tasks(results)
+    methods = {
+        method: (control, is_independent[method])
+        for method, control in zip(of_methods["method"], of_methods["control"], strict=True)
+    }
     is_accuracy = bool(results["num_correct"].notna().all())
     answers = results.groupby(list(CONFIGURATION), dropna=False)["num_scored"].max()
     keys = answers.index.to_frame().itertuples(index=False)
@@ -199,7 +223,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
         effects=effects,
         is_accuracy=is_accuracy,
         configurations=tuple(
-            _configuration(key, rows, varying, (*arms, *effects), controls, num_scored if is_accuracy else {})
+            _configuration(key, rows, varying, (*arms, *effects), methods, num_scored if is_accuracy else {})
             for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False)
         ),
     )
@@ -210,13 +234,14 @@ def _configuration(
     rows: pd.DataFrame,
     varying: Sequence[str],
     names: Sequence[str],
-    controls: Mapping[Cell, Control],
+    methods: Mapping[Cell, tuple[Control, bool]],
     num_scored: Mapping[tuple[Cell, ...], Cell],
 ) -> Configuration:
     cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
     num_test = cells["num_test"] if isinstance(cells["num_test"], int) else None
     answers = num_scored.get(tuple(cells.values()))
     by_task = rows.groupby("task", sort=False)
+    control, is_independent = methods[cells["method"]]
     return Configuration(
         label_configuration({name: cells[name] for name in varying}),
         tuple(cells[name] for name in varying),
@@ -224,9 +249,25 @@ def _configuration(
         {str(task): numbers.tolist() for task, numbers in by_task["subsample"]},
         tuple(cells.values()),
         num_test,
-        controls[cells["method"]],
+        control,
         1 / answers if isinstance(answers, int) else None,
+        not is_independent and bool(rows["subsample"].duplicated().any()),
     )
+
+
+def has_independent_tasks(results: pd.DataFrame) -> dict[Cell, bool]:
+    """Return for each method whether the table states that draws of different tasks are independent.
+
+    Examples
+    --------
+    >>> from peekbench.results import tidy
+    >>> scores = pd.DataFrame({"task": ["a", "b"], "seed": [0, 0], "extra": [0.5, 0.6], "test": [0.5, 0.7]})
+    >>> has_independent_tasks(tidy(scores, "my scores", independent_tasks=True))
+    {'method': True}
+    """
+    ((column, yes),) = INDEPENDENT.items()
+    of_methods = (results[column] == yes).groupby(results["method"]).all()
+    return {str(method): bool(is_independent) for method, is_independent in of_methods.items()}
 
 
 def plain_cell(value: Any) -> Cell:

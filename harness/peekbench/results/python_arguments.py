@@ -18,6 +18,7 @@ ARGUMENTS = (
     (re.compile(rf"--task {WORD}"), lambda match: f"tasks={shlex.split(match[1])}"),
     (re.compile(r"--percent"), "percent=True"),
     (re.compile(r"--pair-by-order"), "pair_by_order=True"),
+    (re.compile(r"--independent-tasks"), "independent_tasks=True"),
     (re.compile(r"--allow-incomplete"), "allow_incomplete=True"),
     (re.compile(r"--earlier -?\d+(?: --earlier -?\d+)*"), lambda match: f"earlier={_numbers(match[0])}"),
     (re.compile(r"--region ([\w.-]+)"), r"region=\1"),
@@ -69,7 +70,7 @@ def python_messages(options: TableOptions) -> Iterator[None]:
 def _keywords(options: TableOptions) -> str:
     given = {
         "columns": dict(options.columns), "ignore": [*options.ignored], "pair_by_order": options.pair_by_order,
-        "percent": options.percent, "region": options.region, "tasks": [*options.tasks],
-        "earlier": [*options.earlier_numbers],
+        "percent": options.percent, "independent_tasks": options.independent_tasks, "region": options.region,
+        "tasks": [*options.tasks], "earlier": [*options.earlier_numbers],
     }  # fmt: skip
     return ", ".join(f"{name}={value!r}" for name, value in given.items() if value)

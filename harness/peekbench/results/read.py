@@ -27,6 +27,7 @@ from peekbench.records.data import TableOptions
 from peekbench.results.cells import natural_key
 from peekbench.results.columns import (
     COLUMN_NAMES,
+    INDEPENDENT,
     MAJORITY,
     NUMBERS,
     SIZES,
@@ -71,6 +72,7 @@ def load_results(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
+    independent_tasks: bool = False,
     region: float | None = None,
     tasks: Collection[str] = (),
     earlier: int | Sequence[int] = (),
@@ -92,6 +94,8 @@ def load_results(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
+    independent_tasks
+        Different tasks have independent draws, although these have the same numbers.
     region
         Largest bias that is negligible, in the unit of the scores, which can then have any size.
     tasks
@@ -126,7 +130,7 @@ def load_results(
     1  news          0  extra          143  0.715
     2  news          0   test          146  0.730
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent, region, tasks, earlier)
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent, independent_tasks, region, tasks, earlier)
     with python_messages(options):
         return load_table(path, options).results
 
@@ -144,7 +148,7 @@ def load_table(path: str | Path, options: TableOptions) -> TidyTable:
         return _load_tree(path, options)
     if not is_store(path):
         return tidy_table(read_file(path), str(path), options)
-    if not options.is_default:
+    if not replace(options, independent_tasks=False).is_default:  # in a run, tasks are independent
         raise ResultsError(
             f"{path} is the store of a run, whose columns are known; remove {' '.join(options.arguments())}"
         )
@@ -171,8 +175,7 @@ def read_store(store: Store) -> pd.DataFrame:
     majorities = store.majorities()
     draws = zip(*(table[column] for column in ("task", *SIZES, "subsample")), strict=True)
     table[MAJORITY] = [majorities.get(draw) for draw in draws]
-    table["looks"] = ""
-    table = table.astype(TYPES)
+    table = table.assign(looks="", **INDEPENDENT).astype(TYPES)
     table["looks"] = write_looks(store, table)
     return table[list(COLUMN_NAMES)]
 

@@ -16,7 +16,7 @@ from peekbench.plugins.references import Reference
 from peekbench.records.runs import Looks
 from peekbench.records.scores import SCORES
 from peekbench.results.analyze import Seen, run_analysis
-from peekbench.results.columns import COLUMN_NAMES
+from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT
 from peekbench.results.read import TYPES
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -78,5 +78,14 @@ def make_up_scores(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]])
             place = (draw.task, draw.num_train, draw.num_test, draw.subsample, arm.name)
             row |= dict(zip(("task", "num_train", "num_test", "subsample", "arm"), place, strict=True))
             row |= {"method": method.name, "model": method.model, "control": method.entry.control}
-            rows.append({**row, "num_scored": num_scored, "majority": 0.5, "fit_seconds": 1.0, "predict_seconds": 1.0})
+            rows.append(
+                {
+                    **row,
+                    "num_scored": num_scored,
+                    "majority": 0.5,
+                    "fit_seconds": 1.0,
+                    "predict_seconds": 1.0,
+                    **INDEPENDENT,
+                }
+            )
     return pd.DataFrame(rows).reindex(columns=list(COLUMN_NAMES)).astype(TYPES)

@@ -33,6 +33,7 @@ from peekbench.results.columns import (
     COLUMN_NAMES,
     CONFIGURATION,
     ERROR_RATE,
+    INDEPENDENT,
     LOSSES,
     MAJORITY,
     METRIC,
@@ -108,6 +109,7 @@ def tidy(
     ignore: Collection[str] = (),
     pair_by_order: bool = False,
     percent: bool = False,
+    independent_tasks: bool = False,
 ) -> pd.DataFrame:
     """Check a table of scores and fill in the columns of the results table.
 
@@ -128,6 +130,8 @@ def tidy(
         Pair rows that have no number of the draw in the order in which they stand.
     percent
         Read scores, macro-F1 and majority as percentages.
+    independent_tasks
+        Different tasks have independent draws, although these have the same numbers.
 
     Returns
     -------
@@ -146,7 +150,7 @@ def tidy(
     >>> tidy(scores, "my scores")["num_correct"].tolist()
     [143, 146]
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent)
+    options = TableOptions(columns or {}, ignore, pair_by_order, percent, independent_tasks)
     return tidy_table(table, origin, options).results
 
 
@@ -185,6 +189,9 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
             assert results is not None  # no text is duplicated
+    has_texts_as_draws = pairing == BY_TEXT or bool(results["num_test"].eq(1).fillna(False).all())
+    if options.independent_tasks or has_texts_as_draws or pairing == BY_ROW:  # the last has no numbers that tasks share
+        results = results.assign(**INDEPENDENT)
     results = state_earlier(results, options.earlier_numbers, origin)
     use = describe_use(results, roles, reader, pairing, options.region, metric)
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
@@ -276,6 +283,9 @@ def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
         is_first = trials["metric"] == trials.groupby("task")["metric"].transform("first")
         problem = "differs from the first row of its task, so scores are not comparable; give one metric for each task"
         reader.require(is_first, source, problem)
+    if source := roles.source("independent_tasks"):
+        problem = "is neither 'yes' nor empty; write 'yes' if different tasks have independent draws, or leave it empty"
+        reader.require(trials["independent_tasks"].isin(("", "yes")), source, problem)
     if source := roles.source("control"):
         problem = "is neither 'negative' nor 'positive'; leave it empty for methods that are not controls"
         reader.require(trials["control"].isin(get_args(Control)), source, problem)

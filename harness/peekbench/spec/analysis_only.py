@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXPERIMENT_KEYS = ("tasks", "methods", "design")
 """Keys that only specs of experiments have."""
 
-OPTIONAL_KEYS = ("columns", "ignore", "pair_by_order", "percent", "earlier", "only", "report")
+OPTIONAL_KEYS = ("columns", "ignore", "pair_by_order", "percent", "independent_tasks", "earlier", "only", "report")
 
 
 def _as_tuple(value: Any) -> Any:
@@ -94,6 +94,8 @@ class AnalysisOnlySpec(SpecModel):
     """Pair rows that have no number of the draw in the order in which they stand."""
     percent: bool = False
     """Read scores as percentages."""
+    independent_tasks: bool = False
+    """Different tasks have independent draws, although these have the same numbers."""
     earlier: Counts = ()
     """Subsamples per task at each earlier analysis of the table, if it was extended since."""
     only: Selection = Selection()
@@ -107,7 +109,13 @@ class AnalysisOnlySpec(SpecModel):
     def table(self) -> TableOptions:
         """How to read the table."""
         return TableOptions(
-            self.columns, self.ignore, self.pair_by_order, self.percent, tasks=self.only.task, earlier=self.earlier
+            self.columns,
+            self.ignore,
+            self.pair_by_order,
+            self.percent,
+            self.independent_tasks,
+            tasks=self.only.task,
+            earlier=self.earlier,
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
-from peekbench.formatting import spread_unit
+from peekbench.formatting import SHARED_DRAWS, spread_unit
 from peekbench.records import Cell, Looks
 from peekbench.results import read_looks, resolve_score, select_score
 from peekbench_summary.decisions import levels_of_size
@@ -36,6 +36,7 @@ from peekbench_summary.power.noise import MethodNoise, measure_noise, pair_trial
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
 CONFIGURATION = ["method", "model", "num_train", "num_test"]
+SHARED_NOTE = f" Each subsample, averaged over tasks, counts once, here and in planned designs. {SHARED_DRAWS}"
 
 
 def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
@@ -139,7 +140,9 @@ def _detection_table(
         "For the verdict on the mean bias over these tasks, and for a t test of the mean over other tasks like these. "
         f"level: that of the verdict at this look at an error rate of {options.alpha:.0%}{together}. The power is that "
         "for these tasks. equivalent, if 0: the probability of the verdict 'equivalent' if there is no bias, for a "
-        f"region of ±{format_bias(options.region, is_accuracy)}.",
+        f"region of ±{format_bias(options.region, is_accuracy)}."
+        + SHARED_NOTE
+        * any(size.common is not None for method in measured for size in method.measurements),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from peekbench.results import pair_arms
+from peekbench.results import has_independent_tasks, independent_units, pair_arms
 from peekbench_stats import welch_satterthwaite
 
 TYPICAL_SAMPLING = 0.15
@@ -59,10 +59,14 @@ class Measurement:
     binomial: float
     """Mean of 2 p (1 - p) over tasks, divided by the number of scored sets, for accuracies: n times the variance of the
     difference of independent arms."""
+    common: float | None = None
+    """Covariance of two tasks in a subsample, at least zero, if tasks share draws; None if they do not."""
 
     @property
     def precision(self) -> Precision:
-        """How precisely these trials measure the mean over these tasks."""
+        """How precisely these trials measure the mean over these tasks. Shared draws count once, as one task."""
+        if self.common is not None:
+            return Precision(1, self.subsamples, 1.0, math.sqrt(self.squared_error), max(self.degrees, 0.0))
         return Precision(
             self.num_tasks, self.subsamples, self.evenness, math.sqrt(self.squared_error), max(self.degrees, 0.0)
         )
@@ -82,6 +86,8 @@ class Noise:
     evenness: float
     seconds: tuple[float, float] | None = None
     """Seconds of a trial: a fixed part, and a part per test text; None if unknown."""
+    common: float | None = None
+    """Covariance of two tasks in a subsample, if tasks share draws; None if they do not."""
 
     def within(self, num_test: int | None) -> float:
         """Return the variance between subsamples of a task."""
@@ -89,17 +95,23 @@ class Noise:
 
     def inflated(self, factor: float) -> Noise:
         """Return the noise with the variances within tasks multiplied by a factor."""
-        return replace(self, training=self.training * factor, sampling=self.sampling * factor)
+        common = None if self.common is None else self.common * factor
+        return replace(self, training=self.training * factor, sampling=self.sampling * factor, common=common)
 
     def precision(self, num_tasks: int, subsamples: float, num_test: int | None) -> Precision:
         """Return how precisely a design measures the mean over these tasks."""
-        error = math.sqrt(self.within(num_test) / (num_tasks * subsamples))
+        within = self.within(num_test)
+        if self.common is not None:
+            error = math.sqrt((within + (num_tasks - 1) * self.common) / (num_tasks * subsamples))
+            return Precision(1, subsamples, 1.0, error, subsamples - 1)
+        error = math.sqrt(within / (num_tasks * subsamples))
         evenness = max(self.evenness, 1 / num_tasks)  # a task alone is as noisy as itself
         return Precision(num_tasks, subsamples, evenness, error, evenness * num_tasks * (subsamples - 1))
 
     def error_for_other_tasks(self, num_tasks: int, subsamples: float, num_test: int | None) -> tuple[float, float]:
         """Return the standard error of the mean over other tasks, and its degrees of freedom."""
-        return math.sqrt((self.between + self.within(num_test) / subsamples) / num_tasks), num_tasks - 1.0
+        variance = self.within(num_test) + (num_tasks - 1) * (self.common or 0.0)
+        return math.sqrt((self.between + variance / subsamples) / num_tasks), num_tasks - 1.0
 
     def trial_seconds(self, num_test: int | None) -> float | None:
         """Return the seconds of a trial, all arms together; None if unknown."""
@@ -138,6 +150,8 @@ def fit_noise(label: str, measurements: Sequence[Measurement], seconds: tuple[fl
     weights = np.array([each.num_tasks * (each.subsamples - 1) for each in measurements])
     between = float(np.average([each.between for each in measurements], weights=weights))
     evenness = float(np.average([each.evenness for each in measurements], weights=weights))
+    covariances = [each.common for each in measurements if each.common is not None]
+    common = float(np.mean(covariances)) if covariances else None
     within = np.array([each.within for each in measurements])
     if any(each.num_test is None or each.binomial == 0 for each in measurements):
         training, sampling = float(np.average(within, weights=weights)), 0.0
@@ -150,7 +164,7 @@ def fit_noise(label: str, measurements: Sequence[Measurement], seconds: tuple[fl
         sizes = np.array([float(each.num_test or 1) for each in measurements])
         terms = np.column_stack([np.ones(len(sizes)), 1 / sizes])  # (n_sizes, 2)
         (training, sampling), _ = nnls(terms * precision[:, None], within * precision)
-    return Noise(label, float(training), float(sampling), max(0.0, between), evenness, seconds)
+    return Noise(label, float(training), float(sampling), max(0.0, between), evenness, seconds, common)
 
 
 SIZES = ("num_train", "num_test")
@@ -166,8 +180,9 @@ def pair_trials(results: pd.DataFrame) -> pd.DataFrame:
     -------
     pandas.DataFrame
         The columns of `KEYS`; `bias`; `mean`, the mean score of extra and test; `answers`, the number of scored answers
-        of test; `seconds` of all arms; `fixed_seconds`, the part that does not depend on the number of test texts. If a
-        method has several models, their average over each subsample is added as another model.
+        of test; `seconds` of all arms; `fixed_seconds`, the part that does not depend on the number of test texts;
+        `is_independent`, whether the draws of different tasks are. If a method has several models, their average over
+        each subsample is added as another model.
     """
     names = ("score", "num_scored", "fit_seconds", "predict_seconds")
     needed = results[results["arm"].isin(("base", "extra", "test"))]  # other arms are no cost of measuring the bias
@@ -182,12 +197,15 @@ def pair_trials(results: pd.DataFrame) -> pd.DataFrame:
         }
     )
     trials = trials.reset_index()
+    trials["is_independent"] = trials["method"].map(has_independent_tasks(results))
     several = trials[trials.groupby(["method", *SIZES])["model"].transform("nunique") > 1]
     if several.empty:
         return trials
     subsamples = several.groupby(["method", *SIZES, "task", "subsample"])
     average = (
-        subsamples[["bias", "mean", "answers"]].mean().join(subsamples[["seconds", "fixed_seconds"]].sum(min_count=1))
+        subsamples[["bias", "mean", "answers", "is_independent"]]
+        .mean()
+        .join(subsamples[["seconds", "fixed_seconds"]].sum(min_count=1))
     )
     return trials.merge(average.reset_index().assign(model=ALL_MODELS), how="outer").sort_values(
         ["method", "num_train"], kind="stable"
@@ -235,8 +253,16 @@ def _measure(trials: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> M
     sets = trials["answers"].astype("float64").mean() / (num_test or 1)
     num_tasks = len(by_task)
     squared_errors = variance / count
-    degrees = welch_satterthwaite(squared_errors, count - 1)
+    degrees = float(welch_satterthwaite(squared_errors, count - 1))
     between = float(by_task["bias"].var())  # NaN for one task
+    squared_error, common_error, common = float(squared_errors.sum() / num_tasks**2), 0.0, None
+    if not trials["is_independent"].all() and num_tasks > 1 and trials["subsample"].duplicated().any():
+        parts = [part for task, part in trials.groupby("task") if task in by_task.index]
+        values, numbers = ([part[name].tolist() for part in parts] for name in ("bias", "subsample"))
+        (shared,) = independent_units(values, numbers, shares_draws=True)
+        alone, squared_error, degrees = squared_error, float(np.var(shared, ddof=1) / len(shared)), len(shared) - 1.0
+        common_error = max(0.0, squared_error - alone) * num_tasks / (num_tasks - 1)
+        common = common_error * len(shared)
     sum_of_squares = (variance**2).sum()
     return Measurement(
         num_test=num_test,
@@ -244,12 +270,15 @@ def _measure(trials: pd.DataFrame, num_test: int | None, is_accuracy: bool) -> M
         subsamples=float(count.mean()),
         num_trials=int(count.sum()),
         within=float(variance.mean()),
-        between=float(between - squared_errors.mean()) if num_tasks > 1 else 0.0,
-        squared_error=float(squared_errors.sum() / num_tasks**2),
-        degrees=float(degrees) if np.isfinite(degrees) else float((count - 1).sum()),
-        squared_error_other=float(max(between, squared_errors.mean()) / num_tasks) if num_tasks > 1 else np.nan,
+        between=float(between - squared_errors.mean() + common_error) if num_tasks > 1 else 0.0,
+        squared_error=squared_error,
+        degrees=degrees if np.isfinite(degrees) else float((count - 1).sum()),
+        squared_error_other=max(between, squared_errors.mean() - common_error) / num_tasks + common_error
+        if num_tasks > 1
+        else np.nan,
         evenness=float(variance.sum() ** 2 / (num_tasks * sum_of_squares)) if sum_of_squares > 0 else 1.0,
         binomial=float((2 * by_task["mean"] * (1 - by_task["mean"])).mean() / sets) if is_accuracy else 0.0,
+        common=common,
     )
 
 

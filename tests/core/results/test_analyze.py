@@ -50,7 +50,8 @@ def test_a_table_of_another_tool_is_tidied_first(simulate: Simulate) -> None:
     table = simulate(0.02, tasks=2, subsamples=5)
     other = table[["task", "subsample", "arm", "score"]].rename(columns={"subsample": "draw no", "score": "acc"})
     (expected,) = analyze(table.assign(num_test=None, num_scored=None, num_correct=None, num_train=None), ["summary"])
-    (summary,) = analyze(other.sample(frac=1, random_state=1), ["summary"], columns={"draw no": "subsample"})
+    meaning: dict[str, Any] = {"columns": {"draw no": "subsample"}, "independent_tasks": True}
+    (summary,) = analyze(other.sample(frac=1, random_state=1), ["summary"], **meaning)
     assert summary.verdicts == expected.verdicts
     with pytest.raises(ResultsError, match="the data frame: 5 rows have the same(?s:.*)--map 'draw no=MEANING'"):
         analyze(other)

@@ -52,7 +52,7 @@ def follow(table: pd.DataFrame, *arguments: str, attempts: int = 3) -> str:
     ids=["tset", "two typos", "error rates", "arms", "unknown columns", "two numbers of the draw"],
 )
 def test_advised_commands_lead_on(table: pd.DataFrame) -> None:
-    assert "biased up" in follow(table)
+    assert "biased up" in follow(table, "--independent-tasks")
 
 
 def test_incomplete_tables_are_not_sent_in_a_circle() -> None:
@@ -111,7 +111,7 @@ def test_rows_that_are_no_draws_and_two_spellings_are_refused(table: Any, option
 
 def test_seeds_far_from_each_other_are_draws() -> None:
     seeds = LONG.assign(subsample=LONG["subsample"].map({0: 0, 1: 1, 2: 2, 3: 1337}))
-    assert pb.analyze(seeds, ["summary"]).verdicts[0].decision == "biased up"
+    assert pb.analyze(seeds, ["summary"], independent_tasks=True).verdicts[0].decision == "biased up"
 
 
 @pytest.mark.parametrize("column", list(LONG.columns))

@@ -359,11 +359,12 @@ def side_by_side(runs: Sequence[Run]) -> pd.DataFrame:
     """
     step = 1 + max(int(run.results["subsample"].max()) for run in runs)
     keys_by_task: dict[str, list[object]] = {}
+    of_tables: list[object] = [run.path for run in runs if not run.tasks]  # whose tasks can share draws: one shift each
     tables = []
     for run in runs:
         shifts = {}
         for task in run.results["task"].unique():
-            known, key = keys_by_task.setdefault(task, []), run.sampling_key(task)
+            known, key = keys_by_task.setdefault(task, [*of_tables]), run.sampling_key(task)
             if key not in known:
                 known.append(key)
             shifts[task] = step * known.index(key)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from peekbench.formatting import duration, format_signed, pluralize
+from peekbench.formatting import SHARED_DRAWS, duration, format_signed, pluralize
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import TrialEvidence, Verdict
 from peekbench.report.render.advice import add_rows_or_tasks, merge_advice, name_biases, settle, tell_briefly
@@ -141,10 +141,14 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
             short = f"Control {outcome}: {_list(names)}"
     evidence = [each.evidence for each in judged if isinstance(each.evidence, TrialEvidence)]
     if evidence and report.extension.of == "table":
-        ends = min(each.num_trials for each in evidence), max(each.num_trials for each in evidence)
-        pairs = " to ".join(f"{number:,}" for number in dict.fromkeys(ends))
-        assumed = f"the {pairs} pairs of scores of a method are independent samples{_assume_looks(report.extension)}"
+        is_shared = any(each.num_shared for each in evidence)
+        numbers = [each.num_shared or each.num_trials for each in evidence]
+        units = " to ".join(f"{number:,}" for number in dict.fromkeys((min(numbers), max(numbers))))
+        units += " subsamples, each averaged over tasks," if is_shared else " pairs of scores of a method"
+        assumed = f"the {units} are independent samples{_assume_looks(report.extension)}"
         problems = [f"The intervals assume that {assumed}; a table does not show this.", *problems]
+        if is_shared:
+            problems.insert(1, SHARED_DRAWS)
     return Answer("Trust it?", short, " ".join(problems))
 
 

@@ -358,6 +358,8 @@ def _tell_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
 def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
     """Say what an inconclusive verdict lacks: trials for any test, or what would settle it."""
     trials = pluralize(evidence.num_trials, "trial")
+    if evidence.num_shared:
+        trials = f"{pluralize(evidence.num_shared, 'subsample')} that {evidence.num_tasks} tasks share"
     if evidence.is_zero:
         return f"{trials} are too few to exclude a bias that is not negligible; draw more subsamples"
     reason = ""
