@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from analysis_tables import table_rows
 from commands import run_command
 from pandas.testing import assert_frame_equal
 from tool_logs import CORRECT, TIME, import_table, scores_by_arm, write_inspect, write_lm_eval
@@ -148,7 +149,7 @@ def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) 
             assert (scores.tolist(), scores.index.nunique()) == (expected[int(str(number))], 3), task
     summary, _, texts = analyze(table)
     assert basis_of(summary.verdicts[0]) == "2 tasks, 4 trials"
-    assert texts.tables[0].rows[0][1] == 6
+    assert table_rows(texts.tables[0])[0]["texts"] == 6
     with pytest.raises(ResultsError, match=r"task news: the arms have different numbers of logs \(extra 2, test 1\)"):
         import_table("lm-eval", logs[:-1])
     other = write_lm_eval(tmp_path / "other", [1, 1], "news")
