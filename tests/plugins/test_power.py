@@ -162,7 +162,7 @@ def test_power_agrees_with_planted_biases(published: Path, model: str, num_test:
 
 
 def test_detectable_bias_falls_with_subsamples_and_agrees_with_this_design() -> None:
-    results = simulate_noise({100: 20}).assign(looks="at 240")
+    results = simulate_noise({100: 20}).assign(looks="at 240", independent_tasks="yes")
     _, detection, curve, _ = map(table_rows, analyze(results, subsamples=[10, 20, 80], pilot_confidence=0.5).tables)
     assert curve[0]["20"] == pytest.approx(detection[0]["these tasks"], rel=0.02)
     assert curve[0]["10"] > curve[0]["20"] > 1.9 * curve[0]["80"]

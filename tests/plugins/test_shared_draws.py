@@ -88,7 +88,7 @@ def test_equal_trials_of_shared_seeds_count_once() -> None:
     for independent in (False, True):
         (verdict,) = run_analysis("summary", tidied(table, independent_tasks=independent)).verdicts
         ends.append(verdict.estimate.high)
-    assert ends == pytest.approx([1 - 0.05 ** (1 / SEEDS), 1 - 0.05 ** (1 / (SEEDS * TASKS))])
+    assert ends == pytest.approx([1 - 0.04 ** (1 / SEEDS), 1 - 0.04 ** (1 / (SEEDS * TASKS))])
 
 
 def test_other_tasks_have_the_covariance_of_shared_seeds() -> None:

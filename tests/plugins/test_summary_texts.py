@@ -74,7 +74,7 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
     with pytest.raises(SpecError, match="analysis summary.texts, option region: 1 is 100 points of accuracy"):
         analyze(store, [make_component(AnalysisSpec, "summary.texts", {"region": 1})])
 
-    texts = rows_of_texts(store, results)
+    texts = rows_of_texts(store, results).assign(independent_tasks="yes")
     (of_table,) = analyze(texts.sample(frac=1, random_state=0), ["summary.texts"])
     assert sorted(of_table.tables[0].rows) == sorted(table.rows), "the same answers give exactly the same numbers"
     added_up = tidy(texts, "texts").sort_values(TRIAL, ignore_index=True)

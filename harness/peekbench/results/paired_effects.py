@@ -258,6 +258,16 @@ def _configuration(
 def has_independent_tasks(results: pd.DataFrame) -> dict[Cell, bool]:
     """Return for each method whether the table states that draws of different tasks are independent.
 
+    Parameters
+    ----------
+    results
+        Results table.
+
+    Returns
+    -------
+    dict of {str: bool}
+        By name of the method.
+
     Examples
     --------
     >>> from peekbench.results import tidy

@@ -35,9 +35,9 @@ def independent_units(
 
     Examples
     --------
-    >>> tasks, numbers = [[0.01, 0.03], [0.03, 0.05]], [[7, 8], [7, 8]]
+    >>> tasks, numbers = [[0.5, 1.0], [1.0, 1.5]], [[7, 8], [7, 8]]
     >>> independent_units(tasks, numbers, shares_draws=True)
-    [[0.02, 0.04]]
+    [[0.75, 1.25]]
     """
     if not shares_draws or min(map(len, tasks)) < 2:
         return list(tasks)
