@@ -92,6 +92,12 @@ def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Su
     SpecError
         If the unit is log-odds and scores are not accuracies, or the region of accuracies exceeds 20 points.
     """
+    if is_accuracy and options.failure_loss is not None and options.failure_loss > 1:
+        loss = options.failure_loss
+        raise SpecError(
+            f"analysis summary, option failure_loss: {loss:g} is {100 * loss:g} points of accuracy; write a fraction, "
+            f"such as {loss / 100:g}"
+        )
     if options.region_unit == "score":
         check_region(options.region, "summary", is_accuracy=is_accuracy)
         half_width = default_region(options.score) if options.region is None else options.region

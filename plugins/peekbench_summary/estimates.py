@@ -15,6 +15,7 @@ from peekbench_stats import welch_satterthwaite
 
 ARMS = ("base", "extra", "test")
 MIN_SKEWNESS = 1e-6  # below which the correction is negligible, and its inverse a rounding error
+MIN_TRIALS = 6  # of a verdict; fewer do not show a skewness
 MIN_SPREAD = 1e-9  # values that differ by less are equal except for rounding
 
 
@@ -338,5 +339,6 @@ def _combine(
     if math.isnan(squared_error):
         return MeanEstimate(total / num_tasks)
     degrees = welch_satterthwaite(squared_errors, [sample.count - 1 for sample in samples], exact_sum=True)
-    skewness = third_moment / squared_error**1.5 if squared_error > MIN_SPREAD**2 else 0.0
+    is_known = squared_error > MIN_SPREAD**2 and sum(sample.count for sample in samples) >= MIN_TRIALS
+    skewness = third_moment / squared_error**1.5 if is_known else 0.0
     return t_interval(total / num_tasks, math.sqrt(squared_error) / num_tasks, degrees, level, skewness)

@@ -35,10 +35,9 @@ FAMILY_NOTE = (
     "The verdicts and {level:.0%} intervals of rules are adjusted for {size} differences; the row of the arm test is "
     "the verdict on the bias, which has a family of its own."
 )
-NO_MEAN_NOTE = (
-    " This score is not known to be a mean over texts, so cross-fitting need not remove its bias, and no rule is "
-    "recommended. Judge rules by accuracy, or with the option score: log_loss, brier, or neg_mean_squared_error of a "
-    "regression."
+NO_MEAN = (
+    "No rule is recommended: this score is not known to be a mean over texts, so cross-fitting need not remove its "
+    "bias. Judge rules by accuracy, or with the option score: log_loss, brier, or neg_mean_squared_error of regressions"
 )
 
 
@@ -62,6 +61,11 @@ def rule_arms(results: Configurations) -> list[str]:
     differences = {arm: f"{arm} - extra" for arm in results.arms}
     arms = [arm for arm, name in differences.items() if name in results.effects and not DOSE_EFFECT.fullmatch(name)]
     return sorted(arms, key=lambda arm: (ORDER.index(_split(arm)[0]), int(_split(arm)[1] or 0)))
+
+
+def is_mean_over_texts(results: Configurations, options: Summary) -> bool:
+    """Return whether the theorem of membership holds for the score of an analysis."""
+    return results.is_accuracy if options.score == "score" else find_score(options.score).is_mean
 
 
 def other_effects(results: Configurations) -> list[str]:
@@ -135,11 +139,8 @@ def rule_tables(
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
     note += level_note([worth.verdict for worth in worths], options.level)
     title = f"What each rule is worth in {name_score(results, options)}"
-    is_mean = results.is_accuracy if options.score == "score" else find_score(options.score).is_mean
-    if not is_mean:
-        note += NO_MEAN_NOTE
     tables = [Table(title, columns, tuple(rows), note, overview=overview)]
-    if is_mean and (rules := tuple(_combine(results, worths))):
+    if is_mean_over_texts(results, options) and (rules := tuple(_combine(results, worths))):
         about = (
             "Those that are settled can be pasted into the rules of a benchmark, as far as the methods and texts "
             "resemble its own."

@@ -23,6 +23,7 @@ MAX_ADDITIONAL = 100_000
 BETWEEN = (0.25, 0.5, 0.75)
 """Biases that are neither zero nor at the edge of the region, as shares of it."""
 NUM_CANDIDATES = 150  # numbers tried, evenly spaced on a log scale
+CANDIDATES: FloatArray = np.unique(np.geomspace(1, MAX_ADDITIONAL, NUM_CANDIDATES).round())
 NUM_VARIANCES = 16  # quantiles that represent what the data leave open about the noise
 
 
@@ -48,7 +49,8 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     Returns
     -------
     Settling or None
-        None if there is no interval today, or no noise.
+        None if there is no interval today, or no noise. Trials without any difference have a number with a probability
+        of 1, for further trials without any.
 
     References
     ----------
@@ -56,6 +58,9 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     Lachin (2005), https://doi.org/10.1002/sim.2151
     """
     region = bias.region.half_width
+    if bias.num_sides == 1:
+        advice = _settle_zero(bias, alpha)
+        return Settling(advice, advice, MAX_ADDITIONAL)
     if any(len(task) < 2 for task in bias.units):
         return None
     later = _Later.of(bias, alpha)
@@ -85,6 +90,16 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
         _first(later.candidates, _least_probable(cases + between) * is_possible),
         MAX_ADDITIONAL,
     )
+
+
+def _settle_zero(bias: Bias, alpha: float) -> Advice | None:
+    """Return the subsamples that bound the share of trials with a difference by the region, if none of them has any."""
+    for number in CANDIDATES.tolist():
+        units = bias.num_units + number * len(bias.units)
+        level = bias.levels.later(units / bias.num_units)(alpha)
+        if units * math.log1p(-bias.region.half_width) <= math.log(level):
+            return Advice(_round_up(number), 1.0)
+    return None
 
 
 def _least_probable(cases: Sequence[FloatArray]) -> FloatArray:
@@ -131,7 +146,7 @@ class _Later:
             return None
         degrees = float(welch_satterthwaite(variances / sizes, sizes - 1))
         factors = degrees / _chi_squared_quantiles(round(degrees, 1))  # (n_variances,)
-        candidates = np.unique(np.geomspace(1, MAX_ADDITIONAL, NUM_CANDIDATES).round())
+        candidates = CANDIDATES
         added = candidates[:, None]
         later_sizes = sizes + added  # (n_candidates, n_tasks)
         squared_errors = variances / later_sizes
@@ -166,7 +181,11 @@ def _first(candidates: FloatArray, probabilities: FloatArray) -> Advice | None:
     enough = np.flatnonzero(probabilities >= ASSURANCE)
     if not len(enough):
         return None
-    number = int(candidates[enough[0]])
-    unit = 10 ** max(0, len(str(number)) - 2)
-    rounded = math.ceil(number / unit) * unit
+    rounded = _round_up(float(candidates[enough[0]]))
     return Advice(rounded, float(np.interp(rounded, candidates, probabilities)))
+
+
+def _round_up(number: float) -> int:
+    """Round up to two digits."""
+    unit: int = 10 ** max(0, len(str(int(number))) - 2)
+    return math.ceil(number / unit) * unit

@@ -32,7 +32,7 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.rule_worth import other_effects, rule_arms, rule_tables
+from peekbench_summary.rule_worth import NO_MEAN, is_mean_over_texts, other_effects, rule_arms, rule_tables
 from peekbench_summary.scores import (
     choose_configurations,
     effect_cells,
@@ -111,6 +111,7 @@ def summarize(
             *_control_figures(controls, control_verdicts, level),
         ),
         verdicts=verdicts,
+        warnings=(NO_MEAN,) if rules and not is_mean_over_texts(methods, options) else (),
     )
 
 

@@ -413,6 +413,7 @@ def _describe(
         p_zero=evidence.p_robust,
         unseen_share=unseen_share(bias.num_units),
         tolerated_loss=tolerated_loss(bias, conclusion),
+        failure_loss=bias.region.failure_loss,
         settling=settle(bias, conclusion.alpha) if is_open else None,
     )
 

@@ -236,7 +236,7 @@ def test_forecast_before_anything_is_run() -> None:
     assert [row["noise of"] for row in table_rows(detection)] == ["BERT", "GPT-2"] * 2
     unstable, stable = table_rows(detection)[:2]
     assert unstable["these tasks"] > 2 * stable["these tasks"]
-    assert "Nothing was run" in detection.note
+    assert "The noise was not measured" in detection.note
     assert "arXiv 2410.00179" in detection.note
     assert table_rows(chances)[0]["1 points"] < 0.5 < table_rows(chances)[1]["1 points"]
     assert all(row["equivalent, if 0"] < 0.05 for row in table_rows(chances))

@@ -23,6 +23,7 @@ from peekbench.report.render.words import explain_adjustments, explain_decisions
 from peekbench.results import decide, paired_scores
 from peekbench.results.planned_looks import run
 from peekbench_summary.decisions import Bias, Evidence, Region
+from peekbench_summary.sample_size import settle
 from peekbench_summary.verdicts import count_biased_tasks, judge_family
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
@@ -124,7 +125,7 @@ def test_a_bias_of_exactly_zero_is_described_so(simulate: Simulate) -> None:
 def test_too_few_trials_for_a_bias_of_exactly_zero_are_the_reason_of_the_advice() -> None:
     verdict = judge([[0.0] * 4, [0.0] * 4], step=0.05)
     assert verdict.decision == "inconclusive"
-    assert "However, 8 trials are too few to exclude a bias that is not negligible; draw more" in state(verdict)
+    assert "However, 8 trials are too few to exclude a bias that is not negligible; 3" in state(verdict)
 
 
 def test_one_subsample_is_inconclusive_without_interval(simulate: Simulate) -> None:
@@ -370,3 +371,34 @@ def test_failures_of_other_configurations_are_expected_of_all() -> None:
     biases = [Bias(tasks.tolist(), Region(0.005)) for tasks in (lucky, *failing)]
     together = Evidence.of_family(biases, 0.05)[0]
     assert together.p_zero > 2 * alone.p_zero
+
+
+def test_a_stated_loss_of_failures_decides_about_trials_that_miss_them() -> None:
+    """Twenty trials can miss failures of 14% of all trials; 400 can miss those of less than 1%."""
+    for value, stated in ((0.0, "equivalent"), (0.02, "biased up")):
+        for number, loss, decision in ((20, None, stated), (20, 0.3, "inconclusive"), (400, 0.3, stated)):
+            trials = [value + 0.0005 * (-1) ** trial for trial in range(number)]
+            ((verdict, _),) = judge_family([Bias([trials], Region(0.005, failure_loss=loss))], 0.95)
+            assert verdict.decision == decision, (value, number, loss)
+            evidence = verdict.evidence
+            assert isinstance(evidence, TrialEvidence)
+            assert evidence.unseen_share == pytest.approx(1 - 0.05 ** (1 / number))
+            if decision == "equivalent":
+                edge = max(-verdict.estimate.low, verdict.estimate.high)
+                assert evidence.tolerated_loss == pytest.approx((0.005 - edge) / evidence.unseen_share)
+                assert "the verdict holds if each costs at most" in state(verdict)
+    half = [0.0046 + 0.0005 * (-1) ** trial for trial in range(20)]
+    ((verdict, _),) = judge_family([Bias([half], Region(0.005))], 0.95)
+    assert verdict.decision == "inconclusive" and verdict.estimate.high < 0.005
+    assert "but a verdict must hold for 0.50 points" in state(verdict)
+
+
+def test_equal_trials_are_told_how_many_more_bound_their_differences() -> None:
+    equal = Bias([[0.0] * 20], Region(0.005), step=0.01)
+    settling = settle(equal, 0.05)
+    assert settling is not None and settling.advice is not None and settling.advice.probability == 1
+    ((verdict, _),) = judge_family([equal], 0.95)
+    assert "settle this if no further trial has a bias either" in state(verdict)
+    later = Bias([[0.0] * (20 + settling.advice.subsamples)], Region(0.005), step=0.01)
+    ((verdict, _),) = judge_family([later], 0.95)
+    assert verdict.decision == "equivalent"

@@ -14,7 +14,7 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import tell
+from peekbench.report.render.answers import answer, tell
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.pictures import alt_text, find_renderer
@@ -282,7 +282,7 @@ class ReportView:
         return f"<report {self.name}: {', '.join(pluralize(*part) for part in parts)}>"
 
     def __str__(self) -> str:
-        """Return the headline, the warnings, and each verdict in a line."""
+        """Return the headline, the warnings, each verdict in a line, what it assumes, and what to do next."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -290,6 +290,9 @@ class ReportView:
         yield from (f"warning: {warning}" for warning in self.warnings)
         for verdict, _ in lead_verdicts(self.verdicts):
             yield f"{verdict.decision}: {verdict.method}: {tell(verdict, self.verdicts)}"
+        for each in answer(self.document):
+            if each.question in ("Trust it?", "What next?"):
+                yield " ".join(filter(None, (each.question, each.text, each.command)))
 
     def _repr_html_(self) -> str:
         return render_notebook(self.document)

@@ -35,6 +35,7 @@ def plan(
 
     Example: peekbench plan specs/quickstart.yaml --workers 4
     """
+    from peekbench.data.data_warnings import count_supported  # noqa: PLC0415 - for a fast --help
     from peekbench.data.preflight import describe_splits, describe_tasks, summarize  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.preparation import check_files, split_reachable  # noqa: PLC0415 - for a fast --help
@@ -72,6 +73,10 @@ def plan(
             echo(line)
     if power:
         _forecast_power(experiment, num_classes, {} if measured is None else measured.seconds)
+        designs = {task.name: part.design_of(task) for task in part.tasks}
+        for num_test, number in count_supported(designs, tasks).items():
+            supported = f"{pluralize(number, 'subsample')} per task with num_test {num_test}"
+            echo(f"The rows support {supported}; for more, add rows or tasks.")
     if measured is not None and measured.failures:
         echo(
             "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",

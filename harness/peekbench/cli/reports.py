@@ -353,7 +353,9 @@ class Printer:
             raise
         more = f"All tables: {again} --full" if again else "All tables: add --full"
         more += "" if folder or again else ", or --reports FOLDER to write it to files"
-        closing = [*_list_files(written, folder), *_list_files(drawn, pictures, "Pictures"), more]
+        closing = [*_list_files(written, folder), *_list_files(drawn, pictures, "Pictures")]
+        if not self.full:
+            closing.append(more)
         self._print(report, closing)
 
     def _print(self, report: Report, closing: Sequence[str]) -> None:

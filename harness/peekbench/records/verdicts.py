@@ -175,7 +175,8 @@ class Advice:
     subsamples: int
     """Additional subsamples per task."""
     probability: float
-    """Probability of a verdict with them, from 0 to 1."""
+    """Probability of a verdict with them, from 0 to 1. It is 1 if no trial has a bias so far: the verdict is then
+    certain if no further trial has any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +285,8 @@ class TrialEvidence:
     tolerated_loss: float = math.nan
     """Largest loss of each of these failures, in the unit of the score, for which the interval still supports what it
     does without them: a negligible bias, or one that is not zero. NaN if it supports neither."""
+    failure_loss: float | None = None
+    """Loss of a failure that the user stated."""
     settling: Settling | None = None
     """What would settle an inconclusive verdict, if that is known."""
     log_likelihood: Estimate | None = None

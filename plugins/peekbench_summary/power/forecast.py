@@ -171,10 +171,10 @@ def _detection_table(design: PlannedDesign, options: Power, note: str) -> Table:
         f"Minimum detectable bias, a forecast ({options.power:.0%} power, {name_level(options)})",
         columns,
         tuple(rows),
-        "In accuracy points, as a mean over these tasks and over other tasks like these. Nothing was run: the noise is "
-        f"that of finetuning BERT, whose training is unstable, and GPT-2, whose training is stable, in {SOURCE}. Other "
-        "methods may have less noise, more, or an amount in between. After a pilot run, the analysis `power` measures "
-        "the noise of your methods from its store." + note,
+        "In accuracy points, as a mean over these tasks and over other tasks like these. The noise was not "
+        "measured: it is that of finetuning BERT, whose training is unstable, and GPT-2, whose training is stable, in "
+        f"{SOURCE}. Other methods may have less noise, more, or an amount in between. After a pilot run, the analysis "
+        "`power` measures the noise of your methods from its store." + note,
     )
 
 

@@ -47,7 +47,8 @@ def test_a_report_has_the_verdicts_tables_and_files_of_its_analyses(scores: pd.D
     assert {path.name for path in report.save(tmp_path / "folder", ["html", "json"])} == {"report.html", "report.json"}
     (verdict,) = report.verdicts
     assert f"{verdict.method}: {format_estimate(verdict.estimate, verdict.unit)}. Test texts raise" in str(report)
-    assert str(report).count("[") == 1, "one interval"
+    assert len(re.findall(r"\[[+-]", str(report))) == 1, "one interval"
+    assert "Trust it?" in str(report) and "What next?" in str(report)
     with pytest.raises(pb.PeekbenchError, match="no table has the title 'nonsense'; the titles are: "):
         report.tables["nonsense"]
 

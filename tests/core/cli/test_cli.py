@@ -270,9 +270,13 @@ def test_plan_counts_and_times(spec: str) -> None:
 def test_plan_forecasts_the_detectable_bias(spec: str, make_raw: Any) -> None:
     done = peek("plan", spec, "--no-pilot", "--power").stdout
     assert "Minimum detectable bias, a forecast (80% power, 2% two-sided)" in done
-    assert "Nothing was run" in " ".join(done.split())
+    assert "The noise was not measured" in " ".join(done.split())
     assert "Designs that would detect" not in done
-    assert "Designs that would detect a bias of 0.5 points" in peek("plan", spec, "--power").stdout
+    forecast = peek("plan", spec, "--power").stdout
+    assert "Designs that would detect a bias of 0.5 points" in forecast
+    assert re.search(
+        r"The rows support \d+ subsamples per task with num_test \d+; for more, add rows or tasks", forecast
+    )
     own = {"use": "power", "options": {"power": 0.9, "target_bias": 0.02}}
     Path("own.yaml").write_text(yaml.safe_dump(make_raw(analyses=["summary", own])))
     assert "(90% power, 2% two-sided)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout

@@ -42,6 +42,13 @@ def merge_advice(needed: Iterable[Settling | None]) -> tuple[Advice, str] | None
     return first, f"{largest:,}" if largest > number else ""
 
 
+def tell_chance(advice: Advice) -> str:
+    """Return when subsamples settle a verdict: with a probability, or if further trials are like those so far."""
+    if advice.probability == 1:
+        return "if no further trial has a bias either"
+    return f"with {advice.probability:.0%} probability"
+
+
 def name_biases(any_bias: str, band: str) -> str:
     """Return a clause on the biases for which advice holds, with what any other one takes; empty if it holds for any.
 
@@ -72,7 +79,7 @@ def tell(needed: Sequence[Settling], band: str) -> str:
     """
     if (merged := merge_advice(needed)) is not None:
         advice, any_bias = merged
-        number = f"{advice.subsamples:,} more subsamples per task settle this with {advice.probability:.0%} probability"
+        number = f"{advice.subsamples:,} more subsamples per task settle this {tell_chance(advice)}"
         return number + name_biases(any_bias, band)
     if limited := [each for each in needed if each.is_limited_by_rows]:
         return f"the rows of the tasks are too few to settle this with more subsamples; {add_rows_or_tasks(limited)}"

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from peekbench.formatting import SHARED_DRAWS, duration, format_signed, pluralize
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import TrialEvidence, Verdict
-from peekbench.report.render.advice import add_rows_or_tasks, merge_advice, name_biases, settle, tell_briefly
+from peekbench.report.render.advice import (
+    add_rows_or_tasks,
+    merge_advice,
+    name_biases,
+    settle,
+    tell_briefly,
+    tell_chance,
+)
 from peekbench.report.render.sentences import (
     OUTCOMES,
     capitalize,
@@ -218,8 +225,9 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
         details = "Draw larger test sets or more tasks, in a run with another name and seed."
         return Answer(question, f"No number of subsamples is known that settles {_list(needed)}", details)
     advice, any_bias = merged
-    number, chance = advice.subsamples, f"{advice.probability:.0%} probability"
-    likely = chance if len(known) == 1 else f"at least {chance} each"
+    number, likely = advice.subsamples, tell_chance(advice)
+    if len(known) > 1 and advice.probability < 1:
+        likely = f"with at least {advice.probability:.0%} probability each"
     likely += name_biases(any_bias, format_size(report.verdicts[0].region or 0.0, report.verdicts[0].unit))
     how = "add them to each num_subsamples" if extension.of == "run" else "add them to the table"
     if extension.num_subsamples is not None:
@@ -230,7 +238,7 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
         time = ""  # the new run repeats all subsamples
     settled = _list(known) if len(known) <= MAX_NAMED else f"{len(known):,} of {len(needed):,} open verdicts"
     extended = (
-        f"On these {report.verdicts[0].rows}, they settle {settled} with {likely} (otherwise, the next report states a "
+        f"On these {report.verdicts[0].rows}, they settle {settled} {likely} (otherwise, the next report states a "
         f"new number){time}: {how}"
     )
     return Answer(question, f"{number:,} more subsamples per task", *_then_run(extended, report))
@@ -273,6 +281,8 @@ def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
         return OUTCOMES[lead.control, str(lead.decision)]
     text = SHORT.get((lead.effect, lead.decision), lead.decision.capitalize()) + SIZES.get(lead.size, "")
     text = SHORT.get((lead.effect, lead.size), text)
+    if lead.decision == "inconclusive" and isinstance(evidence, TrialEvidence) and evidence.tolerated_loss >= 0:
+        text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
     if settled := tell_briefly(settle(lead), band):
         text = f"{text}; {settled}" if lead.size else capitalize(settled)
     score = name_score(getattr(evidence, "score", "score"), lead.unit)

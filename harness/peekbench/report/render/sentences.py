@@ -233,6 +233,8 @@ def _state_effect(verdict: Verdict, decision: Decision, *, score: str, scope: st
         )
     if decision == "inconclusive":
         uncertain = f"too uncertain to distinguish from zero, or to call smaller than {region}"
+        if max(abs(estimate.low), abs(estimate.high)) < (verdict.region or 0.0):
+            return f"a bias of {bias} {scope} {interval}: smaller than {region}, unless fits that failed were missed"
         return f"a bias of {bias} {scope} {interval}: {uncertain}{EXCLUDED.get(verdict.size, '').format(region)}"
     verb = "raised" if decision == "biased up" else "lowered"
     size = format_size(abs(estimate.mean), unit)
@@ -351,7 +353,11 @@ def _tell_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
     missed = f"Failures in up to {evidence.unseen_share:.1%} of trials can remain unseen;"
     loss = format_size(evidence.tolerated_loss, verdict.unit)
     if _decision_of(verdict, evidence) == "inconclusive":
-        return f"{missed} the bias would be negligible only if each costs at most {loss}."
+        needed = verdict.region if evidence.failure_loss is None else evidence.failure_loss
+        stated = format_size(needed or 0.0, verdict.unit)
+        return f"{missed} the bias is negligible if each costs at most {loss}, but a verdict must hold for {stated}."
+    if verdict.unit == "difference" and evidence.tolerated_loss >= 1:
+        return f"{missed} the verdict holds whatever they cost."
     return f"{missed} the verdict holds if each costs at most {loss}."
 
 
@@ -360,10 +366,10 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
     trials = pluralize(evidence.num_trials, "trial")
     if evidence.num_shared:
         trials = f"{pluralize(evidence.num_shared, 'subsample')} that {evidence.num_tasks} tasks share"
-    if evidence.is_zero:
-        return f"{trials} are too few to exclude a bias that is not negligible; draw more subsamples"
     reason = ""
-    if evidence.has_too_few:
+    if evidence.is_zero:
+        reason = f"{trials} are too few to exclude a bias that is not negligible; "
+    elif evidence.has_too_few:
         extended = ", so the interval is extended to 0" * evidence.is_extended
         reason = f"{trials} cannot support a verdict at this level{extended}; "
     elif evidence.is_extended:
