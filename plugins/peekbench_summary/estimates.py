@@ -256,8 +256,8 @@ def estimate_other_tasks(
     if shared:
         with_covariances = SampleMean.of(shared).standard_error ** 2
         without = math.fsum(SampleMean.of(task).standard_error ** 2 for task in tasks) / len(tasks) ** 2
-        covariance = max(0.0, with_covariances - without) * len(tasks) / (len(tasks) - 1)
-        error = math.sqrt(error**2 + covariance)
+        excess = max(with_covariances - without, 0.0)  # max keeps a NaN that is its first argument: it is unknown
+        error = math.sqrt(error**2 + excess * len(tasks) / (len(tasks) - 1))
     estimate = t_interval(sample.mean, error, sample.count - 1, level)
     return estimate if step is None else estimate.within(-1.0, 1.0)
 
