@@ -139,7 +139,8 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
     for outcome in ("undecided", "failed"):
         if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
             short = f"Control {outcome}: {_list(names)}"
-    evidence = [each.evidence for each in judged if isinstance(each.evidence, TrialEvidence)]
+    with_interval = [each.evidence for each in judged if each.estimate.has_interval]
+    evidence = [each for each in with_interval if isinstance(each, TrialEvidence)]
     if evidence and report.extension.of == "table":
         is_shared = any(each.num_shared for each in evidence)
         numbers = [each.num_shared or each.num_trials for each in evidence]
