@@ -86,7 +86,7 @@ class TableFlags:
             "--earlier",
             metavar="NUMBER",
             min=1,
-            help="Subsamples per task at an earlier analysis of the table, if it was extended since; repeatable, "
+            help="Subsamples per task (their mean) at an earlier analysis of the table, if it was extended since; repeatable, "
             "ascending.",
         ),
     ] = None

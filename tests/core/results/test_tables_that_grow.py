@@ -101,11 +101,31 @@ def test_numbers_of_subsamples_become_trials_of_each_configuration() -> None:
     assert earlier_of(scores(60), 20, 48) == (40, 96)
     assert earlier_of(scores(48, models=("bert", "gpt2")), 20) == (40,), "a model is a configuration of its own"
     grown = pd.concat([scores(48, tasks=("a",)), scores(10, tasks=("b",))])
-    assert earlier_of(grown, 20) == (30,), "a task that had fewer"
+    assert earlier_of(grown, 20) == (40,), "the mean of unequal tasks"
     mixed = pd.concat([scores(48).assign(method="grown"), scores(20).assign(method="new")])
     looks = read_looks(tidy_table(mixed, "here", TableOptions(earlier=20)).results)
     assert looks.earlier_of("grown", None, None) == (40,)
     assert looks.earlier_of("new", None, None) == ()
+
+
+def test_the_advised_command_works_whatever_part_of_a_table_grows() -> None:
+    def of_sizes(first: int, second: int, method: str = "method") -> pd.DataFrame:
+        parts = (scores(number, tasks=(task,)) for number, task in ((first, "a"), (second, "b")))
+        return pd.concat(parts).assign(method=method)
+
+    def advise(table: pd.DataFrame, *earlier: int) -> tuple[int, ...]:
+        return pb.analyze(table, ["summary"], earlier=earlier, allow_incomplete=True).document.extension.earlier
+
+    unequal = advise(of_sizes(10, 31))
+    assert unequal == (20,)
+    for number in (11, 31):
+        assert earlier_of(of_sizes(number, 31), *unequal) == (40,)
+    assert advise(of_sizes(31, 31), *unequal) == (20, 31)
+    (verdict,) = pb.analyze(of_sizes(31, 31), ["summary"], earlier=unequal).verdicts
+    assert "analyzed before at 20 subsamples per task" in state(verdict)
+    methods = of_sizes(40, 40, "large")
+    small = advise(pd.concat([methods, of_sizes(20, 20, "small")]))
+    assert advise(pd.concat([methods, of_sizes(30, 30, "small")]), *small) == (20, 30)
 
 
 def test_an_exported_table_keeps_what_was_stated() -> None:
@@ -124,7 +144,7 @@ def test_an_exported_table_keeps_what_was_stated() -> None:
 @pytest.mark.parametrize(
     ("earlier", "message"),
     [
-        ((48,), "--earlier 48: here has at most 48 subsamples per task, so none were added"),
+        ((48,), "--earlier 48: here has 48 subsamples per task, so none were added"),
         ((20, 10), "--earlier 20 --earlier 10: .* not ascending from 1; write --earlier 10 --earlier 20"),
         ((10, 10), "write --earlier 10$"),
         ((0,), "not ascending from 1; remove the option"),
