@@ -156,7 +156,9 @@ def report_of_ranking(
     make = partial(make_command, "leaderboard", paths, chosen, allow_incomplete=allow_incomplete)
     command = make(table)
     own_reports = " && ".join(
-        make_command("report", [run.path]) if is_store(run.path) else make_command("analyze", [run.path], table=table)
+        make_command("report", [run.path], allow_incomplete=allow_incomplete)
+        if is_store(run.path)
+        else make_command("analyze", [run.path], table=table, allow_incomplete=allow_incomplete)
         for run in runs
     )
     extension = Extension(own_reports, "runs", max_subsamples=_supported(runs))
