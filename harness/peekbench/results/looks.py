@@ -116,18 +116,22 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
             f"{stated}: the column 'looks' of {origin} already states earlier analyses ({short(cells[0])!r}); remove "
             "the option, or replace the column with --ignore looks"
         )
-    looks, most = results["looks"].copy(), 0.0
-    for rows in _split(results):
-        num_blocks, now = _count(rows)
-        most = max(most, now / num_blocks)
-        if before := [str(number * num_blocks) for number in numbers if number * num_blocks < now]:
-            looks[rows.index] = f"table; after {' '.join(before)}; at {now}"
-    if numbers[-1] >= most:
+    if numbers[-1] >= (most := most_subsamples(results)):
         raise ResultsError(
             f"{stated}: {origin} has {most:g} subsamples per task, so none were added since that analysis; add them to "
             "the table, or remove the option"
         )
+    looks = results["looks"].copy()
+    for rows in _split(results):
+        num_blocks, now = _count(rows)
+        if before := [str(number * num_blocks) for number in numbers if number * num_blocks < now]:
+            looks[rows.index] = f"table; after {' '.join(before)}; at {now}"
     return results.assign(looks=looks)
+
+
+def most_subsamples(results: pd.DataFrame) -> float:
+    """Return the largest mean number of subsamples per task of a configuration."""
+    return max(now / num_blocks for num_blocks, now in map(_count, _split(results)))
 
 
 def next_earlier(results: pd.DataFrame, earlier: Sequence[int]) -> tuple[int, ...]:

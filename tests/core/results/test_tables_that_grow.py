@@ -18,6 +18,7 @@ from peekbench.errors import ResultsError
 from peekbench.records import Looks
 from peekbench.records.data import TableOptions
 from peekbench.report import report_of_ranking
+from peekbench.report.build.comparison import open_runs
 from peekbench.report.render.sentences import state
 from peekbench.results.looks import next_earlier, read_looks
 from peekbench.results.planned_looks import run
@@ -96,6 +97,20 @@ def test_a_leaderboard_accounts_for_earlier_analyses_like_an_analysis() -> None:
     assert several.command == "peekbench analyze scores.csv && peekbench analyze other.csv"
     partly = report_of_ranking([Path("scores.csv"), Path("other.csv")], allow_incomplete=True).extension
     assert "analyze scores.csv --allow-incomplete && " in partly.command
+
+
+def test_tables_beside_one_that_grew_need_not_have_grown() -> None:
+    paths = [Path("before.csv"), Path("after.csv")]
+    for path, number in zip(paths, (20, 48), strict=True):
+        scores(number).to_csv(path, index=False)
+    options = TableOptions(earlier=(20,))
+    before, after = open_runs(paths, table=options)
+    sizes = ("method", None, None)
+    assert (before.looks.earlier_of(*sizes), after.looks.earlier_of(*sizes)) == ((), (40,))
+    several = report_of_ranking(paths, table=options).extension
+    assert several.command == "peekbench analyze before.csv && peekbench analyze after.csv --earlier 20"
+    with pytest.raises(ResultsError, match="after.csv has 48 subsamples per task, so none were added"):
+        open_runs(paths, table=TableOptions(earlier=(48,)))
 
 
 def test_numbers_of_subsamples_become_trials_of_each_configuration() -> None:
