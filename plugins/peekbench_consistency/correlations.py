@@ -41,17 +41,7 @@ def correlate(table: WideTable) -> dict[tuple[Cell, ...], TaskCorrelation]:
 
 
 def find_correlated_tasks(table: WideTable, level: float) -> Iterator[Finding]:
-    """Yield a warning for each configuration whose tasks are stated to be independent and are correlated.
-
-    Holm's adjustment over configurations.
-
-    Parameters
-    ----------
-    table
-        The results.
-    level
-        Level of the adjusted tests.
-    """
+    """Yield a warning for each configuration whose tasks are called independent, but correlate (Holm's procedure)."""
     found = {key: each for key, each in correlate(table).items() if table.is_independent[key[0]]}
     adjusted = holm([each.p_value for each in found.values()]).tolist()
     for (key, each), p in zip(found.items(), adjusted, strict=True):

@@ -80,18 +80,12 @@ def find_unequal_sizes(table: WideTable) -> list[Finding]:
 
 
 def find_few_subsamples(table: WideTable) -> list[Finding]:
-    """Find configurations with too few trials for any verdict: one warning per configuration.
-
-    Parameters
-    ----------
-    table
-        The results.
-    """
+    """Find configurations with too few trials for any verdict: one warning per configuration."""
     findings = []
     for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
         counts = group.groupby("task", sort=False).size()
         num_units, per_subsample = counts.sum(), len(counts)
-        if not table.is_independent[key[0]] and group["subsample"].duplicated().any():
+        if not table.is_independent[str(key[0])] and group["subsample"].duplicated().any():
             num_units, per_subsample = group["subsample"].nunique(), 1  # which all tasks share
         needed = MIN_SUBSAMPLES
         if num_units < MIN_JUDGED:

@@ -106,21 +106,6 @@ def t_interval(mean: float, standard_error: float, degrees: float, level: float,
     return MeanEstimate(mean, low, high, standard_error, degrees=degrees, skewness=skewness)
 
 
-def estimate_one_task(differences: Sequence[float], level: float, step: float | None = None) -> MeanEstimate:
-    """Estimate the mean of one task; the interval is for new subsamples of the same data set.
-
-    Parameters
-    ----------
-    differences
-        Paired differences, shape (n_subsamples,).
-    level
-        Nominal coverage of the interval.
-    step
-        As for `estimate_these_tasks`.
-    """
-    return estimate_these_tasks([differences], level, step)
-
-
 def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> MeanEstimate:
     """Estimate the mean of task means; the interval is for new subsamples of the same data sets.
 

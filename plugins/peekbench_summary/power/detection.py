@@ -310,7 +310,7 @@ def at_first_look(options: Power, family: int) -> Power:
 
 def explain_level(options: Power, family: int) -> str:
     """Return a sentence on the level of `at_first_look`, with a space before it."""
-    of_family = f" of {family} that are judged together" * (family > 1)
+    of_family = f" of {family} that are judged together" if family > 1 else ""
     return (
         f" The level of {name_level(at_first_look(options, family))} is that of one configuration{of_family} at an "
         f"error rate of {options.alpha:.0%}, of which {EXTENSION_SHARE:.0%} are kept for extensions of the run."
