@@ -134,7 +134,7 @@ def stratified_sign_flip_test(tasks: Sequence[Sequence[float]]) -> SignFlips:
     margin = TOLERANCE * (1 + abs(observed))
     two_sided = float(np.mean(np.abs(statistics) >= abs(observed) - margin))
     greater = float(np.mean(statistics >= observed - margin))
-    if not is_exact and two_sided * len(statistics) < NUM_EXTREME:
+    if not is_exact and two_sided * len(statistics) < NUM_EXTREME and min(map(len, arrays)) > 1:
         edge = np.partition(np.abs(statistics[1:]), -NUM_EXTREME)[-NUM_EXTREME]
         errors = [float(task.var(ddof=1)) / len(task) for task in arrays]
         degrees = welch_satterthwaite(errors, [len(task) - 1 for task in arrays])

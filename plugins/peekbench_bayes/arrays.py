@@ -140,21 +140,21 @@ def _to_array(
 
 def warn_of_shared_draws(results: pd.DataFrame) -> tuple[str, ...]:
     """Return a warning if tasks share draws, for which no model accounts, about their largest correlation."""
-    sharing = [each for each in configurations(results).configurations if each.shares_draws]
-    found = []
-    for each in sharing:
-        biases = list(each.scores["bias"].values())
-        if (correlation := correlate_tasks(biases, list(each.subsamples.values()))) is not None:
-            found.append((correlation.mean, each.label, correlation))
+    found = [
+        (correlation, each.label)
+        for each in configurations(results).configurations
+        if each.shares_draws
+        and (correlation := correlate_tasks(list(each.scores["bias"].values()), list(each.subsamples.values())))
+    ]
     if not found:
         return ()
-    mean, label, correlation = max(found, key=lambda pair: pair[0])
-    factor = math.sqrt(1 + (correlation.num_tasks - 1) * max(mean, 0.0))
+    correlation, label = max(found, key=lambda pair: pair[0].mean)
+    factor = math.sqrt(1 + (correlation.num_tasks - 1) * max(correlation.mean, 0.0))
     return (
-        f"{label}: {correlation.num_tasks} tasks share draws, and their biases have a correlation of {mean:+.2f} "
-        f"[{correlation.low:+.2f}, {correlation.high:+.2f}]. The model assumes independent draws, so an interval of an "
-        f"average over tasks should be about {factor:.1f} times as long. Prefer `summary`, which accounts for this. "
-        f"{SHARED_DRAWS}",
+        f"{label}: {correlation.num_tasks} tasks share draws, and their biases have a correlation of "
+        f"{correlation.mean:+.2f} [{correlation.low:+.2f}, {correlation.high:+.2f}]. The model assumes independent "
+        f"draws, so an interval of an average over tasks should be about {factor:.1f} times as long. Prefer `summary`, "
+        f"which accounts for this. {SHARED_DRAWS}",
     )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from peekbench import Analysis, Column, Options, Table
-from peekbench.results import has_independent_tasks
 from peekbench_consistency import Consistency
 from peekbench_consistency.base_arms import compare_methods, compare_sizes
 from peekbench_consistency.correlations import find_correlated_tasks, tabulate_correlations
-from peekbench_consistency.findings import Finding, make_wide, summarize
+from peekbench_consistency.findings import Finding, WideTable, make_wide, summarize
 from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws
 from peekbench_consistency.scores import (
     find_constant_arms,
@@ -58,9 +57,9 @@ def check_consistency(results: pd.DataFrame, *, options: Consistency) -> Analysi
         A table of findings, errors first, and one of the correlations between tasks; a warning for each kind of error
         or warning.
     """
-    findings = _run_checks(results, options)
-    correlations = tabulate_correlations(make_wide(results), has_independent_tasks(results))
-    tables = (_finding_table(findings, options.level), *correlations)
+    table = make_wide(results)
+    findings = _run_checks(table, options)
+    tables = (_finding_table(findings, options.level), *tabulate_correlations(table))
     return Analysis("consistency", tables=tables, warnings=summarize(findings))
 
 
@@ -79,12 +78,11 @@ def check_quickly(results: pd.DataFrame, *, options: Options) -> Analysis:
     Analysis
         A warning for each kind of error or warning.
     """
-    return Analysis("consistency.quick", warnings=summarize(_run_checks(results, Consistency())))
+    return Analysis("consistency.quick", warnings=summarize(_run_checks(make_wide(results), Consistency())))
 
 
-def _run_checks(results: pd.DataFrame, options: Consistency) -> list[Finding]:
+def _run_checks(table: WideTable, options: Consistency) -> list[Finding]:
     """Return all findings, errors first."""
-    table = make_wide(results)
     level = options.level / FAMILIES
     findings = find_unexpected_controls(table, level)
     if "base" in table.arms:
@@ -97,7 +95,7 @@ def _run_checks(results: pd.DataFrame, options: Consistency) -> list[Finding]:
         *find_unexpected_counts(table),
         *find_few_subsamples(table),
         *find_unequal_sizes(table),
-        *find_correlated_tasks(table, has_independent_tasks(results), level),
+        *find_correlated_tasks(table, level),
         *find_majority_guessing(table, options.majority),
     ]
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from peekbench import Column, Table
 from peekbench.formatting import pluralize
@@ -40,21 +40,9 @@ def correlate(table: WideTable) -> dict[tuple[Cell, ...], TaskCorrelation]:
     return correlations
 
 
-def find_correlated_tasks(table: WideTable, is_independent: Mapping[Cell, bool], level: float) -> Iterator[Finding]:
-    """Yield a warning for each configuration whose tasks are stated to be independent and are correlated.
-
-    Holm's adjustment over configurations.
-
-    Parameters
-    ----------
-    table
-        The results.
-    is_independent
-        Whether the table states that draws of different tasks are independent, by method.
-    level
-        Level of the adjusted tests.
-    """
-    found = {key: each for key, each in correlate(table).items() if is_independent[key[0]]}
+def find_correlated_tasks(table: WideTable, level: float) -> Iterator[Finding]:
+    """Yield a warning for each configuration whose tasks are called independent, but correlate (Holm's procedure)."""
+    found = {key: each for key, each in correlate(table).items() if table.is_independent[key[0]]}
     adjusted = holm([each.p_value for each in found.values()]).tolist()
     for (key, each), p in zip(found.items(), adjusted, strict=True):
         if p <= level:
@@ -69,7 +57,7 @@ def find_correlated_tasks(table: WideTable, is_independent: Mapping[Cell, bool],
             )
 
 
-def tabulate_correlations(table: WideTable, is_independent: Mapping[Cell, bool]) -> Sequence[Table]:
+def tabulate_correlations(table: WideTable) -> Sequence[Table]:
     """Return a table of the correlations; none if no configuration has enough data."""
     found = correlate(table)
     if not found:
@@ -88,5 +76,5 @@ def tabulate_correlations(table: WideTable, is_independent: Mapping[Cell, bool])
         estimate = (each.num_tasks, each.num_subsamples, each.mean, each.low, each.high, each.p_value)
         sizes = (None if cells[name] == UNKNOWN else cells[name] for name in varying)
         rows.append((*sizes, *estimate))
-    draws = INDEPENDENT if all(is_independent[key[0]] for key in found) else SHARED
+    draws = INDEPENDENT if all(table.is_independent[key[0]] for key in found) else SHARED
     return (Table("Correlation of tasks over subsamples", columns, tuple(rows), NOTE.format(draws=draws)),)

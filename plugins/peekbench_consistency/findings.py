@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from peekbench.formatting import format_signed, list_names
-from peekbench.results import label_parts, pair_arms
+from peekbench.records import Cell
+from peekbench.results import has_independent_tasks, label_parts, pair_arms
 
 CONFIGURATION = ("method", "model", "num_train", "num_test")
 BLOCK = (*CONFIGURATION, "task")
@@ -45,6 +46,8 @@ class WideTable:
     is_accuracy: bool
     varying: tuple[str, ...]
     """Columns of `BLOCK` with more than one value; locations omit the others."""
+    is_independent: Mapping[Cell, bool]
+    """Whether the table states that draws of different tasks are independent, by method."""
 
     def locate(self, **values: Any) -> str:
         """Name a part of the table, without the values that are the same everywhere: 'gpt2, num_test=200, ag_news'."""
@@ -83,6 +86,7 @@ def make_wide(results: pd.DataFrame) -> WideTable:
         tuple(results["arm"].unique()),
         bool(results["num_correct"].notna().all() and results["num_scored"].notna().all()),
         tuple(name for name in BLOCK if wide[name].nunique() > 1),
+        has_independent_tasks(results),
     )
 
 

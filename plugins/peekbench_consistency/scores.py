@@ -32,7 +32,7 @@ EQUAL_BY_DESIGN: Mapping[str, Sequence[tuple[str, str]]] = {
 """Pairs of arms with the same scores, by kind of control."""
 MIN_TRIALS = 5  # trials from which arms that never differ are reported
 MIN_SUBSAMPLES = 2  # of a task, from which its noise is measured
-MIN_JUDGED = 6  # trials of a configuration, from which sign flips can reject at the level of a first look
+MIN_JUDGED = 6  # independent trials of a configuration, from which sign flips can reject at the level of a first look
 
 
 def find_unequal_sizes(table: WideTable) -> list[Finding]:
@@ -80,19 +80,16 @@ def find_unequal_sizes(table: WideTable) -> list[Finding]:
 
 
 def find_few_subsamples(table: WideTable) -> list[Finding]:
-    """Find configurations with too few trials for any verdict: one warning per configuration.
-
-    Parameters
-    ----------
-    table
-        The results.
-    """
+    """Find configurations with too few trials for any verdict: one warning per configuration."""
     findings = []
     for key, group in table.rows.groupby(list(CONFIGURATION), sort=False):
         counts = group.groupby("task", sort=False).size()
+        num_units, per_subsample = counts.sum(), len(counts)
+        if not table.is_independent[str(key[0])] and group["subsample"].duplicated().any():
+            num_units, per_subsample = group["subsample"].nunique(), 1  # which all tasks share
         needed = MIN_SUBSAMPLES
-        if counts.sum() < MIN_JUDGED:
-            needed = max(needed, math.ceil(MIN_JUDGED / len(counts)))
+        if num_units < MIN_JUDGED:
+            needed = max(needed, math.ceil(MIN_JUDGED / per_subsample))
         few = [f"{task} {count}" for task, count in counts.items() if count < needed]
         if not few:
             continue

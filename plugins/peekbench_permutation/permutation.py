@@ -41,10 +41,6 @@ TEST_COLUMNS = (
     Column("p, test > extra", "p_value"),
     Column("adjusted p, test > extra", "p_value"),
 )
-SHARED_NOTE = (
-    " Tasks that share draws have correlated biases: the signs of a subsample are then flipped together in all tasks, "
-    "and there is no t test over tasks here (the analysis summary has one)."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +121,8 @@ def _overview_table(paired: Configurations, tests: Sequence[Tests], measure: str
         "p, these tasks: exact sign flips of all trials; adjusted over the configurations (Benjamini-Hochberg). "
         "up, down: number of tasks whose own bias the two-sided permutation test distinguishes from zero at a false "
         f"discovery rate of {options.level:g}, adjusted over the tasks and configurations. The paired t test treats "
-        "the tasks as a sample and tests whether other tasks like these have a bias on average."
-        + SHARED_NOTE
-        * any(test.configuration.shares_draws for test in tests),
+        "the tasks as a sample and tests whether other tasks like these have a bias on average. If tasks share draws, "
+        "the signs of a subsample are flipped together in all of them, and only the analysis summary has a t test.",
     )
 
 

@@ -76,7 +76,6 @@ def compare(before: Configuration, after: Configuration, name: str, level: float
         by_permutation = stratified_sign_flip_test(changes).two_sided if is_candidate else 0.0
     else:
         old, new = ([list(values.values()) for values in side] for side in sides)
-        shares_draws = shares_draws and min(map(len, [*old, *new])) > 1
         first, second = (
             independent_units(values, [list(each) for each in side], shares_draws=shares_draws)
             for values, side in zip((old, new), sides, strict=True)

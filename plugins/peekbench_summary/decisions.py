@@ -133,9 +133,8 @@ ONE_LOOK = LookLevels(fixed_design, lambda _: fixed_design)
 
 def levels_of(configuration: Configuration, looks: Looks) -> LookLevels:
     """Return the levels of a configuration; see `peekbench_stats.level_at`."""
-    method, _, num_train, num_test = configuration.key
-    sizes = (each if isinstance(each, int) else None for each in (num_train, num_test))
-    return levels_of_size(str(method), *sizes, num_trials=_num_trials(configuration), looks=looks)
+    num_trials = sum(map(len, configuration.scores["bias"].values()))
+    return levels_of_size(*_size(configuration), num_trials=num_trials, looks=looks)
 
 
 def levels_of_size(
@@ -152,25 +151,17 @@ def levels_of_size(
 def describe_looks(configuration: Configuration, looks: Looks) -> LooksTaken:
     """Return the looks that the verdict on a configuration accounts for."""
     looks = looks.of(str(configuration.key[0]))
-    if earlier := _earlier(configuration, looks):
+    if earlier := looks.earlier_of(*_size(configuration)):
         return LooksTaken(looks.is_run, earlier)
     if looks.method:
         return LooksTaken(looks.is_run, number=len(looks.fractions), share=looks.fractions[-1], maximum=looks.maximum)
     return LooksTaken(looks.is_run)
 
 
-def _num_trials(configuration: Configuration) -> int:
-    return sum(map(len, configuration.scores["bias"].values()))
-
-
-def _earlier(configuration: Configuration, looks: Looks) -> tuple[int, ...]:
-    """Return the trials of a configuration at earlier looks that no design planned."""
-    method, _, num_train, num_test = configuration.key
-    return looks.earlier_of(
-        str(method),
-        num_train if isinstance(num_train, int) else None,
-        num_test if isinstance(num_test, int) else None,
-    )
+def _size(configuration: Configuration) -> tuple[str, int | None, int | None]:
+    method, _, *sizes = configuration.key
+    num_train, num_test = (each if isinstance(each, int) else None for each in sizes)
+    return str(method), num_train, num_test
 
 
 @dataclass(frozen=True, slots=True)

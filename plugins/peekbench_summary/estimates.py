@@ -107,21 +107,6 @@ def t_interval(mean: float, standard_error: float, degrees: float, level: float,
     return MeanEstimate(mean, low, high, standard_error, degrees=degrees, skewness=skewness)
 
 
-def estimate_one_task(differences: Sequence[float], level: float, step: float | None = None) -> MeanEstimate:
-    """Estimate the mean of one task; the interval is for new subsamples of the same data set.
-
-    Parameters
-    ----------
-    differences
-        Paired differences, shape (n_subsamples,).
-    level
-        Nominal coverage of the interval.
-    step
-        As for `estimate_these_tasks`.
-    """
-    return estimate_these_tasks([differences], level, step)
-
-
 def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> MeanEstimate:
     """Estimate the mean of task means; the interval is for new subsamples of the same data sets.
 
@@ -257,8 +242,8 @@ def estimate_other_tasks(
     if shared:
         with_covariances = SampleMean.of(shared).standard_error ** 2
         without = math.fsum(SampleMean.of(task).standard_error ** 2 for task in tasks) / len(tasks) ** 2
-        covariance = max(0.0, with_covariances - without) * len(tasks) / (len(tasks) - 1)
-        error = math.sqrt(error**2 + covariance)
+        excess = max(with_covariances - without, 0.0)  # max keeps a NaN that is its first argument: it is unknown
+        error = math.sqrt(error**2 + excess * len(tasks) / (len(tasks) - 1))
     estimate = t_interval(sample.mean, error, sample.count - 1, level)
     return estimate if step is None else estimate.within(-1.0, 1.0)
 

@@ -14,7 +14,6 @@ from peekbench_summary.estimates import (
     NO_EFFECT,
     MeanEstimate,
     estimate_effect,
-    estimate_one_task,
     estimate_these_tasks,
 )
 from peekbench_summary.scores import level_note
@@ -40,7 +39,7 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         tasks = configuration.scores["bias"]
         estimates: list[tuple[str, Estimate, bool]] = [
-            (task, estimate_one_task(values, level, configuration.step), False) for task, values in tasks.items()
+            (task, estimate_these_tasks([values], level, configuration.step), False) for task, values in tasks.items()
         ]
         if len(tasks) > 1:
             estimates.append((AVERAGE, verdict.estimate, True))
@@ -158,9 +157,9 @@ def _families(configuration: Configuration, level: float) -> dict[str, MeanEstim
     """Return the bias of tasks by their names without the size; None if a task's name does not end in its size."""
     pattern = re.compile(rf"(.+?)[-_. ]?n{configuration.num_test}")
     tasks = configuration.scores["bias"]
-    matches = {task: pattern.fullmatch(task) for task in tasks}
+    matches = ((pattern.fullmatch(task), values) for task, values in tasks.items())
     families = {
-        match[1]: estimate_one_task(tasks[task], level, configuration.step) for task, match in matches.items() if match
+        match[1]: estimate_these_tasks([values], level, configuration.step) for match, values in matches if match
     }
     return families if len(families) == len(tasks) else None
 

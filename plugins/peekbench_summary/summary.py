@@ -26,8 +26,8 @@ from peekbench_summary.decisions import NO_LOOKS
 from peekbench_summary.estimates import (
     MeanEstimate,
     estimate_effect,
-    estimate_one_task,
     estimate_other_tasks,
+    estimate_these_tasks,
     shared_averages,
 )
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
@@ -54,10 +54,6 @@ THESE_TASKS_NOTE = (
 )
 UNADJUSTED_NOTE = " These intervals are not adjusted for the number of configurations; those of the verdicts are."
 LOOKS_NOTE = " These intervals are for a single look at the results; those of the verdicts account for all looks."
-SHARED_NOTE = (
-    " Tasks that share draws have correlated means: the t test accounts for their covariance, and sign flips do not "
-    "apply."
-)
 OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
@@ -210,9 +206,8 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
         "The verdict is about these tasks. The two tests, a paired t test and exact sign flips of the task means, "
         "treat these tasks as a sample and test whether tasks like these have a bias on average. If they find none, "
         "the bias is limited to some of these tasks, or there are too few tasks to draw conclusions about others. "
-        "Region: biases up to this size are negligible."
-        + SHARED_NOTE * any(configuration.shares_draws for configuration in results.configurations)
-        + "".join(map(_few_tasks_note, sorted(too_few))),
+        "Region: biases up to this size are negligible. The t test of tasks that share draws accounts for their "
+        "covariance; sign flips do not apply." + "".join(map(_few_tasks_note, sorted(too_few))),
     )
 
 
@@ -229,9 +224,8 @@ def _task_table(results: Configurations, level: float, score: str) -> Table:
     for configuration in results.configurations:
         for task, biases in configuration.scores["bias"].items():
             scores = [math.fsum(configuration.scores[arm][task]) / len(biases) for arm in results.arms]
-            estimates = [
-                estimate_one_task(configuration.scores[effect][task], level, configuration.step) for effect in effects
-            ]
+            differences = ([configuration.scores[effect][task]] for effect in effects)
+            estimates = [estimate_these_tasks(values, level, configuration.step) for values in differences]
             intervals: list[Cell] = []
             for effect, estimate in zip(effects, estimates, strict=True):
                 is_exact = configuration.control == "negative" and not any(configuration.scores[effect][task])

@@ -90,7 +90,8 @@ def other_tasks_p_values(
         Bias of each subsample on average over tasks, if tasks share draws.
     """
     if shared:
-        return estimate_other_tasks(tasks, LEVEL, shared=shared).p_zero, None
+        estimate = estimate_other_tasks(tasks, LEVEL, shared=shared)
+        return estimate.p_zero if estimate.has_interval else None, None
     means = task_means(tasks)
     return t_test(means), sign_flip_test(means).two_sided
 
@@ -109,12 +110,14 @@ def examine_other_tasks(bias: Bias, conclusion: Conclusion) -> OtherTasks:
     Returns
     -------
     str
-        Empty for a single task.
+        Empty for a single task, and for a single subsample that tasks share.
     """
     if len(bias.tasks) < 2:
         return ""
     alpha = bias.levels.now(conclusion.alpha)
     by_t_test, by_sign_flips = other_tasks_p_values(bias.tasks, bias.shared)
+    if by_t_test is None and by_sign_flips is None:
+        return ""
     rejections = [by_t_test is not None and by_t_test <= alpha]
     if by_sign_flips is not None and smallest_p(len(bias.tasks)) <= alpha:
         rejections.append(by_sign_flips <= alpha)

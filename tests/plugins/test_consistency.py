@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,26 +113,29 @@ def few(*counts: int) -> pd.DataFrame:
     """Return a table with these numbers of subsamples of each task."""
     rows = [(f"task{task}", number) for task, count in enumerate(counts) for number in range(count)]
     table = pd.DataFrame(rows, columns=["task", "subsample"])
-    return table.assign(num_test=200, extra=0.7 + table.index * 0.005, test=0.72 + table.index * 0.01)
+    correct = np.random.default_rng(0).integers(140, 160, size=(2, len(table)))
+    return table.assign(num_test=200, extra=correct[0] / 200, test=correct[1] / 200)
 
 
 @pytest.mark.parametrize(
-    ("counts", "evidence", "needed"),
+    ("counts", "independent_tasks", "evidence", "needed"),
     [
-        ((3,), "3 trials; task0 3", 6),
-        ((1, 1, 1), "3 trials; task0 1, task1 1, task2 1", 2),
-        ((2, 2), "4 trials; task0 2, task1 2", 3),
-        ((8, 1), "9 trials; task1 1", 2),
+        ((3,), False, "3 trials; task0 3", 6),
+        ((1, 1, 1), True, "3 trials; task0 1, task1 1, task2 1", 2),
+        ((2, 2), True, "4 trials; task0 2, task1 2", 3),
+        ((8, 1), False, "9 trials; task1 1", 2),
+        ((3, 3, 3), False, "9 trials; task0 3, task1 3, task2 3", 6),
     ],
 )
 def test_too_few_subsamples_for_a_verdict_are_a_warning_of_every_report(
-    counts: tuple[int, ...], evidence: str, needed: int
+    counts: tuple[int, ...], independent_tasks: bool, evidence: str, needed: int
 ) -> None:
-    (quick,) = check_results(tidy(few(*counts), "few"))
+    tidied = partial(tidy, origin="few", independent_tasks=independent_tasks)
+    (quick,) = check_results(tidied(few(*counts)))
     (warning,) = quick.warnings
     assert warning.startswith("Too few subsamples for a verdict")
     assert f"{evidence}; add subsamples: each of these tasks needs at least {needed}" in warning
-    enough = tidy(few(*(max(count, needed) for count in counts)), "few")
+    enough = tidied(few(*(max(count, needed) for count in counts)))
     assert [each.warnings for each in check_results(enough)] == [()]
 
 
@@ -234,7 +238,7 @@ def test_arms_that_may_be_equal_by_chance_or_by_method_are_no_error() -> None:
     few = table[table["subsample"] < 2].assign(base=table["test"])
     few["extra"] = few["test"].where(few["subsample"] < 1, few["test"] + 0.02)
     assert len(few) == 8
-    assert findings(tidy(few, "made")) == []
+    assert findings(tidy(few, "made", independent_tasks=True)) == []
     constant = select(table, task="task1")
     for arm in ("base", "test"):
         table.loc[constant, arm] = table.loc[constant, "extra"]

@@ -49,7 +49,8 @@ def simulate_methods(
                 extra, test = 0.6 + gain + deviations[subsample] + rng.normal(0, own, 2)
                 for arm, score in (("base", extra - 0.1), ("extra", extra), ("test", test)):
                     rows.append((task, method, subsample, arm, 1000, np.round(score * 1000) / 1000))
-    return tidy(pd.DataFrame(rows, columns=["task", "method", "subsample", "arm", "num_test", "score"]), "simulated")
+    table = pd.DataFrame(rows, columns=["task", "method", "subsample", "arm", "num_test", "score"])
+    return tidy(table, "simulated", independent_tasks=True)
 
 
 def test_methods_are_ranked_by_the_score_of_extra() -> None:

@@ -68,7 +68,7 @@ def simulate_noise(
                      "arm": arm, "score": score, **seconds}
                     for arm, score in (("extra", extra), ("test", test))
                 ]  # fmt: skip
-    return tidy(pd.DataFrame(rows), "noisy")
+    return tidy(pd.DataFrame(rows), "noisy", independent_tasks=True)
 
 
 def test_power_agrees_with_simulated_t_tests() -> None:
@@ -90,6 +90,12 @@ def test_power_is_defined_for_large_effects_and_few_degrees_of_freedom() -> None
     assert compute_power(0.1, 0, 10, 0.05) == 1
     assert minimum_detectable(1, 0, CRITERION) is None
     assert minimum_detectable(float("nan"), 3, CRITERION) is None
+
+
+def test_equivalence_leaves_room_for_unseen_failures_like_the_verdict() -> None:
+    precision = Precision(num_tasks=5, subsamples=20, evenness=1.0, error=0.0017, degrees=95)
+    margin = 0.005 * 0.05 ** (1 / 100)
+    assert equivalence_probability(precision, CRITERION) == pytest.approx(equivalence_power(0.0017, 95, margin, 0.05))
 
 
 def test_components_are_recovered() -> None:

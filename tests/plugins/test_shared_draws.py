@@ -81,6 +81,19 @@ def test_few_shared_seeds_are_too_few_however_many_tasks() -> None:
     assert "3 subsamples that 5 tasks share cannot support a verdict" in state(verdict)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_single_shared_seed_shows_nothing_about_other_seeds_or_tasks() -> None:
+    table = pd.concat([make_table(0.5, seeds=1, seed=seed).assign(task=f"task{seed}") for seed in range(20)])
+    table = table.drop_duplicates("task")
+    (verdict,) = run_analysis("summary", tidied(table)).verdicts
+    assert not verdict.estimate.has_interval
+    assert verdict.evidence.other_tasks == ""
+    for independent, least in ((False, 1.0), (True, 0.0)):
+        results = tidied(table, independent_tasks=independent)
+        (row,) = find_rows(run_analysis("permutation", results), "Permutation tests over")
+        assert least <= row["p, these tasks"] < least + 0.01
+
+
 def test_equal_trials_of_shared_seeds_count_once() -> None:
     table = make_table(0.0)
     table = table.assign(test=table["extra"])

@@ -20,7 +20,6 @@ from peekbench.testing import check_entry
 from peekbench_summary.decisions import Bias, Region
 from peekbench_summary.estimates import (
     estimate_effect,
-    estimate_one_task,
     estimate_other_tasks,
     estimate_these_tasks,
 )
@@ -92,7 +91,7 @@ def test_intervals_have_nominal_coverage() -> None:
         fixed = [list(rng.normal(bias, 0.03 * (1 + number), 12)) for number, bias in enumerate(task_biases)]
         estimate = estimate_these_tasks(fixed, 0.9)
         these += estimate.low <= task_biases.mean() <= estimate.high
-        estimate = estimate_one_task(fixed[0], 0.9)
+        estimate = estimate_these_tasks(fixed[:1], 0.9)
         single += estimate.low <= task_biases[0] <= estimate.high
         sampled = [list(rng.normal(bias, 0.03, 12)) for bias in rng.normal(0.01, 0.02, 6)]
         estimate = estimate_other_tasks(sampled, 0.9)

@@ -86,8 +86,8 @@ class TableFlags:
             "--earlier",
             metavar="NUMBER",
             min=1,
-            help="Subsamples per task at an earlier analysis of the table, if it was extended since; repeatable, "
-            "ascending.",
+            help="Mean number of subsamples per task at an earlier analysis of the table, if it was extended since; "
+            "repeatable, ascending.",
         ),
     ] = None
 

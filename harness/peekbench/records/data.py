@@ -354,7 +354,7 @@ class TableOptions:
     tasks: Collection[str] = ()
     """Tasks to read; all if there are none."""
     earlier: int | Sequence[int] = ()
-    """Subsamples per task at each earlier analysis of the table, which was extended since, ascending."""
+    """Subsamples per task, on average, at each earlier analysis of the table, which was extended since, ascending."""
     arms: tuple[str, ...] = ("extra", "test")
     """Arms that the table must have, because its analyses need them. If these are not extra and test, a table without
     arms has the scores of the arm base."""

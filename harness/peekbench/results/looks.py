@@ -8,7 +8,7 @@ every time that the number of subsamples is lowered.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,14 +93,15 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
     results
         Results table.
     earlier
-        Subsamples per task at each earlier analysis. A configuration with no more than these was not extended since.
+        Subsamples per task, on average, at each earlier analysis. A configuration with no more than these was not
+        extended since.
     origin
         Name of the table for messages.
 
     Raises
     ------
     ResultsError
-        If the numbers are not ascending, no task has more subsamples, or the table has looks of its own.
+        If the numbers are not ascending, no configuration has more subsamples, or the table has looks of its own.
     """
     if not earlier:
         return results
@@ -115,33 +116,45 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
             f"{stated}: the column 'looks' of {origin} already states earlier analyses ({short(cells[0])!r}); remove "
             "the option, or replace the column with --ignore looks"
         )
-    if numbers[-1] >= (largest := max_subsamples(results)):
+    if numbers[-1] >= (most := most_subsamples(results)):
         raise ResultsError(
-            f"{stated}: {origin} has at most {largest} subsamples per task, so none were added since that analysis; "
-            "add them to the table, or remove the option"
+            f"{stated}: {origin} has {most:g} subsamples per task, so none were added since that analysis; add them to "
+            "the table, or remove the option"
         )
     looks = results["looks"].copy()
-    for _, rows in results.groupby(list(SIZE), dropna=False, sort=False):
-        counts = _count_subsamples(rows)
-        now = int(counts.sum())
-        if before := sorted({int(counts.clip(upper=number).sum()) for number in numbers} - {now}):
-            looks[rows.index] = f"table; after {' '.join(map(str, before))}; at {now}"
+    for rows in _split(results):
+        num_blocks, now = _count(rows)
+        if before := [str(number * num_blocks) for number in numbers if number * num_blocks < now]:
+            looks[rows.index] = f"table; after {' '.join(before)}; at {now}"
     return results.assign(looks=looks)
 
 
+def most_subsamples(results: pd.DataFrame) -> float:
+    """Return the largest mean number of subsamples per task of a configuration."""
+    return max(now / num_blocks for num_blocks, now in map(_count, _split(results)))
+
+
 def next_earlier(results: pd.DataFrame, earlier: Sequence[int]) -> tuple[int, ...]:
-    """Return what `state_earlier` needs to know when this table is extended; empty if its column `looks` tells it."""
-    is_stated = results.empty or bool(results["looks"].any() and not earlier)
-    return () if is_stated else (*earlier, max_subsamples(results))
+    """Return what `state_earlier` needs to know when this table is extended; empty if its column `looks` tells it.
+
+    That is the smallest mean number of subsamples of a configuration, so that any of them can be extended.
+    """
+    if results.empty or (results["looks"].any() and not earlier):
+        return ()
+    last = max(earlier, default=0)
+    means = (now // num_blocks for num_blocks, now in map(_count, _split(results)))
+    return (*earlier, min((mean for mean in means if mean > last), default=last + 1))
 
 
-def max_subsamples(results: pd.DataFrame) -> int:
-    """Return the largest number of subsamples of a task."""
-    return int(_count_subsamples(results).max())
+def _split(results: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for _, rows in results.groupby(list(SIZE), dropna=False, sort=False):
+        yield rows
 
 
-def _count_subsamples(results: pd.DataFrame) -> pd.Series[int]:
-    return results.drop_duplicates(list(TRIAL)).groupby([*CONFIGURATION, "task"], dropna=False).size()
+def _count(results: pd.DataFrame) -> tuple[int, int]:
+    """Return the number of tasks, each counted once for every model, and that of their trials."""
+    trials = results.drop_duplicates(list(TRIAL))
+    return len(trials.drop_duplicates([*CONFIGURATION, "task"])), len(trials)
 
 
 def read_looks(results: pd.DataFrame) -> Looks:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from peekbench.records.report import Cell, Column
 from peekbench.records.trials import Control
-from peekbench.results.columns import ARMS, CONFIGURATION, INDEPENDENT, SIZES, TRIAL, is_arm
+from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, is_arm
 from peekbench.results.shared_draws import independent_units
 
 UNKNOWN_SIZE = -1
@@ -275,8 +275,7 @@ def has_independent_tasks(results: pd.DataFrame) -> dict[Cell, bool]:
     >>> has_independent_tasks(tidy(scores, "my scores", independent_tasks=True))
     {'method': True}
     """
-    ((column, yes),) = INDEPENDENT.items()
-    of_methods = (results[column] == yes).groupby(results["method"]).all()
+    of_methods = (results["independent_tasks"] == "yes").groupby(results["method"]).all()
     return {str(method): bool(is_independent) for method, is_independent in of_methods.items()}
 
 

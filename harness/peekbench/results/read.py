@@ -101,7 +101,7 @@ def load_results(
     tasks
         Tasks to read; by default all.
     earlier
-        Subsamples per task at each earlier analysis of the table, ascending, if it was extended since.
+        Subsamples per task, on average, at each earlier analysis of the table, ascending, if it was extended since.
 
     Returns
     -------

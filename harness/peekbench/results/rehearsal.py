@@ -78,14 +78,6 @@ def make_up_scores(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]])
             place = (draw.task, draw.num_train, draw.num_test, draw.subsample, arm.name)
             row |= dict(zip(("task", "num_train", "num_test", "subsample", "arm"), place, strict=True))
             row |= {"method": method.name, "model": method.model, "control": method.entry.control}
-            rows.append(
-                {
-                    **row,
-                    "num_scored": num_scored,
-                    "majority": 0.5,
-                    "fit_seconds": 1.0,
-                    "predict_seconds": 1.0,
-                    **INDEPENDENT,
-                }
-            )
+            row |= {"num_scored": num_scored, "majority": 0.5, "fit_seconds": 1.0, "predict_seconds": 1.0}
+            rows.append(row | INDEPENDENT)
     return pd.DataFrame(rows).reindex(columns=list(COLUMN_NAMES)).astype(TYPES)

@@ -30,8 +30,8 @@ def independent_units(
     Returns
     -------
     list of sequence of float
-        If tasks share draws, a single sequence, with one value for each subsample; otherwise the values of each task,
-        also if a task has only one, so that its uncertainty is unknown.
+        The values of each task; if tasks share draws, a single sequence, with one value for each subsample. If a task
+        then has a single subsample, the covariances are unknown, and so is the uncertainty of the only value, the mean.
 
     Examples
     --------
@@ -39,9 +39,7 @@ def independent_units(
     >>> independent_units(tasks, numbers, shares_draws=True)
     [[0.75, 1.25]]
     """
-    if not shares_draws or min(map(len, tasks)) < 2:
-        return list(tasks)
-    return [_average(tasks, subsamples)]
+    return [_average(tasks, subsamples)] if shares_draws else list(tasks)
 
 
 def _average(tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int]]) -> list[float]:
@@ -54,6 +52,8 @@ def _average(tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int
     """
     means = [math.fsum(task) / len(task) for task in tasks]
     mean = math.fsum(means) / len(means)
+    if min(map(len, tasks)) < 2:
+        return [mean]
     parts: dict[int, list[float]] = {number: [mean] for number in sorted({each for row in subsamples for each in row})}
     for task, numbers, center in zip(tasks, subsamples, means, strict=True):
         weight = math.sqrt(len(parts) * (len(parts) - 1) / (len(task) * (len(task) - 1))) / len(tasks)

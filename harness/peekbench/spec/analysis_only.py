@@ -97,7 +97,7 @@ class AnalysisOnlySpec(SpecModel):
     independent_tasks: bool = False
     """Different tasks have independent draws, although these have the same numbers."""
     earlier: Counts = ()
-    """Subsamples per task at each earlier analysis of the table, if it was extended since."""
+    """Subsamples per task, on average, at each earlier analysis of the table, if it was extended since."""
     only: Selection = Selection()
     """Selection of the scores; by default all."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(min_length=1)]

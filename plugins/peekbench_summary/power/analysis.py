@@ -36,7 +36,6 @@ from peekbench_summary.power.noise import MethodNoise, measure_noise, pair_trial
 SIZE_COLUMNS = (Column("method"), Column("num_train", "count"), Column("num_test", "count"))
 TASKS = Column("tasks", "count")
 CONFIGURATION = ["method", "model", "num_train", "num_test"]
-SHARED_NOTE = f" Each subsample, averaged over tasks, counts once, here and in planned designs. {SHARED_DRAWS}"
 
 
 def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
@@ -123,7 +122,10 @@ def _detection_table(
                 equivalence_probability(precision, criterion),
             ))  # fmt: skip
     unit = spread_unit(is_accuracy)
-    together = f", of {family} configurations that are judged together" * (family > 1)
+    together = f", of {family} configurations that are judged together" if family > 1 else ""
+    shared = ""
+    if any(size.common is not None for method in measured for size in method.measurements):
+        shared = f" Each subsample, averaged over tasks, counts once, here and in planned designs. {SHARED_DRAWS}"
     return Table(
         f"Minimum detectable bias of this design, {options.power:.0%} power",
         (
@@ -140,9 +142,7 @@ def _detection_table(
         "For the verdict on the mean bias over these tasks, and for a t test of the mean over other tasks like these. "
         f"level: that of the verdict at this look at an error rate of {options.alpha:.0%}{together}. The power is that "
         "for these tasks. equivalent, if 0: the probability of the verdict 'equivalent' if there is no bias, for a "
-        f"region of ±{format_bias(options.region, is_accuracy)}."
-        + SHARED_NOTE
-        * any(size.common is not None for method in measured for size in method.measurements),
+        f"region of ±{format_bias(options.region, is_accuracy)}.{shared}",
     )
 
 

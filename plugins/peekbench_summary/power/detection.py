@@ -16,6 +16,7 @@ from peekbench import Column
 from peekbench.records import FloatArray, Looks
 from peekbench.results import check_region
 from peekbench_stats import EXTENSION_SHARE, levels_at
+from peekbench_summary.decisions import Region
 from peekbench_summary.power import Power
 from peekbench_summary.power.noise import Noise, Precision
 from peekbench_summary.power.simulation import find_detectable, is_small, simulate_detection, simulate_equivalence
@@ -185,7 +186,12 @@ def equivalence_probability(precision: Precision, criterion: Criterion) -> float
     """Return the probability of the verdict 'equivalent' if there is no bias."""
     if is_small(precision) and precision.error > 0:
         return simulate_equivalence(criterion.region, precision, criterion.alpha)
-    return equivalence_power(precision.error, precision.degrees, criterion.region, criterion.alpha)
+    return _equivalence_by_t_test(precision, criterion)
+
+
+def _equivalence_by_t_test(precision: Precision, criterion: Criterion) -> float:
+    margin = Region(criterion.region).margin(precision.num_tasks * precision.subsamples)
+    return equivalence_power(precision.error, precision.degrees, margin, criterion.alpha)
 
 
 def plan_subsamples(
@@ -219,8 +225,7 @@ def plan_equivalence(noise: Noise, num_tasks: int, num_test: int | None, criteri
     """
 
     def by_t_test(precision: Precision) -> bool:
-        region, alpha = criterion.region, criterion.alpha
-        return equivalence_power(precision.error, precision.degrees, region, alpha) >= criterion.power
+        return _equivalence_by_t_test(precision, criterion) >= criterion.power
 
     def by_rule(precision: Precision) -> bool:
         return equivalence_probability(precision, criterion) >= criterion.power
@@ -305,7 +310,7 @@ def at_first_look(options: Power, family: int) -> Power:
 
 def explain_level(options: Power, family: int) -> str:
     """Return a sentence on the level of `at_first_look`, with a space before it."""
-    of_family = f" of {family} that are judged together" * (family > 1)
+    of_family = f" of {family} that are judged together" if family > 1 else ""
     return (
         f" The level of {name_level(at_first_look(options, family))} is that of one configuration{of_family} at an "
         f"error rate of {options.alpha:.0%}, of which {EXTENSION_SHARE:.0%} are kept for extensions of the run."

@@ -13,6 +13,7 @@ from peekbench import Analysis, Column, PeekbenchError, Table
 from peekbench.formatting import pluralize, spread_unit
 from peekbench.records import Cell, DesignPoint, PlannedDesign
 from peekbench_stats import levels_at
+from peekbench_summary.decisions import Region
 from peekbench_summary.power import Power
 from peekbench_summary.power.detection import (
     TIME_COLUMNS,
@@ -271,7 +272,8 @@ def expect(noise: Noise, point: DesignPoint, design: PlannedDesign, bias: float,
     # The sum of the first subsamples is a random walk; its increments have the variance of the added subsamples.
     steps = np.random.default_rng(0).normal(size=(NUM_WALKS, len(sizes))) * np.sqrt(np.diff(sizes, prepend=0))
     means = bias + steps.cumsum(axis=1) / sizes * errors[0] * math.sqrt(sizes[0])
-    equivalent = np.abs(means) + half_widths_within <= criterion.region
+    margins = [Region(criterion.region).margin(each.num_tasks * each.subsamples) for each in precisions]
+    equivalent = np.abs(means) + half_widths_within <= margins
     biased = (np.abs(means) > half_widths) & ~equivalent
     settled = (biased & ("biased" in design.stops_at)) | (equivalent & ("equivalent" in design.stops_at))
     settled[:, -1] = True

@@ -18,6 +18,7 @@ from peekbench.errors import ResultsError
 from peekbench.records import Looks
 from peekbench.records.data import TableOptions
 from peekbench.report import report_of_ranking
+from peekbench.report.build.comparison import open_runs
 from peekbench.report.render.sentences import state
 from peekbench.results.looks import next_earlier, read_looks
 from peekbench.results.planned_looks import run
@@ -94,6 +95,22 @@ def test_a_leaderboard_accounts_for_earlier_analyses_like_an_analysis() -> None:
     scores(20).to_csv("other.csv", index=False)
     several = report_of_ranking([Path("scores.csv"), Path("other.csv")]).extension
     assert several.command == "peekbench analyze scores.csv && peekbench analyze other.csv"
+    partly = report_of_ranking([Path("scores.csv"), Path("other.csv")], allow_incomplete=True).extension
+    assert "analyze scores.csv --allow-incomplete && " in partly.command
+
+
+def test_tables_beside_one_that_grew_need_not_have_grown() -> None:
+    paths = [Path("before.csv"), Path("after.csv")]
+    for path, number in zip(paths, (20, 48), strict=True):
+        scores(number).to_csv(path, index=False)
+    options = TableOptions(earlier=(20,))
+    before, after = open_runs(paths, table=options)
+    sizes = ("method", None, None)
+    assert (before.looks.earlier_of(*sizes), after.looks.earlier_of(*sizes)) == ((), (40,))
+    several = report_of_ranking(paths, table=options).extension
+    assert several.command == "peekbench analyze before.csv && peekbench analyze after.csv --earlier 20"
+    with pytest.raises(ResultsError, match="after.csv has 48 subsamples per task, so none were added"):
+        open_runs(paths, table=TableOptions(earlier=(48,)))
 
 
 def test_numbers_of_subsamples_become_trials_of_each_configuration() -> None:
@@ -101,11 +118,31 @@ def test_numbers_of_subsamples_become_trials_of_each_configuration() -> None:
     assert earlier_of(scores(60), 20, 48) == (40, 96)
     assert earlier_of(scores(48, models=("bert", "gpt2")), 20) == (40,), "a model is a configuration of its own"
     grown = pd.concat([scores(48, tasks=("a",)), scores(10, tasks=("b",))])
-    assert earlier_of(grown, 20) == (30,), "a task that had fewer"
+    assert earlier_of(grown, 20) == (40,), "the mean of unequal tasks"
     mixed = pd.concat([scores(48).assign(method="grown"), scores(20).assign(method="new")])
     looks = read_looks(tidy_table(mixed, "here", TableOptions(earlier=20)).results)
     assert looks.earlier_of("grown", None, None) == (40,)
     assert looks.earlier_of("new", None, None) == ()
+
+
+def test_the_advised_command_works_whatever_part_of_a_table_grows() -> None:
+    def of_sizes(first: int, second: int, method: str = "method") -> pd.DataFrame:
+        parts = (scores(number, tasks=(task,)) for number, task in ((first, "a"), (second, "b")))
+        return pd.concat(parts).assign(method=method)
+
+    def advise(table: pd.DataFrame, *earlier: int) -> tuple[int, ...]:
+        return pb.analyze(table, ["summary"], earlier=earlier, allow_incomplete=True).document.extension.earlier
+
+    unequal = advise(of_sizes(10, 31))
+    assert unequal == (20,)
+    for number in (11, 31):
+        assert earlier_of(of_sizes(number, 31), *unequal) == (40,)
+    assert advise(of_sizes(31, 31), *unequal) == (20, 31)
+    (verdict,) = pb.analyze(of_sizes(31, 31), ["summary"], earlier=unequal).verdicts
+    assert "analyzed before at 20 subsamples per task" in state(verdict)
+    methods = of_sizes(40, 40, "large")
+    small = advise(pd.concat([methods, of_sizes(20, 20, "small")]))
+    assert advise(pd.concat([methods, of_sizes(30, 30, "small")]), *small) == (20, 30)
 
 
 def test_an_exported_table_keeps_what_was_stated() -> None:
@@ -124,7 +161,7 @@ def test_an_exported_table_keeps_what_was_stated() -> None:
 @pytest.mark.parametrize(
     ("earlier", "message"),
     [
-        ((48,), "--earlier 48: here has at most 48 subsamples per task, so none were added"),
+        ((48,), "--earlier 48: here has 48 subsamples per task, so none were added"),
         ((20, 10), "--earlier 20 --earlier 10: .* not ascending from 1; write --earlier 10 --earlier 20"),
         ((10, 10), "write --earlier 10$"),
         ((0,), "not ascending from 1; remove the option"),

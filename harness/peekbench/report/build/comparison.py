@@ -27,7 +27,7 @@ from peekbench.results.analyze import (
     only_complete,
     planned_trials,
 )
-from peekbench.results.looks import look_at, read_looks
+from peekbench.results.looks import look_at, most_subsamples, read_looks, state_earlier
 from peekbench.results.metrics import find_metric
 from peekbench.results.read import load_table
 from peekbench.results.roles import ColumnUse
@@ -156,7 +156,11 @@ def report_of_ranking(
     make = partial(make_command, "leaderboard", paths, chosen, allow_incomplete=allow_incomplete)
     command = make(table)
     own_reports = " && ".join(
-        make_command("report", [run.path]) if is_store(run.path) else make_command("analyze", [run.path], table=table)
+        make_command("report", [run.path], allow_incomplete=allow_incomplete)
+        if is_store(run.path)
+        else make_command(
+            "analyze", [run.path], table=_options_of(run, table or TableOptions()), allow_incomplete=allow_incomplete
+        )
         for run in runs
     )
     extension = Extension(own_reports, "runs", max_subsamples=_supported(runs))
@@ -320,7 +324,12 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: T
         raise ResultsError(f"{', '.join(map(str, paths))}: a run is duplicated; name each run once")
     if table and not table.is_default and all(map(is_store, paths)):
         raise ResultsError(f"the columns of stores are known; remove {' '.join(table.arguments())}")
-    runs = [_open(path, allow_incomplete, table or TableOptions()) for path in paths]
+    options = table or TableOptions()
+    if len(paths) == 1:
+        runs = [_open(paths[0], allow_incomplete, options)]
+    else:
+        runs = [_open(path, allow_incomplete, replace(options, earlier=())) for path in paths]
+        runs = _state_earlier(runs, options)
     metrics = {run.metric: run for run in runs if run.metric}
     if len(metrics) > 1:
         listed = ", ".join(f"{metric} ({run.path})" for metric, run in metrics.items())
@@ -350,6 +359,29 @@ def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
         spec, tasks, texts, rows = store.spec(), store.tasks(), store.texts(), store.row_name()
         warnings = (*warnings, *warn_of_run(designs_by_task(spec), tasks, texts, complete))
         return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks, rows=rows)
+
+
+def _state_earlier(runs: list[Run], options: TableOptions) -> list[Run]:
+    """Return the runs with the earlier analyses of those tables that were extended since, of which at least one was."""
+    tables = [run for run in runs if not is_store(run.path)]
+    if not options.earlier_numbers or not tables:
+        return runs
+    largest = max(tables, key=lambda run: most_subsamples(run.results))
+    state_earlier(largest.results, options.earlier_numbers, str(largest.path))  # refuses impossible numbers
+    stated = []
+    for run in runs:
+        if is_store(run.path):
+            stated.append(run)
+            continue
+        results = state_earlier(run.results, _options_of(run, options).earlier_numbers, str(run.path))
+        stated.append(replace(run, results=results, looks=read_looks(results)))
+    return stated
+
+
+def _options_of(run: Run, options: TableOptions) -> TableOptions:
+    """Return the options for one of several tables, which can have been extended less often than others."""
+    most = most_subsamples(run.results)
+    return replace(options, earlier=tuple(number for number in options.earlier_numbers if number < most))
 
 
 def side_by_side(runs: Sequence[Run]) -> pd.DataFrame:

@@ -12,34 +12,33 @@ def settle(verdict: Verdict) -> Settling | None:
     return verdict.evidence.settling if isinstance(verdict.evidence, TrialEvidence) else None
 
 
-def merge_advice(needed: Iterable[Settling | None]) -> tuple[Advice, str] | None:
-    """Return the subsamples that settle several verdicts, and those for any bias in words; None if none is known.
-
-    Parameters
-    ----------
-    needed
-        What would settle each verdict. Verdicts that no number of subsamples settles are left out.
-
-    Returns
-    -------
-    tuple of (Advice, str)
-        The words are empty if the first number suffices for any bias.
+def merge(needed: Iterable[Settling | None]) -> Settling | None:
+    """Return what settles several verdicts, without those that no number of subsamples settles; None if unknown.
 
     Examples
     --------
-    >>> merge_advice([Settling(Advice(40, 0.8), Advice(90, 0.81)), Settling(Advice(60, 0.82), Advice(60, 0.82)), None])
-    (Advice(subsamples=60, probability=0.8), '90')
+    >>> both = merge([Settling(Advice(40, 0.8), Advice(90, 0.81)), Settling(Advice(60, 0.82), Advice(60, 0.82)), None])
+    >>> both.advice, both.advice_for_any_bias.subsamples
+    (Advice(subsamples=60, probability=0.8), 90)
     """
-    known = [(each.advice, each) for each in needed if each and each.advice]
+    known = [each for each in needed if each]
+    known = [each for each in known if each.advice] or known
     if not known:
         return None
-    number = max(advice.subsamples for advice, _ in known)
-    first = Advice(number, min(advice.probability for advice, _ in known))
-    for _, each in known:
-        if each.advice_for_any_bias is None:
-            return first, "more rows or tasks" if each.is_limited_by_rows else f"over {each.maximum:,}"
-    largest = max(each.advice_for_any_bias.subsamples for _, each in known if each.advice_for_any_bias)
-    return first, f"{largest:,}" if largest > number else ""
+    return Settling(
+        _largest([each.advice for each in known]),
+        _largest([each.advice_for_any_bias for each in known]),
+        max(each.maximum for each in known),
+        any(each.is_limited_by_rows for each in known),
+        max((each.num_tasks for each in known if each.num_tasks is not None), default=None),
+    )
+
+
+def _largest(numbers: Sequence[Advice | None]) -> Advice | None:
+    known = [each for each in numbers if each]
+    if len(known) < len(numbers):
+        return None
+    return Advice(max(each.subsamples for each in known), min(each.probability for each in known))
 
 
 def tell_chance(advice: Advice) -> str:
@@ -49,52 +48,52 @@ def tell_chance(advice: Advice) -> str:
     return f"with {advice.probability:.0%} probability"
 
 
-def name_biases(any_bias: str, band: str) -> str:
+def name_biases(needed: Settling, band: str) -> str:
     """Return a clause on the biases for which advice holds, with what any other one takes; empty if it holds for any.
 
     Parameters
     ----------
-    any_bias
-        What a bias of any size takes, as `merge_advice` returns it.
+    needed
+        Advice, and that for a bias of any size.
     band
         Half-width of the region of practical equivalence in words.
     """
-    return f" if the bias is near zero or at least {band}, {any_bias} whatever it is" if any_bias else ""
+    if needed.advice_for_any_bias is not None:
+        other = f"{needed.advice_for_any_bias.subsamples:,}"
+    else:
+        other = "more rows or tasks" if needed.is_limited_by_rows else f"over {needed.maximum:,}"
+    if needed.advice is not None and other == f"{needed.advice.subsamples:,}":
+        return ""
+    return f" if the bias is near zero or at least {band}, {other} whatever it is"
 
 
-def tell(needed: Sequence[Settling], band: str) -> str:
-    """Return a clause on what settles one or several verdicts.
-
-    Parameters
-    ----------
-    needed
-        What would settle each of them.
-    band
-        Half-width of the region of practical equivalence in words.
+def tell(needed: Settling, band: str) -> str:
+    """Return a clause on what settles a verdict, or several.
 
     Examples
     --------
-    >>> tell([Settling(Advice(40, 0.8), Advice(90, 0.81))], "0.50 points")[-67:]
+    >>> tell(Settling(Advice(40, 0.8), Advice(90, 0.81)), "0.50 points")[-67:]
     'if the bias is near zero or at least 0.50 points, 90 whatever it is'
     """
-    if (merged := merge_advice(needed)) is not None:
-        advice, any_bias = merged
+    if (advice := needed.advice) is not None:
         number = f"{advice.subsamples:,} more subsamples per task settle this {tell_chance(advice)}"
-        return number + name_biases(any_bias, band)
-    if limited := [each for each in needed if each.is_limited_by_rows]:
-        return f"the rows of the tasks are too few to settle this with more subsamples; {add_rows_or_tasks(limited)}"
-    return f"it takes more than {needed[0].maximum:,} more subsamples per task to settle this"
+        return number + name_biases(needed, band)
+    if needed.is_limited_by_rows:
+        return f"the rows of the tasks are too few to settle this with more subsamples; {add_rows_or_tasks(needed)}"
+    return f"it takes more than {needed.maximum:,} more subsamples per task to settle this"
 
 
 def tell_briefly(needed: Settling | None, band: str) -> str:
     """Return a clause as `tell` does, without the probability; empty if nothing is known that settles the verdict."""
-    if (merged := merge_advice([needed])) is not None:
-        advice, any_bias = merged
-        return f"{advice.subsamples:,} more subsamples per task settle it{name_biases(any_bias, band)}"
-    return add_rows_or_tasks([needed]) if needed and needed.is_limited_by_rows else ""
+    if needed is None:
+        return ""
+    if needed.advice is not None:
+        return f"{needed.advice.subsamples:,} more subsamples per task settle it{name_biases(needed, band)}"
+    return add_rows_or_tasks(needed) if needed.is_limited_by_rows else ""
 
 
-def add_rows_or_tasks(limited: Sequence[Settling]) -> str:
+def add_rows_or_tasks(limited: Settling) -> str:
     """Return what to do if the rows of the tasks do not support the subsamples that settle verdicts."""
-    numbers = [each.num_tasks for each in limited if each.num_tasks is not None]
-    return f"add rows, or use about {max(numbers):,} tasks like these" if numbers else "add rows or tasks"
+    return (
+        f"add rows, or use about {limited.num_tasks:,} tasks like these" if limited.num_tasks else "add rows or tasks"
+    )

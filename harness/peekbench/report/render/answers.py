@@ -12,14 +12,7 @@ from dataclasses import dataclass
 from peekbench.formatting import SHARED_DRAWS, duration, format_signed, pluralize
 from peekbench.records.report import Extension, Report
 from peekbench.records.verdicts import TrialEvidence, Verdict
-from peekbench.report.render.advice import (
-    add_rows_or_tasks,
-    merge_advice,
-    name_biases,
-    settle,
-    tell_briefly,
-    tell_chance,
-)
+from peekbench.report.render.advice import add_rows_or_tasks, merge, name_biases, settle, tell_briefly, tell_chance
 from peekbench.report.render.sentences import (
     OUTCOMES,
     capitalize,
@@ -146,7 +139,8 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
     for outcome in ("undecided", "failed"):
         if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
             short = f"Control {outcome}: {_list(names)}"
-    evidence = [each.evidence for each in judged if isinstance(each.evidence, TrialEvidence)]
+    with_interval = [each.evidence for each in judged if each.estimate.has_interval]
+    evidence = [each for each in with_interval if isinstance(each, TrialEvidence)]
     if evidence and report.extension.of == "table":
         is_shared = any(each.num_shared for each in evidence)
         numbers = [each.num_shared or each.num_trials for each in evidence]
@@ -214,21 +208,21 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     known = [method for method, each in settling.items() if each and each.advice]
     if extension.of == "runs":
         return Answer(question, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
-    merged = merge_advice(settling.values())
-    if merged is None:
-        if limited := [each for each in settling.values() if each and each.is_limited_by_rows]:
+    merged = merge(settling.values())
+    if merged is None or merged.advice is None:
+        if merged and merged.is_limited_by_rows:
             details = f"The rows of the tasks support too few subsamples to settle {_list(needed)}"
-            remedy = f"{add_rows_or_tasks(limited)}, in a run with another name and seed"
+            remedy = f"{add_rows_or_tasks(merged)}, in a run with another name and seed"
             return Answer(question, "More rows or tasks", f"{details}: {remedy}.")
         if any(map(_is_unmeasured, needed.values())):
             return _measure_noise(report)
         details = "Draw larger test sets or more tasks, in a run with another name and seed."
         return Answer(question, f"No number of subsamples is known that settles {_list(needed)}", details)
-    advice, any_bias = merged
+    advice = merged.advice
     number, likely = advice.subsamples, tell_chance(advice)
     if len(known) > 1 and advice.probability < 1:
         likely = f"with at least {advice.probability:.0%} probability each"
-    likely += name_biases(any_bias, format_size(report.verdicts[0].region or 0.0, report.verdicts[0].unit))
+    likely += name_biases(merged, format_size(report.verdicts[0].region or 0.0, report.verdicts[0].unit))
     how = "add them to each num_subsamples" if extension.of == "run" else "add them to the table"
     if extension.num_subsamples is not None:
         how = f"set num_subsamples to {extension.num_subsamples + number}"

@@ -23,7 +23,7 @@ from peekbench.records.verdicts import (
     Unit,
     Verdict,
 )
-from peekbench.report.render.advice import settle, tell
+from peekbench.report.render.advice import merge, settle, tell
 
 OUTCOMES: Mapping[tuple[str, str], str] = {
     ("negative", "passed"): "As expected: a negative control cannot have a bias.",
@@ -379,7 +379,7 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
         )
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
-    return f"{reason}{tell([evidence.settling], format_size(verdict.region or 0.0, verdict.unit))}"
+    return f"{reason}{tell(evidence.settling, format_size(verdict.region or 0.0, verdict.unit))}"
 
 
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
@@ -477,7 +477,7 @@ def _state_rule(worth: RuleWorth) -> str:
         f"({adjusted}{levels} {intervals} of {pluralize(len(verdicts), 'method')}: {listed})."
     )
     if any(verdict.decision == "inconclusive" for verdict in verdicts):
-        needed = [settling for verdict in verdicts if (settling := settle(verdict)) is not None]
+        needed = merge(map(settle, verdicts))
         band = format_size(verdicts[0].region or 0.0, verdicts[0].unit)
         text += f" Not settled: {tell(needed, band) if needed else 'what settles this is unknown'}."
     return text
