@@ -37,7 +37,7 @@ def simulate(true: dict[str, float], *, methods: int = 1, subsamples: int = 40, 
     table = pd.DataFrame(rows)
     arms = ["base", "extra", *true]
     table[arms] = (table[arms] * 200).round() / 200
-    return tidy(table.assign(independent_tasks="yes"), "rules")
+    return tidy(table, "rules", independent_tasks=True)
 
 
 @pytest.fixture(scope="module")
