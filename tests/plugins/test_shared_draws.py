@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import peekbench as pb
 from peekbench.cli.app import app
+from peekbench.records import TrialEvidence
 from peekbench.report import state
 from peekbench.results import independent_units, tidy
 from peekbench.results.analyze import analyze
@@ -87,7 +88,7 @@ def test_a_single_shared_seed_shows_nothing_about_other_seeds_or_tasks() -> None
     table = table.drop_duplicates("task")
     (verdict,) = run_analysis("summary", tidied(table)).verdicts
     assert not verdict.estimate.has_interval
-    assert verdict.evidence.other_tasks == ""
+    assert isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.other_tasks == ""
     for independent, least in ((False, 1.0), (True, 0.0)):
         results = tidied(table, independent_tasks=independent)
         (row,) = find_rows(run_analysis("permutation", results), "Permutation tests over")
