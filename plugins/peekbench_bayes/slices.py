@@ -19,7 +19,7 @@ from peekbench.formatting import difference_unit, pluralize, spread_unit
 from peekbench.records import Cell, FloatArray
 from peekbench.results import select_score
 from peekbench_bayes import figures
-from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
+from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results, warn_of_shared_draws
 from peekbench_bayes.calibrated import WARM_UP, Cells, sample, summarize_cells
 from peekbench_bayes.counts import make_count_rows
 from peekbench_bayes.laplace import CountRows, Mode, difference_offsets, differentiate, find_mode
@@ -312,11 +312,14 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
             ),
         ),
         figures=(figures.slice_means(distributions, options.preset, options.level, region, unit),),
-        warnings=tuple(
-            f"{arms.label}, {arms.effect}: no task has more than one subsample, so all slices are identical; run more "
-            "subsamples before you interpret the spread of the slices"
-            for arms in splits
-            if arms.difference.shape[2] == 1
+        warnings=(
+            *(
+                f"{arms.label}, {arms.effect}: no task has more than one subsample, so all slices are identical; run "
+                "more subsamples before you interpret the spread of the slices"
+                for arms in splits
+                if arms.difference.shape[2] == 1
+            ),
+            *warn_of_shared_draws(results),
         ),
     )  # fmt: skip
 

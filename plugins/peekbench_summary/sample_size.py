@@ -49,8 +49,8 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     Returns
     -------
     Settling or None
-        None if there is no interval today, or no noise. Trials without any difference have a number with a probability
-        of 1, for further trials without any.
+        None if there is no interval today, or no noise. If no trial has a difference, the number requires that no
+        further trial has any, and has no probability.
 
     References
     ----------
@@ -98,7 +98,7 @@ def _settle_zero(bias: Bias, alpha: float) -> Advice | None:
         units = bias.num_units + number * len(bias.units)
         level = bias.levels.later(units / bias.num_units)(alpha)
         if units * math.log1p(-bias.region.half_width) <= math.log(level):
-            return Advice(_round_up(number), 1.0)
+            return Advice(_round_up(number), None)
     return None
 
 

@@ -198,5 +198,6 @@ def test_a_run_and_its_exported_table_have_the_same_verdicts(make_spec: Callable
 
 def test_bayesian_analyses_warn_of_shared_seeds() -> None:
     options = {"draws": 200, "effects": ["bias"]}
-    (warning,) = run_analysis("bayes.hierarchical", tidied(make_table(0.5)), **options).warnings
-    assert re.search(r"5 tasks share draws, .* correlation of \+0\.[3-7]", warning)
+    for name in ("bayes.hierarchical", "bayes.meta"):
+        (warning,) = run_analysis(name, tidied(make_table(0.5)), **options).warnings
+        assert re.search(r"5 tasks share draws, .* correlation of \+0\.[3-7]", warning)

@@ -124,6 +124,7 @@ def test_advised_subsamples_settle_with_the_stated_probability(mean: float) -> N
             ((verdict, _),) = judge_family([Bias(trials, Region(0.005))], 0.95)
             settled += verdict.decision in right
         shares.append(settled / 400)
+    assert settling.advice.probability is not None
     assert settling.advice.probability == pytest.approx(min(shares), abs=0.07)
     assert 0.8 <= settling.advice.probability < 0.85
 

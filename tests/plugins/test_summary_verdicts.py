@@ -387,6 +387,9 @@ def test_a_stated_loss_of_failures_decides_about_trials_that_miss_them() -> None
                 edge = max(-verdict.estimate.low, verdict.estimate.high)
                 assert evidence.tolerated_loss == pytest.approx((0.005 - edge) / evidence.unseen_share)
                 assert "the verdict holds if each costs at most" in state(verdict)
+    few = Bias([[0.0001, -0.0001, 0.0002, -0.0002]], Region(0.005))
+    ((verdict, _),) = judge_family([few], 0.95)
+    assert "do not settle; 4 trials cannot support" in state(verdict) and "Failures" not in state(verdict)
     half = [0.0046 + 0.0005 * (-1) ** trial for trial in range(20)]
     ((verdict, _),) = judge_family([Bias([half], Region(0.005))], 0.95)
     assert verdict.decision == "inconclusive" and verdict.estimate.high < 0.005
@@ -396,7 +399,7 @@ def test_a_stated_loss_of_failures_decides_about_trials_that_miss_them() -> None
 def test_equal_trials_are_told_how_many_more_bound_their_differences() -> None:
     equal = Bias([[0.0] * 20], Region(0.005), step=0.01)
     settling = settle(equal, 0.05)
-    assert settling is not None and settling.advice is not None and settling.advice.probability == 1
+    assert settling is not None and settling.advice is not None and settling.advice.probability is None
     ((verdict, _),) = judge_family([equal], 0.95)
     assert "settle this if no further trial has a bias either" in state(verdict)
     later = Bias([[0.0] * (20 + settling.advice.subsamples)], Region(0.005), step=0.01)

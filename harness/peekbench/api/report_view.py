@@ -14,7 +14,7 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import answer, tell
+from peekbench.report.render.answers import NEXT, TRUST, answer, tell
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.pictures import alt_text, find_renderer
@@ -291,7 +291,7 @@ class ReportView:
         for verdict, _ in lead_verdicts(self.verdicts):
             yield f"{verdict.decision}: {verdict.method}: {tell(verdict, self.verdicts)}"
         for each in answer(self.document):
-            if each.question in ("Trust it?", "What next?"):
+            if each.question in (TRUST, NEXT):
                 yield " ".join(filter(None, (each.question, each.text, each.command)))
 
     def _repr_html_(self) -> str:

@@ -76,7 +76,7 @@ def plan(
         designs = {task.name: part.design_of(task) for task in part.tasks}
         for num_test, number in count_supported(designs, tasks).items():
             supported = f"{pluralize(number, 'subsample')} per task with num_test {num_test}"
-            echo(f"The rows support {supported}; for more, add rows or tasks.")
+            echo(f"The rows support {supported}; for more trials, add rows or tasks.")
     if measured is not None and measured.failures:
         echo(
             "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",

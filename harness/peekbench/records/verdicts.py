@@ -174,9 +174,9 @@ class Advice:
 
     subsamples: int
     """Additional subsamples per task."""
-    probability: float
-    """Probability of a verdict with them, from 0 to 1. It is 1 if no trial has a bias so far: the verdict is then
-    certain if no further trial has any."""
+    probability: float | None
+    """Probability of a verdict with them, from 0 to 1; None if no trial has a bias so far: the verdict then
+    requires that no further trial has any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,8 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
     if numbers[-1] >= (most := most_subsamples(results)):
         raise ResultsError(
             f"{stated}: {origin} has {most:g} subsamples per task, so none were added since that analysis; add them to "
-            "the table, or remove the option"
+            "the table, or remove the option; if tasks were added, divide the trials analyzed before by the number of "
+            "all tasks"
         )
     looks = results["looks"].copy()
     for rows in _split(results):

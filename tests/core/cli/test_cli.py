@@ -275,7 +275,7 @@ def test_plan_forecasts_the_detectable_bias(spec: str, make_raw: Any) -> None:
     forecast = peek("plan", spec, "--power").stdout
     assert "Designs that would detect a bias of 0.5 points" in forecast
     assert re.search(
-        r"The rows support \d+ subsamples per task with num_test \d+; for more, add rows or tasks", forecast
+        r"The rows support \d+ subsamples per task with num_test \d+; for more trials, add rows or tasks", forecast
     )
     own = {"use": "power", "options": {"power": 0.9, "target_bias": 0.02}}
     Path("own.yaml").write_text(yaml.safe_dump(make_raw(analyses=["summary", own])))

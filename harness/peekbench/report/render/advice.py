@@ -38,12 +38,13 @@ def _largest(numbers: Sequence[Advice | None]) -> Advice | None:
     known = [each for each in numbers if each]
     if len(known) < len(numbers):
         return None
-    return Advice(max(each.subsamples for each in known), min(each.probability for each in known))
+    probabilities = (each.probability for each in known if each.probability is not None)
+    return Advice(max(each.subsamples for each in known), min(probabilities, default=None))
 
 
 def tell_chance(advice: Advice) -> str:
     """Return when subsamples settle a verdict: with a probability, or if further trials are like those so far."""
-    if advice.probability == 1:
+    if advice.probability is None:
         return "if no further trial has a bias either"
     return f"with {advice.probability:.0%} probability"
 

@@ -15,6 +15,7 @@ from peekbench.records.verdicts import TrialEvidence, Verdict
 from peekbench.report.render.advice import add_rows_or_tasks, merge, name_biases, settle, tell_briefly, tell_chance
 from peekbench.report.render.sentences import (
     OUTCOMES,
+    are_failures_open,
     capitalize,
     format_estimate,
     format_size,
@@ -45,6 +46,10 @@ CROSS_FITTING = ("cross", "leave-one-out")
 """Kinds of arms whose scores a benchmark can report instead of those of extra."""
 NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
+
+
+TRUST, NEXT = "Trust it?", "What next?"
+"""Questions whose answers every reader of verdicts needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,7 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
         problems = [f"The intervals assume that {assumed}; a table does not show this.", *problems]
         if is_shared:
             problems.insert(1, SHARED_DRAWS)
-    return Answer("Trust it?", short, " ".join(problems))
+    return Answer(TRUST, short, " ".join(problems))
 
 
 def _assume_looks(extension: Extension) -> str:
@@ -164,7 +169,7 @@ def _assume_looks(extension: Extension) -> str:
 
 def _advise(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
     """Return what to do first: check the run, complete it, extend it, or report the uncontaminated scores."""
-    question, decisions, effect = "What next?", {verdict.decision for verdict in judged}, judged[0].effect
+    question, decisions, effect = NEXT, {verdict.decision for verdict in judged}, judged[0].effect
     if failed := [control.method for control in controls if control.decision == "failed"]:
         return Answer(question, "Find the cause", f"Until you know why {_list(failed)} failed, trust no other verdict.")
     if report.failures:
@@ -198,12 +203,12 @@ def _measure_noise(report: Report) -> Answer:
     if report.extension.of == "table":
         how = "add them to the table"
     text = f"They measure the noise, which is unknown with one: {how}"
-    return Answer("What next?", "At least 20 subsamples per task", *_then_run(text, report))
+    return Answer(NEXT, "At least 20 subsamples per task", *_then_run(text, report))
 
 
 def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     """Return the number of subsamples that settles all open verdicts, or what to do if there is none."""
-    question, extension = "What next?", report.extension
+    question, extension = NEXT, report.extension
     settling = {method: settle(verdict) for method, verdict in needed.items()}
     known = [method for method, each in settling.items() if each and each.advice]
     if extension.of == "runs":
@@ -220,7 +225,7 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
         return Answer(question, f"No number of subsamples is known that settles {_list(needed)}", details)
     advice = merged.advice
     number, likely = advice.subsamples, tell_chance(advice)
-    if len(known) > 1 and advice.probability < 1:
+    if len(known) > 1 and advice.probability is not None:
         likely = f"with at least {advice.probability:.0%} probability each"
     likely += name_biases(merged, format_size(report.verdicts[0].region or 0.0, report.verdicts[0].unit))
     how = "add them to each num_subsamples" if extension.of == "run" else "add them to the table"
@@ -275,7 +280,7 @@ def summarize(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
         return OUTCOMES[lead.control, str(lead.decision)]
     text = SHORT.get((lead.effect, lead.decision), lead.decision.capitalize()) + SIZES.get(lead.size, "")
     text = SHORT.get((lead.effect, lead.size), text)
-    if lead.decision == "inconclusive" and isinstance(evidence, TrialEvidence) and evidence.tolerated_loss >= 0:
+    if isinstance(evidence, TrialEvidence) and are_failures_open(lead, evidence):
         text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
     if settled := tell_briefly(settle(lead), band):
         text = f"{text}; {settled}" if lead.size else capitalize(settled)

@@ -234,7 +234,7 @@ def _state_effect(verdict: Verdict, decision: Decision, *, score: str, scope: st
     if decision == "inconclusive":
         uncertain = f"too uncertain to distinguish from zero, or to call smaller than {region}"
         if max(abs(estimate.low), abs(estimate.high)) < (verdict.region or 0.0):
-            return f"a bias of {bias} {scope} {interval}: smaller than {region}, unless fits that failed were missed"
+            return f"a bias of {bias} {scope} {interval}: smaller than {region}, which these trials do not settle"
         return f"a bias of {bias} {scope} {interval}: {uncertain}{EXCLUDED.get(verdict.size, '').format(region)}"
     verb = "raised" if decision == "biased up" else "lowered"
     size = format_size(abs(estimate.mean), unit)
@@ -353,12 +353,23 @@ def _tell_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
     missed = f"Failures in up to {evidence.unseen_share:.1%} of trials can remain unseen;"
     loss = format_size(evidence.tolerated_loss, verdict.unit)
     if _decision_of(verdict, evidence) == "inconclusive":
-        needed = verdict.region if evidence.failure_loss is None else evidence.failure_loss
-        stated = format_size(needed or 0.0, verdict.unit)
-        return f"{missed} the bias is negligible if each costs at most {loss}, but a verdict must hold for {stated}."
+        if not are_failures_open(verdict, evidence):
+            return ""
+        needed = format_size(_required_loss(verdict, evidence), verdict.unit)
+        return f"{missed} the bias is negligible if each costs at most {loss}, but a verdict must hold for {needed}."
     if verdict.unit == "difference" and evidence.tolerated_loss >= 1:
         return f"{missed} the verdict holds whatever they cost."
     return f"{missed} the verdict holds if each costs at most {loss}."
+
+
+def are_failures_open(verdict: Verdict, evidence: TrialEvidence) -> bool:
+    """Return whether failures that the trials can have missed are the reason for an inconclusive verdict."""
+    return verdict.decision == "inconclusive" and evidence.tolerated_loss < _required_loss(verdict, evidence)
+
+
+def _required_loss(verdict: Verdict, evidence: TrialEvidence) -> float:
+    """Return the loss of a failure for which 'equivalent' must hold."""
+    return (verdict.region or 0.0) if evidence.failure_loss is None else evidence.failure_loss
 
 
 def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
@@ -373,10 +384,11 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
         extended = ", so the interval is extended to 0" * evidence.is_extended
         reason = f"{trials} cannot support a verdict at this level{extended}; "
     elif evidence.is_extended:
-        reason = (
-            "the interval is extended to 0, because sign flips of the trials, or a t test that allows for skewness and "
-            f"for the stated failures, do not exclude it (p = {format_cell(evidence.p_zero, 'p_value')}); "
-        )
+        tests = "sign flips of the trials, or a t test corrected for skewness,"
+        if evidence.failure_loss:
+            tests = "sign flips of the trials, or a t test that allows for skewness and for the stated failures,"
+        p_value = format_cell(evidence.p_zero, "p_value")
+        reason = f"the interval is extended to 0, because {tests} do not exclude it (p = {p_value}); "
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
     return f"{reason}{tell(evidence.settling, format_size(verdict.region or 0.0, verdict.unit))}"
