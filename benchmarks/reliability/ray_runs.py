@@ -209,7 +209,7 @@ def check_use(folder: Path, arguments: argparse.Namespace) -> bool:
 
 MEASURE = """
 import pickle, sys
-from peekbench.execution.hosts import expect
+from peekbench.execution.hosts import identify
 from peekbench.execution.observers import Progress
 from peekbench.execution.work import SpecWork
 from peekbench.data.preflight import describe_tasks
@@ -223,7 +223,7 @@ class Watch(Progress):
         global peak
         peak = max(peak, psutil.Process().memory_info().rss)
 run(spec, store=sys.argv[2], progress=Watch())
-print(len(pickle.dumps(SpecWork(spec, expect(spec, describe_tasks(spec), {})))), peak)
+print(len(pickle.dumps(SpecWork(spec, identify(spec, describe_tasks(spec), {})))), peak)
 """
 
 

@@ -18,7 +18,7 @@ from peekbench.api.session_code import hash_text, hash_thing
 from peekbench.data.loading import check_dataset, fingerprint, forget, load_dataset
 from peekbench.data.text_files import suffix_of
 from peekbench.errors import DataError, PluginError, SpecError
-from peekbench.execution.code import code_hashes
+from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.local_code import Code, hold, locate_code
@@ -191,7 +191,7 @@ def measure(
     if "name" not in parts:
         if isinstance(design, Mapping) and not design.get("stop"):
             design = {**design, "num_subsamples": None}  # more subsamples extend the run, which knows its reports
-        known = code_hashes([use for use in uses.values() if isinstance(use, Code)])
+        known = describe_code([use for use in uses.values() if isinstance(use, Code)])
         rows = [fingerprint(dataset) for dataset in held]
         named = {**parts, "design": design, "executor": None, "known": known, "rows": rows}
         identity = json.dumps(named, sort_keys=True, default=str)

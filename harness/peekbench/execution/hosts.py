@@ -7,15 +7,21 @@ import os
 import platform
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from peekbench.data.loading import fingerprint, load_dataset, remember
 from peekbench.data.shipping import read_shipped
 from peekbench.errors import DataError, HostError, MissingDataError, PeekbenchError
-from peekbench.execution.code import PluginCode, code_hashes, core_hash, describe_code_change
 from peekbench.execution.preparation import prefetch_method
-from peekbench.execution.provenance import describe_machine, package_versions, relevant_versions
+from peekbench.execution.provenance import (
+    CORE,
+    describe_code,
+    describe_core,
+    describe_machine,
+    package_versions,
+    relevant_versions,
+)
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import NODE_VARIABLE
 from peekbench.records.data import Dataset
@@ -23,48 +29,27 @@ from peekbench.records.runs import Host
 from peekbench.spec.compatibility import spec_from_plain, spec_to_plain
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.identity import Identity, files_of, find_differences
 
 NOT_FOR_WORK = ("analyses", "audits", "executor", "observers", "report")  # parts of a spec on which no trial depends
 SHOWN = 12  # characters of a digest in messages
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What every machine of a run must have in common with the main process. Empty fields are not compared."""
-
-    fingerprints: Mapping[str, str] = field(default_factory=dict)
-    """Fingerprints of the data, by task."""
-    code: Mapping[str, PluginCode] = field(default_factory=dict)
-    """Hashes of the code of method plugins, by plugin."""
-    core: str = ""
-    """Hash of the code of peekbench itself."""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of Python and of the distributions that the plugins need."""
-    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """SHA-256 of prefetched files, by method and file."""
-
-
-def expect(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> Expected:
-    """Describe this process, with which other machines are compared.
+def identify(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> Identity:
+    """Return the identity of this process, with which other machines are compared.
 
     Parameters
     ----------
     spec
         The spec.
     tasks
-        Facts about the data, by task.
+        Facts about the data, by task, as far as they are known.
     facts
-        Facts of prefetched methods, by method.
+        Facts of prefetched methods, by method, as far as they are known.
     """
-    fingerprints = {name: str(task["fingerprint"]) for name, task in tasks.items()}
-    files = {method: dict(values["sha256"]) for method, values in facts.items() if "sha256" in values}
-    return replace(_describe(spec), fingerprints=fingerprints, files=files)
-
-
-def _describe(spec: ExperimentSpec) -> Expected:
-    """Describe code and versions of this process."""
-    code = code_hashes(method.use for method in spec.methods)
-    return Expected(code=code, core=core_hash(), versions=relevant_versions(code))
+    code = describe_code(method.use for method in spec.methods)
+    data = {name: str(task["fingerprint"]) for name, task in tasks.items()}
+    return Identity({**code, CORE: describe_core()}, relevant_versions(code), files_of(facts), data)
 
 
 def host_name() -> str:
@@ -72,14 +57,14 @@ def host_name() -> str:
     return os.environ.get(NODE_VARIABLE) or platform.node() or "unknown"
 
 
-def pack(spec: ExperimentSpec, expected: Expected) -> bytes:
+def pack(spec: ExperimentSpec, expected: Identity) -> bytes:
     """Return the parts of a spec on which trials depend, and what to expect, for `unpack` on another machine."""
     plain = spec_to_plain(spec)
     parts = {name: part for name, part in plain["spec"].items() if name not in NOT_FOR_WORK}
     return zlib.compress(json.dumps([{**plain, "spec": parts}, asdict(expected)]).encode())
 
 
-def unpack(packed: bytes) -> tuple[ExperimentSpec, Expected]:
+def unpack(packed: bytes) -> tuple[ExperimentSpec, Identity]:
     """Return what `pack` has packed.
 
     Raises
@@ -89,7 +74,7 @@ def unpack(packed: bytes) -> tuple[ExperimentSpec, Expected]:
     """
     plain, expected = json.loads(zlib.decompress(packed))
     try:
-        return spec_from_plain(plain), Expected(**expected)
+        return spec_from_plain(plain), Identity(**expected)
     except PeekbenchError as error:
         raise HostError(f"{host_name()} cannot do the work of this run: {error}") from error
 
@@ -98,7 +83,7 @@ class DifferentDataError(DataError):
     """Data that this machine can read, but that are not those of the main process."""
 
 
-def load_expected(spec: ExperimentSpec, task: TaskSpec, expected: Expected) -> Dataset:
+def load_expected(spec: ExperimentSpec, task: TaskSpec, expected: Identity) -> Dataset:
     """Load the data of a task; those that this machine cannot read, from what the main process has sent.
 
     Raises
@@ -109,7 +94,7 @@ def load_expected(spec: ExperimentSpec, task: TaskSpec, expected: Expected) -> D
         If they are unavailable.
     """
     source = spec.source(task)
-    identifier = expected.fingerprints.get(task.name, "")
+    identifier = expected.data.get(task.name, "")
     try:
         dataset = load_dataset(source)
     except PeekbenchError:
@@ -127,7 +112,7 @@ def load_expected(spec: ExperimentSpec, task: TaskSpec, expected: Expected) -> D
     return dataset
 
 
-def prepare_host(spec: ExperimentSpec, expected: Expected) -> Host:
+def prepare_host(spec: ExperimentSpec, expected: Identity) -> Host:
     """Import the methods, load the data, prefetch, and compare everything with the main process.
 
     Parameters
@@ -150,7 +135,9 @@ def prepare_host(spec: ExperimentSpec, expected: Expected) -> Host:
         If anything differs from the main process or is missing; the message lists everything.
     """
     name = host_name()
-    problems = list(_compare(expected, _describe(spec)))
+    here = identify(spec, {}, {})
+    here = replace(here, versions={**dict.fromkeys(expected.versions, "no version"), **here.versions})
+    problems = [difference.change for difference in find_differences([expected, here])]
     missing = {}
     for task in spec.tasks:
         try:
@@ -172,7 +159,7 @@ def prepare_host(spec: ExperimentSpec, expected: Expected) -> Host:
     return Host(name, describe_machine(), package_versions())
 
 
-def check_code(method: MethodSpec, expected: Expected) -> None:
+def check_code(method: MethodSpec, expected: Identity) -> None:
     """Check that the code of a method that was imported just now is that of the main process.
 
     A worker that replaces a crashed one imports files that may have been edited since the run started.
@@ -182,16 +169,16 @@ def check_code(method: MethodSpec, expected: Expected) -> None:
     HostError
         If it is not.
     """
-    for plugin, code in code_hashes([method.use]).items():
-        if plugin in expected.code and (change := describe_code_change(expected.code[plugin], code)):
-            raise HostError(
-                f"method {method.name}: its code has changed since the run started, or is different on {host_name()} "
-                f"({change}); restore it and run the spec again, or run the new code under another name. The finished "
-                "trials are stored"
-            )
+    here = Identity(code=describe_code([method.use]))
+    for difference in find_differences([Identity(code=expected.code), here]):
+        raise HostError(
+            f"method {method.name}: its code has changed since the run started, or is different on {host_name()} "
+            f"({difference.change}); restore it and run the spec again, or run the new code under another name. The "
+            "finished trials are stored"
+        )
 
 
-def _prepare_methods(spec: ExperimentSpec, expected: Expected) -> Iterator[str]:
+def _prepare_methods(spec: ExperimentSpec, expected: Identity) -> Iterator[str]:
     """Import and prefetch every method. Yield what is wrong."""
     facts = {}
     for method in spec.methods:
@@ -201,24 +188,6 @@ def _prepare_methods(spec: ExperimentSpec, expected: Expected) -> Iterator[str]:
             facts[method.name] = prefetch_method(spec, method)
         except PeekbenchError as error:
             yield f"method {method.name}: {error}"
-    for method_name, files in expected.files.items():
-        here = facts.get(method_name, {}).get("sha256", {})
-        for file, digest in files.items():
-            if method_name in facts and here.get(file) != digest:
-                yield f"method {method_name}: {file}: {_mismatch(digest, here.get(file))}"
-
-
-def _compare(expected: Expected, here: Expected) -> Iterator[str]:
-    """Yield the differences of code and versions."""
-    if expected.core and here.core != expected.core:
-        yield f"peekbench: other source files: {_mismatch(expected.core, here.core)}"
-    for plugin, code in expected.code.items():
-        if change := describe_code_change(code, here.code[plugin]):
-            yield f"plugin {plugin}: other source files: {change}"
-    for package, version in expected.versions.items():
-        if (found := here.versions.get(package)) != version:
-            yield f"{package}: version {version} in the main process, {found or 'not installed'} here"
-
-
-def _mismatch(expected: str, found: str | None) -> str:
-    return f"SHA-256 {expected[:SHOWN]} in the main process, {found[:SHOWN] if found else 'missing'} here"
+    here = Identity(files=files_of(facts))
+    for difference in find_differences([Identity(files=expected.files), here]):
+        yield difference.change

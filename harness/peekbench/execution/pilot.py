@@ -15,11 +15,11 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.hosts import expect
+from peekbench.execution.hosts import identify
 from peekbench.execution.observers import Progress
 from peekbench.execution.preparation import prepare
 from peekbench.execution.work import SpecWork
-from peekbench.plugins.gpus import list_gpus
+from peekbench.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, Usage, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
@@ -164,7 +164,7 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
         If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
     facts = prepare(spec, progress or Progress())
-    work = PilotWork(spec, expect(spec, describe_tasks(spec), facts))
+    work = PilotWork(spec, identify(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
     usages: dict[Key, list[Usage]] = {}

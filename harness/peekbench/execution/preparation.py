@@ -1,133 +1,22 @@
-"""Prepares what a run needs before its first trial: downloads, checks of files, and the stored part of the run."""
+"""Prepares what a run needs before its first trial: downloads, and checks of files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, StoreError, UnavailableError
-from peekbench.execution.planning import make_trials
+from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, UnavailableError
 from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.missing_libraries import describe_missing
 from peekbench.plugins.protocols import Options
-from peekbench.records.trials import Trial
-from peekbench.spec.compatibility import Experiment, differences, has_fixed_maximum, refuse_changes
 from peekbench.spec.components import AuditSpec, Component, MethodSpec, NamedComponent, TaskSpec
-from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.files import FileState
 
 if TYPE_CHECKING:
     from peekbench.execution.observers import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """The stored part of a run, which is compared with a spec before the store is opened to fill it.
-
-    A spec that is refused, or whose run cannot be prepared, therefore leaves the store as it is.
-    """
-
-    path: Path
-    sessions: tuple[Mapping[str, Any], ...] = ()
-    """Provenance of the sessions, oldest first."""
-    session_of: Mapping[Trial, int] = field(default_factory=dict)
-    """Finished trials, with the positions of their sessions."""
-    experiment: Experiment | None = None
-    """What the numbers of the finished trials depend on; None without a store that can be used."""
-    stopped_at: int | None = None
-    """Subsamples of the planned look at which the run stopped; None if it did not."""
-    verified: FileState | None = None
-    """State of the files of the store when its checksums were verified; None without a store that can be used."""
-
-    def sessions_with_trials(self) -> list[Mapping[str, Any]]:
-        """Return the sessions that finished trials, oldest first."""
-        positions = set(self.session_of.values())
-        return [session for position, session in enumerate(self.sessions) if position in positions]
-
-    def pending(self, spec: ExperimentSpec, trials: Sequence[Trial]) -> list[Trial]:
-        """Return the planned trials to run; none if the run stopped at a planned look and has all trials up to it."""
-        number = spec.design.look_number(self.stopped_at)
-        if number and all(trial in self.session_of for trial in make_trials(spec.at_look(number))):
-            return []
-        return [trial for trial in trials if trial not in self.session_of]
-
-    def keep_subsamples(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> ExperimentSpec:
-        """Return a spec with no fewer subsamples than have finished trials, so that a report uses all of them.
-
-        Parameters
-        ----------
-        spec
-            The spec.
-        tasks
-            Facts about its data by task.
-
-        Raises
-        ------
-        StoreError
-            If the stored trials are of another experiment.
-        """
-        if self.experiment is None:
-            return spec
-        if not has_fixed_maximum(self.experiment.spec):
-            spec = self._with_finished_subsamples(spec, self.experiment.finished or {})
-        refuse_changes(self.path, self.experiment, spec, tasks)
-        return spec
-
-    @staticmethod
-    def _with_finished_subsamples(spec: ExperimentSpec, counts: Mapping[tuple[str, str, int], int]) -> ExperimentSpec:
-        """Return a spec with at least these subsamples, by method, task and num_test."""
-        own = {task.name for task in spec.tasks if task.num_subsamples}
-        finished: dict[tuple[str, int], int] = {}
-        for (_, task, num_test), number in counts.items():
-            key = (task if task in own else "", num_test)
-            finished[key] = max(number, finished.get(key, 0))
-
-        def at_least(number: int, task: str, sizes: Sequence[int]) -> int:
-            return max(number, *(finished.get((task, num_test), 0) for num_test in sizes))
-
-        design, sizes = spec.design, spec.design.num_test
-        if isinstance(design.num_subsamples, int):
-            kept: Any = at_least(design.num_subsamples, "", sizes)
-        else:
-            kept = {num_test: at_least(number, "", [num_test]) for num_test, number in design.num_subsamples.items()}
-        components = tuple(
-            task.model_copy(update={"num_subsamples": at_least(task.num_subsamples, task.name, sizes)})
-            if task.num_subsamples
-            else task
-            for task in spec.tasks
-        )
-        design = Design.model_validate({**dict(design), "num_subsamples": kept})
-        return spec.model_copy(update={"design": design, "tasks": components})
-
-    @classmethod
-    def read(cls, path: Path) -> StoredRun:
-        """Read a store. A run is empty without a store, or if it cannot be used, which opening it for the run reports.
-
-        Parameters
-        ----------
-        path
-            Store of the run, which need not exist.
-        """
-        from peekbench.store.writer import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
-
-        try:
-            with Store.open(path) as store:
-                return cls(
-                    path,
-                    tuple(store.sessions()),
-                    store.sessions_of_trials(),
-                    replace(store.experiment(), finished=store.finished_subsamples()),
-                    store.stopped_at(),
-                    store.verified,
-                )
-        except StoreError:
-            return cls(path)
 
 
 def prefetch(spec: ExperimentSpec) -> Iterator[str]:
@@ -239,26 +128,30 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
     -------
     dict
         Facts for readers, as the method's plugin returned them for the options that tasks share. What differs in a
-        task with options of its own has the task's name before it: `{"commit": "1f2e", "news: commit": "a07c"}`; the
-        same holds for the files under `sha256`. Empty if the method needs nothing.
+        task with options of its own, and the digests of all its files (`sha256`), have the task's name before theirs:
+        `{"commit": "1f2e", "news: commit": "a07c"}`. Empty if the method needs nothing.
 
     Raises
     ------
     PeekbenchError
         If something is unavailable, of the kind that the plugin raised; the message names the method and the task.
     """
-    own = [task.name for task in spec.tasks if task.name in method.by_task]
     shared = [task.name for task in spec.tasks if task.name not in method.by_task]
     known: list[tuple[Options, Mapping[str, Any]]] = []  # options can contain values that no hash or JSON tells apart
-    merged: dict[str, Any] | None = None
-    for task in [*shared[:1], *own]:
+    merged: dict[str, Any] = {}
+    for task in [*shared[:1], *(task.name for task in spec.tasks if task.name in method.by_task)]:
         options = spec.options(method, task)
         facts = next((facts for equal, facts in known if equal == options), None)
         if facts is None:
             facts = _call_prefetch(spec, method, options, _place(method, task))
             known.append((options, facts))
-        merged = dict(facts) if merged is None else _add_differing(merged, facts, task)
-    return merged or {}
+        if task not in method.by_task:
+            merged = dict(facts)
+            continue
+        for name, value in facts.items():
+            if name == "sha256" or name not in merged or merged[name] != value:
+                merged[f"{task}: {name}"] = value
+    return merged
 
 
 def split_reachable(
@@ -319,18 +212,6 @@ def _placed_errors(place: str) -> Iterator[None]:
         raise kind(f"{place}: {error}") from error
 
 
-def _add_differing(merged: Mapping[str, Any], facts: Mapping[str, Any], task: str) -> dict[str, Any]:
-    """Add the facts of a task that differ from the merged ones, under names that begin with the task's."""
-    added = dict(merged)
-    for name, value in facts.items():
-        known = merged.get(name)
-        if isinstance(value, Mapping) and isinstance(known, Mapping | None):
-            added[name] = _add_differing(known or {}, value, task)
-        elif name not in merged or known != value:
-            added[f"{task}: {name}"] = value
-    return added
-
-
 def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
     """Check libraries, and prefetch for each method once, before any worker starts.
 
@@ -359,76 +240,3 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
             progress.prepare(method.name)
             facts[method.name] = prefetch_method(spec, method)
     return facts
-
-
-def prepare_same_files(stored: StoredRun, spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
-    """Prepare the methods, and compare their files, such as the weights of a model, with those of stored trials.
-
-    Parameters
-    ----------
-    stored
-        The stored part of the run.
-    spec
-        The spec.
-    progress
-        Receives the name of each method.
-
-    Returns
-    -------
-    dict
-        Facts by method.
-
-    Raises
-    ------
-    StoreError
-        If the files have changed.
-    """
-    facts = prepare(spec, progress)
-    makers = sorted({(position, trial.method) for trial, position in stored.session_of.items()})
-    known = [(method, stored.sessions[position].get("methods", {})) for position, method in makers]
-    used = [{method: methods[method]} for method, methods in known if method in methods]
-    tasks = {trial.draw.task for trial in stored.session_of}
-    changes = changed_files(used, facts, [task.name for task in spec.tasks if task.name not in tasks])
-    if changes:
-        raise StoreError(
-            f"store {stored.path}: files of its methods have changed:\n  "
-            + "\n  ".join(changes)
-            + "\nRestore the files, run the spec under another name, or delete the stored trials with `peekbench run "
-            "--fresh` (in Python, fresh=True)"
-        )
-    return facts
-
-
-def changed_files(
-    before: Iterable[Mapping[str, Mapping[str, Any]]],
-    now: Mapping[str, Mapping[str, Any]],
-    new_tasks: Sequence[str] = (),
-) -> list[str]:
-    """Return the files of methods that are not those which trials have used.
-
-    Parameters
-    ----------
-    before
-        Facts by method, as `prepare` returned them, of each session that made trials.
-    now
-        The facts of the same methods now.
-    new_tasks
-        Tasks without a trial. Files that only they need are no changes.
-
-    Returns
-    -------
-    list of str
-        Method, file and both digests of each file that differs; methods without files in both are left out.
-    """
-    sessions = [item for methods in before for item in methods.items()]
-    digests = [(method, facts["sha256"]) for method, facts in sessions if "sha256" in facts]
-    known = {(method, file) for method, files in digests for file in files}
-    labels = tuple(f"{task}: " for task in new_tasks)  # of the files of a task; see `prefetch_method`
-    changes: dict[str, None] = {}
-    for method, files_before in digests:
-        files_now = now.get(method, {}).get("sha256")
-        for file, old, new in [] if files_now is None else differences("", files_before, files_now):
-            is_later = file not in files_before and (file.startswith(labels) or (method, file) in known)
-            if not is_later:  # a file of a task that was added after this session
-                changes[f"{method}: {file}: SHA-256 {old[:13]} before, {new[:13]} now"] = None
-    return list(changes)

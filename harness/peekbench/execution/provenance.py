@@ -1,7 +1,13 @@
-"""Describes what results depend on besides spec, data and code: versions, commit, machine."""
+"""Describes this process and machine: the code, versions and machine on which results depend.
+
+The code of a plugin is all files of the packages and modules that hold the plugin and the functions that its methods
+name by reference, and of the packages `peekbench_*` that these import, directly or not. The code of a file without a
+plugin is the file and the modules beside it that it imports in the same way. Only import statements count.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -26,12 +32,80 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from peekbench.errors import PeekbenchError
-from peekbench.execution.code import CORE, find_code
-from peekbench.plugins import list_gpus, registry
-from peekbench.plugins.local_code import is_code
-from peekbench.plugins.source_files import imported_modules, read_code
+from peekbench.gpus import list_gpus
+from peekbench.plugins import registry
+from peekbench.plugins.entries import MethodEntry
+from peekbench.plugins.local_code import PACKAGE, Code, find_files_of_code, is_code
+from peekbench.plugins.references import find_reference, iterate_callables
+from peekbench.plugins.source_files import find_files, imported_modules, locate, read_code
+from peekbench.store.identity import Files, plugin_of
 
+CORE = "peekbench"
+"""Package of the core, whose code is no plugin's."""
+DIGITS = 16  # of the hash of a file
 MAX_SECONDS = 10.0
+
+
+def describe_code(uses: Iterable[str]) -> dict[str, Files]:
+    """Return the first digits of the hashes of source files, by plugin and file.
+
+    Parameters
+    ----------
+    uses
+        Names such as 'plugin.thing'.
+
+    Raises
+    ------
+    PluginError
+        If a file cannot be read.
+    """
+    return {plugin: _hash_code(plugin) for plugin in dict.fromkeys(map(plugin_of, uses))}
+
+
+def describe_core() -> Files:
+    """Return the first digits of the hashes of the source files of peekbench itself."""
+    return _hash_files(find_files(CORE, Path(__file__).parents[1]))
+
+
+def _hash_code(plugin: str) -> Files:
+    if isinstance(plugin, Code) and plugin.module is not None:
+        held = [name for name in vars(plugin.module) if not name.startswith("__")]
+        return dict.fromkeys(held, plugin.digest[:DIGITS])
+    return _hash_files(find_code(plugin))
+
+
+def _hash_files(files: Mapping[str, Path]) -> Files:
+    return {name: hashlib.sha256(read_code(path)).hexdigest()[:DIGITS] for name, path in sorted(files.items())}
+
+
+def find_code(plugin: str) -> dict[str, Path]:
+    """Return the files of a plugin by their path below the folder from which they are imported, sorted."""
+    entries = registry.load(plugin).entries(MethodEntry)
+    if isinstance(plugin, Code):
+        files, names = find_files_of_code(plugin), []
+    else:
+        files, names = {}, [registry.installed()[plugin][0].module]
+    functions = [function for entry in entries.values() for _, function in iterate_callables(entry)]
+    references = [reference for function in functions if (reference := find_reference(function))]
+    modules = [reference.target.partition(":")[0] for reference in references]
+    names += [module for module in modules if not module.startswith(PACKAGE)]  # those beside are among the files
+    names += _imported_libraries(files)
+    done = {CORE}
+    while names:
+        found = locate(names.pop())
+        if found is None or found[0] in done:
+            continue
+        done.add(found[0])
+        new = find_files(*found)
+        files |= new
+        names += _imported_libraries(new)
+    return dict(sorted(files.items()))
+
+
+def _imported_libraries(files: Mapping[str, Path]) -> list[str]:
+    """Return the names of what files import of the packages `peekbench_*`."""
+    names = (name for path in files.values() for name in imported_modules(read_code(path)))
+    return [name for name in names if name.startswith(f"{CORE}_")]
 
 
 def describe_session(folder: Path) -> dict[str, Any]:
@@ -136,28 +210,8 @@ def relevant_versions(plugins: Iterable[str]) -> dict[str, str]:
     >>> sorted({"Python", "peekbench", "scikit-learn"} & relevant_versions(["classic"]).keys())
     ['Python', 'peekbench', 'scikit-learn']
     """
-    return dict(_relevant_versions(tuple(dict.fromkeys(plugins)), _search_path()))
-
-
-def describe_version_changes(sessions: Iterable[Mapping[str, Any]]) -> str:
-    """Return the versions in which sessions differ, and on which results depend, in words; empty if there are none.
-
-    Parameters
-    ----------
-    sessions
-        Sessions of a run, oldest first.
-
-    Examples
-    --------
-    >>> describe_version_changes([{"python": "3.11.2"}, {"python": "3.11.7", "versions": {"numpy": "2.4.6"}}])
-    'Python 3.11.2, then 3.11.7'
-    """
-    found: dict[str, dict[str, None]] = {}
-    for session in sessions:
-        python = {"Python": session["python"]} if "python" in session else {}
-        for name, number in {**session.get("versions", {}), **python}.items():
-            found.setdefault(name, {})[number] = None
-    return "; ".join(f"{name} {', then '.join(versions)}" for name, versions in found.items() if len(versions) > 1)
+    versions = _relevant_versions(tuple(dict.fromkeys(plugins)), _search_path())
+    return {"Python": platform.python_version(), **versions}
 
 
 def _search_path() -> tuple[tuple[str, int], ...]:
@@ -191,8 +245,7 @@ def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
                 metadata = distribution(name).metadata
                 versions[metadata["Name"]] = metadata["Version"]
                 queue += _requirements(metadata, extras)
-    versions = dict(sorted(versions.items(), key=lambda item: item[0].lower()))
-    return {"Python": platform.python_version(), **versions}
+    return dict(sorted(versions.items(), key=lambda item: item[0].lower()))
 
 
 def _imports(plugin: str) -> set[str]:

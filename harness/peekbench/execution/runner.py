@@ -11,19 +11,19 @@ from peekbench.data.data_warnings import measured_overlaps, warn_of_data
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
-from peekbench.execution.code import code_hashes, find_changed_code
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
-from peekbench.execution.hosts import expect, host_name
+from peekbench.execution.hosts import host_name, identify
 from peekbench.execution.observers import Progress
 from peekbench.execution.planning import make_trials
-from peekbench.execution.preparation import StoredRun, prepare_same_files
-from peekbench.execution.provenance import describe_session, describe_version_changes, relevant_versions
+from peekbench.execution.provenance import describe_code, describe_session, relevant_versions
+from peekbench.execution.resuming import StoredRun
 from peekbench.execution.work import SpecWork
 from peekbench.records.runs import PlannedLook
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import RUNS, in_use_error, is_in_use
+from peekbench.store.identity import describe_version_changes
 from peekbench.store.writer import Store
 
 
@@ -109,14 +109,14 @@ def run(
     for note in notes:
         progress.warn(note)
     trials = list(make_trials(spec))
-    code = code_hashes(method.use for method in spec.methods)
-    changed_code = find_changed_code(stored, spec, trials, code, is_allowed=allow_changed_code)
+    code = describe_code(method.use for method in spec.methods)
+    changed_code = stored.changed_code(spec, trials, code, is_allowed=allow_changed_code)
     # All that can fail before the first trial comes before the store is opened, which makes or changes it.
     facts: dict[str, dict[str, Any]] | None = None
     if stored.pending(spec, trials):
         if analyst is not None:
             analyst.check(spec, tasks)
-        facts = prepare_same_files(stored, spec, progress)
+        facts = stored.prepare(spec, progress)
     with (
         Store.for_run(path, spec, tasks, verified=stored.verified, fresh=fresh) as opened,
         preserve_global_generators(),
@@ -136,7 +136,7 @@ def run(
             pending = [trial for trial in planned if trial not in done]
             if pending:
                 if work is None:
-                    facts = prepare_same_files(stored, spec, progress) if facts is None else facts
+                    facts = facts or stored.prepare(spec, progress)
                     session = {**describe_session(spec.folder), "code": code, "versions": relevant_versions(code)}
                     opened.add_session({**session, "methods": facts}, host_name())
                     store_descriptions(spec, opened)
@@ -144,7 +144,7 @@ def run(
                         progress.warn(f"this session has other versions than the stored trials: {changes}")
                     for warning in warn_of_data(spec, tasks, measured_overlaps(opened.texts())):
                         progress.warn(warning)
-                    work = SpecWork(spec, expect(spec, tasks, facts))
+                    work = SpecWork(spec, identify(spec, tasks, facts))
                 driver.do(pending, work)
                 done.update(pending)
             if number == spec.design.num_looks or (driver.failed and not spec.report.allow_incomplete):

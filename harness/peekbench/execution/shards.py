@@ -5,27 +5,28 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from peekbench.data.loading import forget
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import SpecError, StoreError
-from peekbench.execution.code import code_hashes, core_hash, describe_code_change
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
-from peekbench.execution.hosts import expect, host_name
+from peekbench.execution.hosts import host_name, identify
 from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials, make_trials
-from peekbench.execution.preparation import StoredRun, prepare
-from peekbench.execution.provenance import describe_session, relevant_versions
+from peekbench.execution.preparation import prepare
+from peekbench.execution.provenance import describe_code, describe_session
+from peekbench.execution.resuming import StoredRun
 from peekbench.execution.runner import RunSummary, store_descriptions, store_path
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize
 from peekbench.records.trials import Trial, WorkItem
 from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.identity import Identity, files_of, find_differences
 from peekbench.store.merging import (
     MergeCounts,
     MergingStore,
@@ -37,7 +38,6 @@ from peekbench.store.merging import (
 )
 
 MAX_LISTED = 20  # differences in a message
-SHOWN = 12  # characters of a digest in messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +136,10 @@ def run_shard(
     progress = progress or Progress()
     forget()
     tasks = describe_tasks(spec)
-    code = code_hashes(method.use for method in spec.methods)
-    session = {**describe_session(spec.folder), "code": code, "core": core_hash(), "versions": relevant_versions(code)}
+    here = replace(identify(spec, tasks, {}), place=f"this job on {host_name()}")
     comparison = JobComparison(spec, tasks)
     done = _read_shards(folder, shard, Experiment.of(spec, tasks), comparison)
-    here = f"this job on {host_name()}"
-    comparison.add_session(here, session)
+    comparison.add(here)
     comparison.refuse_changes(is_allowed=allow_changed_code)
     trials = [
         trial for number, item in shard_items(spec, shard.count) if number == shard.number for trial in item.trials
@@ -151,16 +149,18 @@ def run_shard(
     progress.start(spec, pending, num_done)
     if not pending:
         return RunSummary(spec, folder, len(trials), num_done, 0, 0)
-    session["methods"] = facts = prepare(spec, progress)
-    comparison.add_session(here, {"methods": facts})
+    facts = prepare(spec, progress)
+    here = replace(here, files=files_of(facts))
+    comparison.add(here)
     comparison.refuse_changes(is_allowed=allow_changed_code)
+    session = {**describe_session(spec.folder), "code": here.code, "versions": here.versions, "methods": facts}
     with (
         ShardStore.create(folder, shard, spec, tasks, session, host_name()) as store,
         preserve_global_generators(),
         one_thread_pools(),
     ):
         driver = Driver(spec, store, progress, keep_going=keep_going)
-        driver.do(pending, SpecWork(spec, expect(spec, tasks, facts)))
+        driver.do(pending, SpecWork(spec, here))
     return RunSummary(spec, store.path, len(trials), num_done, driver.finished, driver.failed, stopped=driver.stopped)
 
 
@@ -229,9 +229,9 @@ def merge(
     stored = StoredRun.read(path)
     spec = stored.keep_subsamples(spec, tasks)
     comparison = JobComparison(spec, tasks)
-    code = code_hashes(method.use for method in spec.methods)
-    for name, session in [("this machine", {"code": code}), *_stored_sessions(path)]:
-        comparison.add_session(name, session)
+    comparison.add(Identity(describe_code(method.use for method in spec.methods), place="this machine"))
+    for identity in _stored_identities(path):
+        comparison.add(identity)
     num_shards: Counter[int] = Counter()
     comparable = []
     for shard_path in paths:
@@ -256,17 +256,17 @@ def merge(
     return MergeSummary(path, num_merged, len(paths) - num_merged, counts, planned, missing, failed, comparison.changes)
 
 
-def _stored_sessions(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the sessions of a store that finished trials, as far as they are compared with shards."""
+def _stored_identities(path: Path) -> Iterator[Identity]:
+    """Yield the identities of sessions of a store that finished trials, as far as they are compared with shards."""
     try:
         with MergingStore.open(path, verified=False) as stored:
             sessions, positions = stored.sessions(), set(stored.sessions_of_trials().values())
     except StoreError:  # no store yet, or one that cannot be used, which opening it for the merge reports
         return
     for session in (sessions[position] for position in sorted(positions)):
+        identity = Identity.of_session(session, f"the store {path}")
         # The machine of a run may have other versions than the cluster, as one that resumes a run may have.
-        parts = session.keys() if "shard" in session else session.keys() & {"code", "methods"}
-        yield f"the store {path}", {part: session[part] for part in parts}
+        yield identity if "shard" in session else replace(identity, versions={})
 
 
 def _find_missing(spec: ExperimentSpec, done: set[Trial], num_shards: int) -> tuple[int, dict[Shard, int]]:
@@ -293,7 +293,7 @@ class JobComparison:
     def __init__(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
         self._spec = spec
         self._tasks = tasks
-        self._jobs: list[tuple[str, Mapping[str, Any], Path | None]] = []
+        self._jobs: list[tuple[Identity, Path | None]] = []
         self.changes: list[str] = []
         """Differences of code and versions, each once."""
 
@@ -319,12 +319,13 @@ class JobComparison:
                 + "\nRestore the spec of the jobs. To add tasks or methods, or to change the number of subsamples, "
                 "merge these shards first, then change the spec and use another folder"
             )
-        self._jobs += [(store.path.name, session, store.path) for session in store.sessions()]
+        for session in store.sessions():
+            self._jobs.append((Identity.of_session(session, store.path.name), store.path))
         return True
 
-    def add_session(self, name: str, session: Mapping[str, Any]) -> None:
-        """Compare the code, versions and model files that a session knows."""
-        self._jobs.append((name, session, None))
+    def add(self, identity: Identity) -> None:
+        """Compare the code, versions and model files of a job that is not in a store of a shard."""
+        self._jobs.append((identity, None))
 
     def refuse_changes(self, *, is_allowed: bool) -> None:
         """Refuse differences between jobs, of which those that finished no trial do not count.
@@ -334,12 +335,18 @@ class JobComparison:
         StoreError
             If a method has used other files. Also if code or versions differ, unless that is allowed.
         """
-        files, self.changes = self._find_differences()
-        if files or self.changes:
-            self._jobs = [job for job in self._jobs if job[2] is None or _has_finished_trials(job[2])]
-            files, self.changes = self._find_differences()
-        if files:
-            raise StoreError(files[0])
+        if find_differences(identity for identity, _ in self._jobs):
+            self._jobs = [(job, path) for job, path in self._jobs if path is None or _has_finished_trials(path)]
+        found = find_differences(identity for identity, _ in self._jobs)
+        lines = {part: list[str]() for part in ("code", "versions", "files")}
+        for part, change, place, reference in found:
+            lines[part].append(f"{change} (in {place}, compared with {reference})")
+        if lines["files"]:
+            raise StoreError(
+                f"files of methods differ: {lines['files'][0]}; give all jobs the same files, for example with "
+                "`peekbench validate --lock`, and remove the shards that were made with others"
+            )
+        self.changes = list(dict.fromkeys(lines["code"] + lines["versions"]))
         if self.changes and not is_allowed:
             raise StoreError(
                 "\n  ".join(["jobs of this experiment differ:", *self.changes[:MAX_LISTED]])
@@ -347,33 +354,6 @@ class JobComparison:
                 "the stores of the wrong jobs and run their shards again, or use another folder or --store; "
                 "--allow-changed-code goes on nevertheless"
             )
-
-    def _find_differences(self) -> tuple[list[str], list[str]]:
-        """Return how jobs differ from the first one that knows a value: in model files, and in code and versions."""
-        first: dict[str, tuple[str, Any]] = {}
-        files, changes = [], dict[str, None]()
-        for name, session, _ in self._jobs:
-            for method, facts in session.get("methods", {}).items():
-                for file, digest in facts.get("sha256", {}).items():
-                    origin, expected = first.setdefault(f"{method}: {file}", (name, digest))
-                    if digest != expected:
-                        files.append(
-                            f"files of method {method} differ: {file} has the SHA-256 {digest[:SHOWN]} in {name}, "
-                            f"{expected[:SHOWN]} in {origin}; give all jobs the same files, for example with "
-                            "`peekbench validate --lock`, and remove the shards that were made with others"
-                        )
-            values = {f"plugin {plugin}": code for plugin, code in session.get("code", {}).items()}
-            values |= {"source files of peekbench": session["core"]} if "core" in session else {}
-            values |= session.get("versions", {})
-            for what, value in values.items():
-                origin, expected = first.setdefault(what, (name, value))
-                if what.startswith("plugin "):
-                    change = describe_code_change(expected, value)
-                else:
-                    change = "" if value == expected else f"{value[:SHOWN]}, not {expected[:SHOWN]}"
-                if change:
-                    changes[f"{what}: {change} (in {name}, compared with {origin})"] = None
-        return files, list(changes)
 
 
 def _has_finished_trials(path: Path) -> bool:

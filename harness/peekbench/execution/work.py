@@ -28,15 +28,7 @@ from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
 from peekbench.execution.arms import Part, Unlabeled, plan_arm
 from peekbench.execution.determinism import ONE_FIT, ProcessState, one_thread_pools
-from peekbench.execution.hosts import (
-    Expected,
-    check_code,
-    host_name,
-    load_expected,
-    pack,
-    prepare_host,
-    unpack,
-)
+from peekbench.execution.hosts import check_code, host_name, load_expected, pack, prepare_host, unpack
 from peekbench.execution.scoring import (
     check_independence,
     check_metrics,
@@ -72,9 +64,8 @@ from peekbench.seeds import seed_of_fit
 from peekbench.spec.arms import Arm
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.identity import NOTHING_KNOWN, Identity
 
-NOTHING = Expected()
-"""Nothing is compared."""
 MAX_SHOWN = 200  # characters of a wrong value in messages
 
 
@@ -210,10 +201,10 @@ class SpecWork:
     spec
         The spec.
     expected
-        What this process must have in common with the main process.
+        Identity of the main process, which this process must share.
     """
 
-    def __init__(self, spec: ExperimentSpec, expected: Expected = NOTHING) -> None:
+    def __init__(self, spec: ExperimentSpec, expected: Identity = NOTHING_KNOWN) -> None:
         self._spec = spec
         self._expected = expected
         self._tasks: dict[str, LoadedTask] = {}
@@ -270,7 +261,7 @@ class SpecWork:
             If it differs from the main process, or cannot be prepared.
         """
         for task, packed in data.items():
-            keep_shipped(packed, self._expected.fingerprints[task], self._folders.cache)
+            keep_shipped(packed, self._expected.data[task], self._folders.cache)
         return prepare_host(self._spec, self._expected)
 
     def pack_data(self, task: str) -> bytes:

@@ -20,6 +20,7 @@ Instead of a function, an entry can name a reference such as ``"my_package.prior
 first call. The module that a reference names can then import heavy libraries at its top.
 """
 
+from peekbench.gpus import Gpu, list_gpus
 from peekbench.plugins.api_version import API_VERSION
 from peekbench.plugins.entries import (
     AnalyzerEntry,
@@ -34,7 +35,6 @@ from peekbench.plugins.entries import (
     ReportFormatEntry,
     TaskGroupEntry,
 )
-from peekbench.plugins.gpus import Gpu, list_gpus
 from peekbench.plugins.hookspecs import hookimpl
 from peekbench.plugins.protocols import Form, Options
 from peekbench.plugins.references import Reference

@@ -43,10 +43,6 @@ class _Task(_Part):
     splits: dict[str, Any]
 
 
-class _Code(_Part):
-    sha256: str
-
-
 class _Machine(_Part):
     processor: str
     cores: int | None
@@ -63,7 +59,7 @@ class _Session(_Part):
     commit: str | None
     packages: dict[str, str]
     machine: _Machine
-    code: dict[str, _Code] = {}
+    code: dict[str, dict[str, str]] = {}
     methods: dict[str, dict[str, Any]] = {}
     versions: dict[str, str] = {}
 

@@ -19,6 +19,7 @@ from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
 from peekbench.store.contents import read_metrics
+from peekbench.store.identity import Files, files_of
 from peekbench.store.schema import (
     SCORE_COLUMNS,
     TABLES,
@@ -425,20 +426,13 @@ def run_identifier(
     >>> run_identifier(spec, {"news": {"fingerprint": "ab12"}}, sessions=[])
     '7e9bdca60ee7d626098a521e29b67fa0'
     """
+    files: dict[str, Files] = {}
+    for session in sessions:  # which cannot differ in files, except that later ones have more tasks
+        files |= files_of(session.get("methods", {}))
     content = {
         "spec": {key: spec.get(key) for key in SETTINGS},
         "data": {name: facts["fingerprint"] for name, facts in tasks.items()},
-        "files": _digests(sessions),
+        "files": files,
     }
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:DIGITS]
-
-
-def _digests(sessions: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Return the digests of files by method. Sessions cannot differ in them, except that later ones have more tasks."""
-    digests: dict[str, dict[str, str]] = {}
-    for session in sessions:
-        for method, facts in session.get("methods", {}).items():
-            if files := facts.get("sha256"):
-                digests.setdefault(method, {}).update(files)
-    return digests

@@ -26,7 +26,7 @@ from peekbench.store.contents import find_wrong_contents, find_wrong_values
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 12
+VERSION = 13
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (

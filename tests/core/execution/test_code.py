@@ -14,9 +14,10 @@ from zipfile import ZipFile
 
 import pytest
 
-from peekbench.execution.code import PluginCode, code_hashes, describe_code_change
+from peekbench.execution.provenance import describe_code
 from peekbench.plugins import registry
 from peekbench.plugins.local_code import locate_code
+from peekbench.store.identity import Files, describe_change
 
 METHOD = """
 import json, peekbench_plug_helper, plug_unused
@@ -84,20 +85,20 @@ def installed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
 
 
 def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: Path) -> None:
-    code = code_hashes(["plug.m"])["plug"]
-    assert sorted(code["files"]) == sorted(OWN)
-    assert code["files"]["plug_method/fit.py"] == hashlib.sha256(b"wrong syntax,").hexdigest()[:12]
+    code = describe_code(["plug.m"])["plug"]
+    assert sorted(code) == sorted(OWN)
+    assert code["plug_method/fit.py"] == hashlib.sha256(b"wrong syntax,").hexdigest()[:16]
     assert json.loads(json.dumps(code)) == code
     assert "plug_reference" not in sys.modules, "nothing is imported"
     for name in [*OWN, *UNUSED]:
         path = installed / name
         path.write_text(path.read_text() + "# changed")
-        change = describe_code_change(code, changed := code_hashes(["plug.m"])["plug"])
+        change = describe_change(code, changed := describe_code(["plug.m"])["plug"])
         assert change == ("" if name in UNUSED else f"{name} changed")
         code = changed
     (installed / "plug_method/inner/new.py").write_text("")
     (installed / "plug_method/inner/deep.py").unlink()
-    change = describe_code_change(code, code_hashes(["plug.m"])["plug"])
+    change = describe_change(code, describe_code(["plug.m"])["plug"])
     assert change == "plug_method/inner/deep.py removed, plug_method/inner/new.py added"
 
 
@@ -116,32 +117,32 @@ def peekbench_methods():
         opened.writestr("zipped-1.0.dist-info/entry_points.txt", "[peekbench]\nzipped = zipped_method\n")
     monkeypatch.syspath_prepend(str(archive))
     registry.installed.cache_clear()
-    code = code_hashes(["zipped.m"])["zipped"]
+    code = describe_code(["zipped.m"])["zipped"]
     monkeypatch.undo()
     del sys.modules["zipped_method"]
     registry.installed.cache_clear()
     registry.load_installed.cache_clear()
-    assert code["files"] == {archive.name: hashlib.sha256(archive.read_bytes()).hexdigest()[:12]}
+    assert code == {archive.name: hashlib.sha256(archive.read_bytes()).hexdigest()[:16]}
 
 
 def test_code_of_a_file_includes_the_modules_beside_it_that_it_imports(tmp_path: Path) -> None:
-    codes: list[PluginCode] = []
+    codes: list[Files] = []
     for folder in (tmp_path / "here", tmp_path / "there"):
         write(folder / "mine.py", "import own_helper, json\ndef fit(train):\n    ...")
         write(folder / "own_helper.py", "from own_package import part")
         write(folder / "own_package/part.py", "")
         write(folder / "unused.py", "")
         use = locate_code("mine.py:fit", folder)
-        codes += code_hashes([use]).values()
+        codes += describe_code([use]).values()
     assert codes[0] == codes[1], "stores from two copies of a project can be compared"
-    assert sorted(codes[0]["files"]) == ["mine.py", "own_helper.py", "own_package/part.py"]
+    assert sorted(codes[0]) == ["mine.py", "own_helper.py", "own_package/part.py"]
     write(tmp_path / "there/own_package/part.py", "changed = True")
-    assert describe_code_change(codes[1], *code_hashes([use]).values()) == "own_package/part.py changed"
+    assert describe_change(codes[1], *describe_code([use]).values()) == "own_package/part.py changed"
 
 
 def test_code_of_a_first_party_plugin_includes_shared_libraries_but_not_the_core() -> None:
-    code = code_hashes(["finetune.tapt", "controls.null"])
-    packages = {plugin: {name.split("/")[0] for name in code[plugin]["files"]} for plugin in code}
+    code = describe_code(["finetune.tapt", "controls.null"])
+    packages = {plugin: {name.split("/")[0] for name in code[plugin]} for plugin in code}
     assert packages == {
         "finetune": {"peekbench_finetune", "peekbench_lm", "peekbench_hub"},
         "controls": {"peekbench_controls"},
@@ -150,6 +151,5 @@ def test_code_of_a_first_party_plugin_includes_shared_libraries_but_not_the_core
 
 def test_messages_on_changed_code_list_a_few_files() -> None:
     before = {f"{number}.py": "a" for number in range(8)}
-    after = {"sha256": "b", "files": dict.fromkeys(before, "b")}
-    change = describe_code_change({"sha256": "a", "files": before}, after)  # type: ignore[arg-type]
+    change = describe_change(before, dict.fromkeys(before, "b"))
     assert change == "0.py changed, 1.py changed, 2.py changed, 3.py changed, 4.py changed and 3 more"

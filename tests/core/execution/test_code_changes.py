@@ -126,4 +126,4 @@ def test_a_run_that_is_resumed_with_other_versions_says_so(make: MakeSpec, monke
     (warning,) = warnings
     (in_report,) = (each for each in report_of_run(Path("runs/small.sqlite")).warnings if "versions" in each)
     for text in (warning, in_report):
-        assert f"Python {'.'.join(map(str, sys.version_info[:3]))}, then 3.11.0" in text
+        assert f"Python: 3.11.0 instead of {'.'.join(map(str, sys.version_info[:3]))}" in text

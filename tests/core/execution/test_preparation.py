@@ -13,9 +13,10 @@ import pytest
 from peekbench.errors import DataError, SpecError, StoreError
 from peekbench.execution.observers import Progress
 from peekbench.execution.pilot import run_pilot
-from peekbench.execution.preparation import changed_files, check_files, prefetch, prefetch_method, prepare
+from peekbench.execution.preparation import check_files, prefetch, prefetch_method, prepare
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.identity import Identity, find_differences
 
 MakeSpec = Callable[..., ExperimentSpec]
 CALLS = Path("cache/toy-calls")
@@ -41,12 +42,14 @@ def sha(text: str) -> str:
 
 def test_each_set_of_options_is_prefetched_once(make_short: MakeSpec) -> None:
     spec = make_short("abcd", b={"weights": "other"}, c={"fit": 3}, d={"fit": 3})
-    facts = {"toy model": 0, "sha256": {"weights": sha("weights"), "b: weights": sha("other")}}
+    facts = {"toy model": 0, "sha256": {"weights": sha("weights")}}
+    files = {"b": "other", "c": "weights", "d": "weights"}
+    facts |= {f"{task}: sha256": {"weights": sha(file)} for task, file in files.items()}
     assert prefetch_method(spec, spec.methods[0]) == facts
     assert CALLS.read_text().splitlines() == ["weights 0", "other 0", "weights 3"]
     assert prepare(spec, Progress()) == {"toy.short": facts}
     only = make_short("b", b={"weights": "other"})
-    assert prefetch_method(only, only.methods[0])["sha256"] == {"weights": sha("other")}, "the only options in use"
+    assert prefetch_method(only, only.methods[0])["b: sha256"] == {"weights": sha("other")}
 
 
 def test_models_are_checked_without_a_download(make_spec: MakeSpec, tmp_path: Path) -> None:
@@ -107,7 +110,7 @@ def test_a_run_is_not_continued_with_other_files(make_short: MakeSpec, make_spec
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 4}
     tasks = [{"use": "toy.words", "name": "a"}]
     for parts in ({"methods": ["toy.short"], "design": design}, {"methods": ["toy.short", "toy.vote"]}):
-        with pytest.raises(StoreError, match=r"small\.sqlite: files of .*\n.*short: weights: SHA-256.*\nRestore"):
+        with pytest.raises(StoreError, match=r"small\.sqlite: files of .*\n.*short: weights changed\nRestore"):
             run(make_spec(tasks=tasks, **parts))
     Path("weights").write_text("weights")
     assert run(make_spec(tasks=tasks, methods=["toy.short"], design=design)).finished == 1
@@ -118,22 +121,21 @@ def test_files_of_new_tasks_are_no_changes(make_short: MakeSpec) -> None:
     grown = make_short("abc", b={"weights": "other"}, c={"weights": "third"})
     Path("third").write_text("third")
     Path("other").write_text("changed")
-    with pytest.raises(StoreError, match="short: b: weights: SHA-256"):
+    with pytest.raises(StoreError, match="method toy.short, task b: weights changed"):
         run(grown)
     Path("other").write_text("other")
     assert run(grown).finished == 3, "the files of a new task are new"
     again = make_short("abcd", b={"weights": "other"}, c={"weights": "third"})
     Path("third").write_text("changed")
-    with pytest.raises(StoreError, match="short: c: weights: SHA-256"):
+    with pytest.raises(StoreError, match="method toy.short, task c: weights changed"):
         run(again)
     Path("third").write_text("third")
     assert run(again).finished == 3
 
 
 def test_files_of_several_sessions_are_all_compared() -> None:
-    first, second, third = ({"m": {"sha256": files}} for files in ({"w": "1"}, {"w": "1", "b: w": "2"}, {"w": "3"}))
-    assert changed_files([first, second], second) == []
-    assert len(changed_files([first], second)) == 1
-    assert changed_files([first], second, new_tasks=["b"]) == []
-    assert len(changed_files([third, first], first)) == len(changed_files([second], first)) == 1
-    assert changed_files([first], {}) == changed_files([{"m": {}}], first) == []
+    first, third, more = (Identity(files={"m": files}) for files in ({"w": "1"}, {"w": "3"}, {"w": "1", "x": "1"}))
+    second = Identity(files={**first.files, "m, task b": {"w": "2"}})
+    assert find_differences([first, second, second]) == find_differences([first, second]) == []
+    assert len(find_differences([first, third, first])) == len(find_differences([first, more])) == 1
+    assert find_differences([first, Identity(), first]) == []

@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_info
 from peekbench.data.loading import forget
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
-from peekbench.execution.hosts import Expected
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials, make_trials, measure
 from peekbench.execution.runner import run
@@ -29,6 +28,7 @@ from peekbench.records.data import SourceRef, Task
 from peekbench.records.trials import Draw, Predictor, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.identity import Identity
 from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -308,7 +308,7 @@ def test_data_that_change_during_a_run_stop_it(
         tasks=[{"use": "files", "options": {"path": "rows.csv"}}],
         executor={"use": "local", "options": {"workers": workers}},
     )
-    worker = SpecWork(spec, Expected(fingerprints={"files": "what it was before"}))
+    worker = SpecWork(spec, Identity(data={"files": "what it was before"}))
     with pytest.raises(DataError, match="task files: its data have changed since the run started"):
         worker(items(spec)[0])
 

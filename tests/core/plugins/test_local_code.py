@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import peekbench as pb
 from peekbench.cli.app import app
 from peekbench.cli.catalog import describe
-from peekbench.execution.code import code_hashes
+from peekbench.execution.provenance import describe_code
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.functions import make_entry
@@ -95,8 +95,8 @@ def test_worker_processes_have_the_file(folder: Path) -> None:
 
 
 def test_changed_code_is_noticed_when_a_run_is_resumed(folder: Path) -> None:
-    (code,) = code_hashes(method.use for method in run(SPEC, folder).spec.methods).values()
-    assert set(code["files"]) == {"methods.py", "helper_of_methods.py"}
+    (code,) = describe_code(method.use for method in run(SPEC, folder).spec.methods).values()
+    assert set(code) == {"methods.py", "helper_of_methods.py"}
     (folder / "helper_of_methods.py").write_text("x = 1")
     with pytest.raises(pb.PeekbenchError, match=r"helper_of_methods\.py changed"):
         run({**SPEC, "design": {**SPEC["design"], "num_subsamples": 3}}, folder)
@@ -145,8 +145,8 @@ def test_a_file_can_name_functions_of_modules_beside_it_by_reference(folder: Pat
         file.write("    return Predictor(fit_prior(unlabeled, train, task, 0))\nfrom peekbench import Predictor\n")
     done = run({**SPEC, "methods": ["hooks.py:prior"]}, folder)
     assert (done.finished, done.failed) == (2, 0)
-    (code,) = code_hashes([done.spec.methods[0].use]).values()
-    assert set(code["files"]) == {"hooks.py", "helper_of_methods.py"}
+    (code,) = describe_code([done.spec.methods[0].use]).values()
+    assert set(code) == {"hooks.py", "helper_of_methods.py"}
 
 
 def test_a_module_beside_a_file_that_is_not_imported_by_a_statement_is_named(folder: Path) -> None:

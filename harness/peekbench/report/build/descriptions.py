@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from peekbench.data.data_warnings import MAX_LISTED, count_supported, measured_overlaps, warn_of_design
-from peekbench.execution.code import CodeVersion, describe_code_change
-from peekbench.execution.provenance import describe_version_changes
 from peekbench.formatting import pluralize
 from peekbench.records.report import Analysis, Extension
 from peekbench.report.build.tables import options_in_words
 from peekbench.report.render.content import own_subsamples
 from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
 from peekbench.spec.design import designs_by_task
+from peekbench.store.identity import CodeVersion, describe_change, describe_version_changes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -267,12 +266,12 @@ def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Itera
     Parameters
     ----------
     versions
-        Versions of the code by plugin, as `peekbench.execution.code.find_versions` returns them.
+        Versions of the code by plugin, as `peekbench.store.identity.find_versions` returns them.
     """
     for plugin, of_plugin in versions.items():
         if len(of_plugin) > 1:
             sizes = [pluralize(len(version.trials), "trial") for version in of_plugin]
-            changes = [describe_code_change(old.code, new.code) for old, new in pairwise(of_plugin)]
+            changes = [describe_change(old.code, new.code) for old, new in pairwise(of_plugin)]
             later = ", then ".join(f"{size} ({change})" for size, change in zip(sizes[1:], changes, strict=True))
             yield (
                 f"The code of the plugin {plugin} changed during this run, so its results mix {len(of_plugin)} "

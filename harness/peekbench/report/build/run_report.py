@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from peekbench.data.data_warnings import count_uses
 from peekbench.data.preflight import describe_data
 from peekbench.errors import ContractError, PeekbenchError, PluginError, SpecError
-from peekbench.execution.code import find_versions
 from peekbench.execution.planning import make_trials
 from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
@@ -60,6 +59,7 @@ from peekbench.results.tidying import TidyTable
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonical, make_spec
 from peekbench.spec.lockfile import find_lock
+from peekbench.store.identity import find_versions
 from peekbench.store.maintenance import back_up
 from peekbench.store.reader import StoredMethod
 from peekbench.store.writer import Store

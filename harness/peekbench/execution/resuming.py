@@ -1,0 +1,229 @@
+"""What a run that is resumed has already: its finished trials, which are not repeated, and what they depend on.
+
+A spec or code that would mix two experiments in one store is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from peekbench.errors import StoreError
+from peekbench.execution.observers import Progress
+from peekbench.execution.planning import make_trials
+from peekbench.execution.preparation import prepare
+from peekbench.formatting import pluralize
+from peekbench.plugins.local_code import SESSION
+from peekbench.records.trials import Trial
+from peekbench.spec.compatibility import Experiment, has_fixed_maximum, refuse_changes
+from peekbench.spec.design import Design
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.files import FileState
+from peekbench.store.identity import (
+    CodeVersion,
+    Files,
+    Identity,
+    describe_change,
+    files_of,
+    find_differences,
+    find_versions,
+    plugin_of,
+)
+from peekbench.store.writer import Store
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """The stored part of a run, which is compared with a spec before the store is opened to fill it.
+
+    A spec that is refused, or whose run cannot be prepared, therefore leaves the store as it is.
+    """
+
+    path: Path
+    sessions: tuple[Mapping[str, Any], ...] = ()
+    """Provenance of the sessions, oldest first."""
+    session_of: Mapping[Trial, int] = field(default_factory=dict)
+    """Finished trials, with the positions of their sessions."""
+    experiment: Experiment | None = None
+    """What the numbers of the finished trials depend on; None without a store that can be used."""
+    stopped_at: int | None = None
+    """Subsamples of the planned look at which the run stopped; None if it did not."""
+    verified: FileState | None = None
+    """State of the files of the store when its checksums were verified; None without a store that can be used."""
+
+    def sessions_with_trials(self) -> list[Mapping[str, Any]]:
+        """Return the sessions that finished trials, oldest first."""
+        positions = set(self.session_of.values())
+        return [session for position, session in enumerate(self.sessions) if position in positions]
+
+    def pending(self, spec: ExperimentSpec, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the planned trials to run; none if the run stopped at a planned look and has all trials up to it."""
+        number = spec.design.look_number(self.stopped_at)
+        if number and all(trial in self.session_of for trial in make_trials(spec.at_look(number))):
+            return []
+        return [trial for trial in trials if trial not in self.session_of]
+
+    def keep_subsamples(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> ExperimentSpec:
+        """Return a spec with no fewer subsamples than have finished trials, so that a report uses all of them.
+
+        Parameters
+        ----------
+        spec
+            The spec.
+        tasks
+            Facts about its data by task.
+
+        Raises
+        ------
+        StoreError
+            If the stored trials are of another experiment.
+        """
+        if self.experiment is None:
+            return spec
+        if not has_fixed_maximum(self.experiment.spec):
+            spec = self._with_finished_subsamples(spec, self.experiment.finished or {})
+        refuse_changes(self.path, self.experiment, spec, tasks)
+        return spec
+
+    @staticmethod
+    def _with_finished_subsamples(spec: ExperimentSpec, counts: Mapping[tuple[str, str, int], int]) -> ExperimentSpec:
+        """Return a spec with at least these subsamples, by method, task and num_test."""
+        own = {task.name for task in spec.tasks if task.num_subsamples}
+        finished: dict[tuple[str, int], int] = {}
+        for (_, task, num_test), number in counts.items():
+            key = (task if task in own else "", num_test)
+            finished[key] = max(number, finished.get(key, 0))
+
+        def at_least(number: int, task: str, sizes: Sequence[int]) -> int:
+            return max(number, *(finished.get((task, num_test), 0) for num_test in sizes))
+
+        design, sizes = spec.design, spec.design.num_test
+        if isinstance(design.num_subsamples, int):
+            kept: Any = at_least(design.num_subsamples, "", sizes)
+        else:
+            kept = {num_test: at_least(number, "", [num_test]) for num_test, number in design.num_subsamples.items()}
+        components = tuple(
+            task.model_copy(update={"num_subsamples": at_least(task.num_subsamples, task.name, sizes)})
+            if task.num_subsamples
+            else task
+            for task in spec.tasks
+        )
+        design = Design.model_validate({**dict(design), "num_subsamples": kept})
+        return spec.model_copy(update={"design": design, "tasks": components})
+
+    def changed_code(
+        self, spec: ExperimentSpec, trials: Sequence[Trial], code: Mapping[str, Files], *, is_allowed: bool
+    ) -> tuple[str, ...]:
+        """Compare the code of plugins with the code that made their stored trials.
+
+        Parameters
+        ----------
+        spec
+            Spec of the run.
+        trials
+            Planned trials.
+        code
+            Present code of the spec's method plugins, as `describe_code` returns it.
+        is_allowed
+            Whether trials may be run by code that made none of the stored trials of the same plugin.
+
+        Returns
+        -------
+        tuple of str
+            Plugins that have stored trials of other code.
+
+        Raises
+        ------
+        StoreError
+            If trials would be run by new code and this is not allowed.
+        """
+        versions = find_versions(spec, self.sessions, self.session_of)
+        changed = [name for name in versions if any(version.code != code[name] for version in versions[name])]
+        if not is_allowed:
+            pending = {trial.method for trial in self.pending(spec, trials)}
+            needed = {plugin_of(method.use) for method in spec.methods if method.name in pending}
+            new = {
+                name: versions[name]
+                for name in changed
+                if (name in needed or name.startswith(SESSION))
+                and all(version.code != code[name] for version in versions[name])
+            }
+            if new:
+                raise self._new_code_error(new, code)
+        return tuple(changed)
+
+    def _new_code_error(self, changed: Mapping[str, Sequence[CodeVersion]], code: Mapping[str, Files]) -> StoreError:
+        lines = [f"store {self.path}: code of its methods has changed since their trials were stored:"]
+        for plugin, versions in changed.items():
+            num_trials = sum(len(version.trials) for version in versions)
+            change = describe_change(versions[-1].code, code[plugin])
+            lines.append(f"  plugin {plugin}, {pluralize(num_trials, 'trial')}: {change}")
+        remedy = (
+            "More trials would mix results of old and new code. To measure the new code alone, choose another name for "
+            "the run, or delete the stored trials with `peekbench run --fresh` (in Python, fresh=True); otherwise "
+            "restore the old code"
+        )
+        if not any(plugin.startswith(SESSION) for plugin in changed):
+            remedy += (
+                ", or resume the run with --allow-changed-code (in Python, allow_changed_code=True); the report then "
+                "warns that versions are mixed"
+            )
+        return StoreError("\n".join([*lines, remedy]))
+
+    def prepare(self, spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
+        """Prepare the methods, and compare their files, such as the weights of a model, with those of stored trials.
+
+        Parameters
+        ----------
+        spec
+            The spec.
+        progress
+            Receives the name of each method.
+
+        Returns
+        -------
+        dict
+            Facts by method.
+
+        Raises
+        ------
+        StoreError
+            If files have changed.
+        """
+        facts = prepare(spec, progress)
+        used = []
+        for position, method in sorted({(position, trial.method) for trial, position in self.session_of.items()}):
+            known = self.sessions[position].get("methods", {})
+            used.append(Identity(files=files_of({method: known.get(method, {})})))
+        if changes := find_differences([*used, Identity(files=files_of(facts))]):
+            raise StoreError(
+                f"store {self.path}: files of its methods have changed:\n  "
+                + "\n  ".join(dict.fromkeys(difference.change for difference in changes))
+                + "\nRestore the files, run the spec under another name, or delete the stored trials with `peekbench "
+                "run --fresh` (in Python, fresh=True)"
+            )
+        return facts
+
+    @classmethod
+    def read(cls, path: Path) -> StoredRun:
+        """Read a store. A run is empty without a store, or if it cannot be used, which opening it for the run reports.
+
+        Parameters
+        ----------
+        path
+            Store of the run, which need not exist.
+        """
+        try:
+            with Store.open(path) as store:
+                return cls(
+                    path,
+                    tuple(store.sessions()),
+                    store.sessions_of_trials(),
+                    replace(store.experiment(), finished=store.finished_subsamples()),
+                    store.stopped_at(),
+                    store.verified,
+                )
+        except StoreError:
+            return cls(path)

@@ -1,0 +1,180 @@
+"""What results depend on besides the spec, as a machine or a session of a store has it, and how two states differ.
+
+All comparisons use `find_differences`: sessions of a run that is resumed, shards, and machines of one run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from peekbench.formatting import list_names
+from peekbench.plugins.local_code import SESSION, split_name
+from peekbench.records.trials import Trial
+from peekbench.spec.experiment import ExperimentSpec
+
+Files: TypeAlias = Mapping[str, str]
+"""Digests of files by name."""
+
+Part: TypeAlias = Literal["code", "versions", "files", "data"]
+"""Field of an identity."""
+
+MAX_LISTED = 5  # files in a message
+
+
+class Difference(NamedTuple):
+    """A value that two identities do not share."""
+
+    part: Part
+    """Field of `Identity`."""
+    change: str
+    """What differs, such as 'plugin classic: lsa.py changed' or 'numpy: 2.4.6 instead of 2.4.5'."""
+    place: str
+    """Where the value is."""
+    reference: str
+    """Where the value is with which it was compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What results depend on besides the spec. What is not known is not compared.
+
+    Examples
+    --------
+    >>> before, now = Identity(versions={"numpy": "2.4.5"}), Identity(versions={"numpy": "2.4.6", "scipy": "1.16"})
+    >>> [difference.change for difference in find_differences([before, now])]
+    ['numpy: 2.4.6 instead of 2.4.5']
+    """
+
+    code: Mapping[str, Files] = field(default_factory=dict)
+    """Source files by plugin; those of the core by 'peekbench'."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions of Python and of the distributions that the plugins need."""
+    files: Mapping[str, Files] = field(default_factory=dict)
+    """Prefetched files, such as weights, by method; those of a task with options of its own by method and task."""
+    data: Mapping[str, str] = field(default_factory=dict)
+    """Fingerprints of the data by task."""
+    place: str = ""
+    """Whose it is, for messages."""
+
+    @classmethod
+    def of_session(cls, session: Mapping[str, Any], place: str = "") -> Identity:
+        """Return the identity of a session, which may not know all parts."""
+        files = files_of(session.get("methods", {}))
+        return cls(session.get("code", {}), session.get("versions", {}), files, place=place)
+
+    def values(self) -> Iterator[tuple[Part, str, str | Files]]:
+        """Yield each value with its part and its name in messages."""
+        for plugin, code in self.code.items():
+            yield "code", f"plugin {plugin}", code
+        for name, version in self.versions.items():
+            yield "versions", name, version
+        for user, files in self.files.items():
+            yield "files", f"method {user}", files
+        for task, fingerprint in self.data.items():
+            yield "data", f"fingerprint of the data of task {task}", fingerprint
+
+
+NOTHING_KNOWN = Identity()
+"""Identity that differs from none."""
+
+
+def files_of(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Files]:
+    """Return the digests of prefetched files, given the facts of methods as `prefetch_method` returns them."""
+    return {
+        f"{method}, task {task}" if task else method: files
+        for method, of_method in facts.items()
+        for name, files in of_method.items()
+        for task, _, key in [name.rpartition(": ")]
+        if key == "sha256"
+    }
+
+
+def find_differences(identities: Iterable[Identity]) -> list[Difference]:
+    """Compare each identity with the first one that knows the same value."""
+    first: dict[str, tuple[str, str | Files]] = {}
+    found = []
+    for identity in identities:
+        for part, name, value in identity.values():
+            reference, expected = first.setdefault(name, (identity.place, value))
+            if value != expected:
+                change = describe_change(expected, value)
+                found.append(Difference(part, f"{name}: {change}", identity.place, reference))
+    return found
+
+
+def describe_change(before: str | Files, now: str | Files) -> str:
+    """Return how two versions, or two sets of files, differ.
+
+    Examples
+    --------
+    >>> describe_change({"method.py": "12", "helper.py": "34"}, {"method.py": "56", "more.py": "78"})
+    'helper.py removed, method.py changed, more.py added'
+    """
+    if isinstance(before, str) or isinstance(now, str):
+        return f"{now} instead of {before}"
+    changes = []
+    for name in sorted(before.keys() | now.keys()):
+        if name not in now:
+            changes.append(f"{name} removed")
+        elif name not in before:
+            changes.append(f"{name} added")
+        elif before[name] != now[name]:
+            changes.append(f"{name} changed")
+    return list_names(changes, MAX_LISTED)
+
+
+def describe_version_changes(sessions: Iterable[Mapping[str, Any]]) -> str:
+    """Return the versions in which sessions differ from the first one that knows them; empty if there are none.
+
+    Examples
+    --------
+    >>> describe_version_changes([{"versions": {"Python": "3.11.2"}}, {"versions": {"Python": "3.11.7"}}])
+    'Python: 3.11.7 instead of 3.11.2'
+    """
+    found = find_differences(Identity.of_session(session) for session in sessions)
+    return "; ".join(dict.fromkeys(difference.change for difference in found if difference.part == "versions"))
+
+
+@dataclass(frozen=True, slots=True)
+class CodeVersion:
+    """One version of the code of a plugin, with the trials that it made."""
+
+    code: Files
+    trials: tuple[Trial, ...]
+
+
+def find_versions(
+    spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], session_of: Mapping[Trial, int]
+) -> dict[str, list[CodeVersion]]:
+    """Return the versions of the code of each method plugin that made finished trials, oldest first, by plugin.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    sessions
+        Sessions of the run, oldest first.
+    session_of
+        Position of the session that finished each trial.
+    """
+    plugins = {method.name: plugin_of(method.use) for method in spec.methods}
+    found: defaultdict[str, dict[frozenset[tuple[str, str]], list[Trial]]] = defaultdict(dict)
+    for trial, position in sorted(session_of.items(), key=lambda item: (item[1], item[0].method)):
+        plugin = plugins.get(trial.method, "")
+        code = sessions[position].get("code", {})
+        if plugin in code:
+            found[plugin].setdefault(frozenset(code[plugin].items()), []).append(trial)
+    return {
+        plugin: [CodeVersion(dict(code), tuple(trials)) for code, trials in versions.items()]
+        for plugin, versions in found.items()
+    }
+
+
+def plugin_of(use: str) -> str:
+    """Return the plugin whose code a method uses. Each function of a session is a plugin of its own."""
+    if use.startswith(f"{SESSION}:"):
+        return use
+    return split_name(use)[0]
