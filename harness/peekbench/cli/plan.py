@@ -27,7 +27,7 @@ GPU_MARGIN = 1.1  # of the measured memory, for trials with longer texts
 @app.command()
 def plan(
     spec: RunnableArgument,
-    pilot: Annotated[bool, typer.Option(help="Measure a few trials of each method at each design point.")] = True,
+    pilot: Annotated[bool, typer.Option(help="Measure a trial of each method at each design point.")] = True,
     power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
     workers: WorkersOption = None,
 ) -> None:
@@ -118,13 +118,8 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
     for failure in failed.values():
         error = shorten(" ".join(failure.error.split()), MAX_ERROR)
         echo(f"a pilot trial failed: {failure.trial}: {error}", err=True)
-    seconds = pilot.seconds
-    for key, usages in pilot.usages.items():
-        method, num_train, num_test = key
-        echo(
-            f"  {method}, num_train {num_train}, num_test {num_test}: {seconds[key]:.3f} s per trial "
-            f"({pluralize(len(usages), 'trial')})"
-        )
+    for (method, num_train, num_test), usage in pilot.usages.items():
+        echo(f"  {method}, num_train {num_train}, num_test {num_test}: {usage.seconds:.3f} s per trial")
     for method in failed:
         echo(f"  {method}: time unknown, because its pilot failed")
     return pilot
@@ -147,7 +142,7 @@ def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False
             f"`gpu_memory: {needed:g}` lets as many workers share a GPU as fit"
         )
     lines.append(
-        f"  measured on this machine: {pluralize(len(pilot.measured), 'pilot trial')} with one worker, "
+        f"  measured on this machine: {pluralize(len(pilot.usages), 'pilot trial')} with one worker, "
         f"{pilot.start:.1f} s to start a worker"
     )
     return lines

@@ -1,4 +1,4 @@
-"""Measures a few trials of each method at each design point, and forecasts the time and the memory of a run."""
+"""Measures one trial of each method at each design point, and forecasts the time and the memory of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any, TypeAlias
 
 from peekbench.data.preflight import describe_tasks
@@ -22,12 +21,9 @@ from peekbench.execution.work import SpecWork
 from peekbench.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, Usage, WorkItem
+from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
-SECONDS = 10.0
-"""Seconds after which no further round of trials starts."""
-MAX_ROUNDS = 10
-"""Trials of a method at a design point, at most."""
 STATUS = Path("/proc/self/status")
 
 Key: TypeAlias = tuple[str, int, int]
@@ -50,22 +46,17 @@ class Forecast:
 class Pilot:
     """What pilot trials used."""
 
-    usages: Mapping[Key, tuple[Usage, ...]]
-    """Usage of the measured trials, with base arms shared as in the run; without methods of which a trial failed."""
+    usages: Mapping[Key, Usage]
+    """Usage of each measured trial, with base arms shared as in the run; without methods of which a trial failed."""
     first: Mapping[str, Usage]
     """Usage of the first trial of each method, which also imports libraries and loads models."""
     failures: tuple[TrialFailure, ...]
     """Failed trials."""
 
     @property
-    def measured(self) -> list[Usage]:
-        """Usage of all measured trials."""
-        return [usage for usages in self.usages.values() for usage in usages]
-
-    @property
     def seconds(self) -> dict[Key, float]:
-        """Mean seconds of a trial."""
-        return {key: fmean(usage.seconds for usage in usages) for key, usages in self.usages.items()}
+        """Seconds of a trial."""
+        return {key: usage.seconds for key, usage in self.usages.items()}
 
     @property
     def start(self) -> float:
@@ -78,7 +69,7 @@ class Pilot:
     @property
     def gpu_memory(self) -> int:
         """Largest memory of GPUs of a worker after a trial in bytes; 0 if it used none."""
-        return max((usage.gpu_memory for usage in self.measured), default=0)
+        return max((usage.gpu_memory for usage in self.usages.values()), default=0)
 
     def forecast(self, spec: ExperimentSpec, workers: int) -> Forecast:
         """Forecast the trials of a spec on this machine with a number of workers: the measured times, multiplied."""
@@ -88,7 +79,7 @@ class Pilot:
         parallel = min(workers, available_cores())
         total = sum(number * seconds[key] for key, number in trials.items())
         longest = max((seconds[key] for key in trials), default=0.0)
-        memory = max((usage.memory for usage in self.measured), default=0)
+        memory = max((usage.memory for usage in self.usages.values()), default=0)
         starts = self.start * workers / parallel
         return Forecast(workers, starts + max(total / parallel, longest), workers * memory)
 
@@ -143,8 +134,7 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
     """Run trials of each method at each design point through the spec's executor, with one worker. Nothing is stored.
 
     Methods and machines are first prepared as for a run, and each method runs once before it is measured, because its
-    first fit also imports libraries. Each method is then measured at least once at each point. While the pilot has
-    taken less than `SECONDS`, it continues with other tasks and subsamples, up to `MAX_ROUNDS`.
+    first fit also imports libraries.
 
     Parameters
     ----------
@@ -167,25 +157,23 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
     work = PilotWork(spec, identify(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
-    usages: dict[Key, list[Usage]] = {}
+    usages: dict[Key, Usage] = {}
     first: dict[str, Usage] = {}
-    failures: dict[Trial, TrialFailure] = {}
+    failures: list[TrialFailure] = []
     executor = spec.executor
     with closing(executor.entry.execute(_pilot_items(spec), work, options=executor.options)) as batches:
-        for outcome in (event for batch in batches for event in batch if isinstance(event, TrialResult | TrialFailure)):
-            draw, method = outcome.trial.draw, outcome.trial.method
+        for outcome in (event for batch in batches for event in batch):
             if isinstance(outcome, TrialFailure):
-                failures[outcome.trial] = outcome
-                continue
-            assert outcome.usage is not None
-            if method not in first:
-                first[method] = outcome.usage
-                continue
-            key = (method, draw.num_train, draw.num_test)
-            usages.setdefault(key, []).append(outcome.usage)
-    failed = {trial.method for trial in failures}
-    measured = {key: tuple(found) for key, found in usages.items() if key[0] not in failed}
-    return Pilot(measured, first, tuple(failures.values()))
+                failures.append(outcome)
+            elif isinstance(outcome, TrialResult):
+                assert outcome.usage is not None
+                draw, method = outcome.trial.draw, outcome.trial.method
+                if method in first:
+                    usages[method, draw.num_train, draw.num_test] = outcome.usage
+                else:
+                    first[method] = outcome.usage
+    failed = {failure.trial.method for failure in failures}
+    return Pilot({key: usage for key, usage in usages.items() if key[0] not in failed}, first, tuple(failures))
 
 
 def count_trials(spec: ExperimentSpec) -> Counter[Key]:
@@ -200,24 +188,17 @@ def count_trials(spec: ExperimentSpec) -> Counter[Key]:
 
 
 def _pilot_items(spec: ExperimentSpec) -> Iterator[WorkItem]:
-    """Yield a first trial of each method, and then rounds of trials, as long as there is time for them."""
-    tasks: dict[tuple[int, int], list[str]] = {}
+    """Yield a first trial of each method, and then one at each design point, on the first task that has the point."""
+    tasks: dict[tuple[int, int], TaskSpec] = {}
     for task in spec.tasks:
         for point in spec.design_of(task).points():
-            tasks.setdefault(point, []).append(task.name)
-    point = next(iter(tasks))
-    # Another draw than the measured ones, which would otherwise find its embeddings in a cache.
-    repeats = {task.name: spec.design_of(task).repeats for task in spec.tasks}
-    first = tasks[point][0]
-    yield from _items_of_draw(spec, Draw(first, *point, repeats[first](point[1]) - 1))
-    started = time.monotonic()
-    for number in range(MAX_ROUNDS):
-        if number and time.monotonic() - started >= SECONDS:
-            return
-        for point, names in tasks.items():
-            subsample, position = divmod(number, len(names))
-            if subsample < repeats[names[position]](point[1]):
-                yield from _items_of_draw(spec, Draw(names[position], *point, subsample))
+            tasks.setdefault(point, task)
+    point, task = next(iter(tasks.items()))
+    # The first trials have another draw than the measured ones, which would otherwise find embeddings in a cache.
+    last = spec.design_of(task).repeats(point[1]) - 1
+    draws = [Draw(task.name, *point, last), *(Draw(task.name, *point, 0) for point, task in tasks.items())]
+    for draw in draws:
+        yield from _items_of_draw(spec, draw)
 
 
 def _items_of_draw(spec: ExperimentSpec, draw: Draw) -> Iterator[WorkItem]:

@@ -22,7 +22,7 @@ def spec(make_raw: Any) -> ExperimentSpec:
 def test_a_pilot_measures_each_method(spec: ExperimentSpec) -> None:
     pilot = run_pilot(spec)
     assert set(pilot.usages) == set(count_trials(spec))
-    for usage in pilot.measured:
+    for usage in pilot.usages.values():
         assert usage.seconds > 0
         assert 10**7 < usage.memory < 10**11
     assert pilot.gpu_memory == 0
@@ -35,7 +35,7 @@ def test_time_and_memory_are_multiples_of_those_of_the_pilot(
     keys = count_trials(spec)
     num_trials, methods = keys.total(), {key[0] for key in keys}
     first = Usage(seconds=4.0, memory=0)  # 2 s more than later trials
-    pilot = Pilot(dict.fromkeys(keys, (USAGE,)), dict.fromkeys(methods, first), ())
+    pilot = Pilot(dict.fromkeys(keys, USAGE), dict.fromkeys(methods, first), ())
     assert pilot.start == 2 * len(methods)
     one, two, eight = (pilot.forecast(spec, workers) for workers in (1, 2, 8))
     assert one.seconds == pytest.approx(pilot.start + 2 * num_trials)
