@@ -1,4 +1,4 @@
-"""Packages whose names are imported at first use."""
+"""Packages whose names, and modules that, are imported at first use."""
 
 from __future__ import annotations
 
@@ -33,3 +33,25 @@ def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable
         return value
 
     return get, names.copy, names
+
+
+class LazyModule:
+    """A module that is imported when one of its names is first used.
+
+    Parameters
+    ----------
+    name
+        Full name of the module.
+
+    Examples
+    --------
+    >>> LazyModule("math").sqrt(9.0)
+    3.0
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        """Import the module, and return a name of it."""
+        return getattr(import_module(self._name), name)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -16,7 +16,8 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from peekbench import Dataset
 from peekbench.errors import SpecError
 from peekbench.plugins.functions import is_estimator
-from peekbench.records import FloatArray, IntArray, ScoreName, TaskKind
+from peekbench.records import FloatArray, IntArray, TaskKind
+from peekbench.records.scores import SCORE_NAMES, find_score
 
 Scorer: TypeAlias = Callable[[FloatArray, IntArray | FloatArray], float]
 
@@ -64,7 +65,7 @@ def check_scorer(name: str) -> None:
     """
     names = get_scorer_names()
     if name not in names:
-        near = get_close_matches(name, [*names, *get_args(ScoreName)], n=1)
+        near = get_close_matches(name, [*names, *SCORE_NAMES], n=1)
         raise ValueError(
             f"no score is named {name!r}; "
             + (f"did you mean {near[0]!r}?" if near else "sklearn.metrics.get_scorer_names() has the names")
@@ -128,6 +129,8 @@ def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind
     SpecError
         If the score is unknown, or not defined for the labels or for the predictions of the method.
     """
+    if name in SCORE_NAMES and name not in SAME and dataset.kind in find_score(name).functions:
+        return dataset.kind
     own = SAME.get(name, name)
     labels, num_classes = np.asarray(dataset.labels), len(dataset.class_names)
     good = np.eye(num_classes)[labels] if num_classes else labels + 0.25

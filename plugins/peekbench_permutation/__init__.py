@@ -5,7 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench.records import FamilyChoice, ScoreOption
+from peekbench.plugins import ScoreOption
+from peekbench.records import FamilyChoice
 
 
 class Permutation(Options):

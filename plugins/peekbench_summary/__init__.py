@@ -7,7 +7,8 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench.records import FamilyChoice, ScoreOption
+from peekbench.plugins import ScoreOption
+from peekbench.records import FamilyChoice
 
 RegionUnit: TypeAlias = Literal["score", "log_odds"]
 

@@ -59,6 +59,35 @@ def imported_rooms() -> set[tuple[str, str, str]]:
     return found
 
 
+def find_strings(path: Path) -> Iterator[str]:
+    """Yield the strings in the code of a file."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def names_own_module(text: str) -> bool:
+    """Return whether a text is the name of a module of this project, or of something in one."""
+    if text == "peekbench" or not re.fullmatch(r"peekbench\w*(\.\w+)*(:\w+)?", text):
+        return False
+    place = Path(*text.partition(":")[0].split("."))
+    folders = (ROOT / "harness", ROOT / "plugins")
+    return any((folder / place).is_dir() or (folder / place).with_suffix(".py").is_file() for folder in folders)
+
+
+def test_no_string_of_the_core_hides_an_import() -> None:
+    assert names_own_module("peekbench_sklearn")
+    assert names_own_module("peekbench.data.parquet:read_frame")
+    assert not names_own_module("peekbench.toolkit")
+    files = [path for path in CORE.rglob("*.py") if path.parent.name != "logs"]
+    assert [(path.name, text) for path in files for text in find_strings(path) if names_own_module(text)] == []
+
+
+def test_three_files_import_modules_by_name() -> None:
+    """They import what a plugin, a user or a stub names."""
+    files = {str(path.relative_to(CORE)) for path in CORE.rglob("*.py") if "import_module(" in path.read_text("utf-8")}
+    assert files == {"lazy.py", "plugins/local_code.py", "plugins/references.py"}
+
+
 def test_the_map_names_every_room_once() -> None:
     named = [room for group in read_map() for room in group]
     assert sorted(named) == sorted(list_rooms())

@@ -22,7 +22,7 @@ from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.local_code import Code, hold, locate_code
-from peekbench.plugins.references import Reference
+from peekbench.plugins.toolkit import find_toolkit
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset
 from peekbench.results.verdict import default_region
@@ -42,10 +42,6 @@ STORED: Mapping[str, Mapping[str, str]] = {
     "r2": {"regression": "score"},
 }
 """Names that stores have for scores of scikit-learn, by kind of the tasks."""
-
-read_held = Reference("peekbench_sklearn.held_data:read_held")
-unlabeled_steps = Reference("peekbench_sklearn.estimators:unlabeled_steps")
-check_score = Reference("peekbench_sklearn.scorers:check_score")
 
 
 def measure(
@@ -177,7 +173,7 @@ def measure(
     in_reach = [task for task in tasks if isinstance(task, dict) and (_is_held(task["use"]) or task["use"] == FILES)]
     held = [load_dataset(task["use"], task.get("options")) for task in in_reach]
     for each in filter(is_estimator, methods.values()):
-        unlabeled_steps(each, unlabeled_step, type(each).__name__)
+        find_toolkit().unlabeled_steps(each, unlabeled_step, type(each).__name__)
     chosen = dict(options or {})
     if unlabeled_step is not None:
         chosen["unlabeled_step"] = unlabeled_step
@@ -275,7 +271,7 @@ def _make_tasks(data: Any, methods: Sequence[Any], options: Mapping[str, Any]) -
                     f"{', '.join(unknown)}: no key of a spec, of its design, or option of data in memory, which are "
                     f"{', '.join(DATA_OPTIONS)}{_suggest_key(unknown)}"
                 )
-            dataset: Dataset = read_held(each, name or "data", methods, **options)
+            dataset = find_toolkit().read_held(each, name or "data", methods, **options)
             check_dataset(dataset, name or "data")
             yield {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name or "data"}
 
@@ -330,7 +326,9 @@ def _analyses(
     if score not in ("score", "bits_per_byte"):
         experiment = read_experiment(parts)
         tasks = [(task.name, load_dataset(experiment.source(task))) for task in experiment.tasks]
-        kinds = {check_score(score, dataset, name, method) for name, dataset in tasks for method in methods}
+        kinds = {
+            find_toolkit().check_score(score, dataset, name, method) for name, dataset in tasks for method in methods
+        }
         score = STORED.get(score, {}).get("/".join(kinds), score)
     options = {"score": score, "region": default_region(score) if region is None else region}
     return [{"use": "summary", "options": options}, {"use": "permutation", "options": {"score": score}}]

@@ -38,6 +38,7 @@ from peekbench.plugins.entries import (
 from peekbench.plugins.hookspecs import hookimpl
 from peekbench.plugins.protocols import Form, Options
 from peekbench.plugins.references import Reference
+from peekbench.plugins.toolkit import ScoreOption
 from peekbench.plugins.work_protocols import (
     GPU_FRACTION_VARIABLE,
     NODE_VARIABLE,
@@ -68,6 +69,7 @@ __all__ = [
     "Reference",
     "RendererEntry",
     "ReportFormatEntry",
+    "ScoreOption",
     "TaskGroupEntry",
     "Work",
     "hookimpl",

@@ -24,12 +24,11 @@ from pydantic.errors import PydanticUserError
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import Reference
+from peekbench.plugins.toolkit import find_toolkit
 
 FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
 METHOD = ("unlabeled", "train", "task", "context", "seed")
 """Parameters of a method. Without the first two, a function is no method."""
-as_predictor = Reference("peekbench.plugins.predictors:as_predictor")  # reading a spec must not import numpy
 
 
 def make_entry(thing: Any, name: str) -> FunctionEntry:
@@ -44,8 +43,7 @@ def make_entry(thing: Any, name: str) -> FunctionEntry:
         If it is none of them, or has parameters that peekbench cannot pass.
     """
     if is_estimator(thing):
-        entry: MethodEntry = Reference("peekbench_sklearn.estimators:make_estimator_entry")(thing, name)
-        return entry
+        return find_toolkit().make_estimator_entry(thing, name)
     if not inspect.isroutine(thing):
         remedy = f"give an instance, such as {name}()" if isinstance(thing, type) else "name a function"
         what = "class" if isinstance(thing, type) else type(thing).__name__
@@ -138,6 +136,8 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = inspect.signature(function).parameters
 
     def fit(unlabeled: Any, train: Any, task: Any, *, options: Options, context: Any) -> Any:
+        from peekbench.plugins.predictors import as_predictor  # noqa: PLC0415 - reading a spec must not import numpy
+
         values = {
             "unlabeled": unlabeled, "train": train, "task": task, "context": context, "seed": context.seed,
         }  # fmt: skip

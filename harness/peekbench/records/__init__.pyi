@@ -51,6 +51,7 @@ from .runs import RunFinished as RunFinished
 from .runs import RunStarted as RunStarted
 from .runs import RunStatus as RunStatus
 from .runs import TrialFinished as TrialFinished
+from .scores import ScoreName as ScoreName
 from .trials import ArmResult as ArmResult
 from .trials import Context as Context
 from .trials import Control as Control
@@ -75,8 +76,6 @@ from .verdicts import OtherTasks as OtherTasks
 from .verdicts import PosteriorEvidence as PosteriorEvidence
 from .verdicts import PredictionEvidence as PredictionEvidence
 from .verdicts import Problem as Problem
-from .verdicts import ScoreName as ScoreName
-from .verdicts import ScoreOption as ScoreOption
 from .verdicts import Settling as Settling
 from .verdicts import TrialEvidence as TrialEvidence
 from .verdicts import Unit as Unit

@@ -1,7 +1,7 @@
 """The scores that peekbench computes for each arm: one table, from which every list of scores is derived.
 
-To add a score, add an entry to `SCORES` and its name to `ScoreName` in `records/verdicts.py`. The columns of the store,
-the results table and its documentation follow from it; stores that other scores wrote are refused. Analyses read it as
+To add a score, add an entry to `SCORES`. Its name as an option of analyses, the columns of the store, the results table
+and its documentation follow from it; stores that other scores wrote are refused. Analyses read it as
 `peekbench.results.SCORES`.
 """
 
@@ -11,13 +11,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from peekbench.errors import ContractError
+from peekbench.lazy import LazyModule
 from peekbench.records.data import FloatArray, IntArray, TaskKind
 from peekbench.records.verdicts import Unit
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = LazyModule("numpy")  # reading a spec needs the names of the scores, and must not import numpy
 
 MIN_PROBABILITY = 2.0**-23
 """Smaller probabilities count as this one, float32's resolution at 1, so that a log loss is always finite."""
@@ -107,6 +111,8 @@ class Score:
     """Default half-width of the region of practical equivalence: smaller changes of the score are negligible."""
     if_missing: str = "missing"
     """Value of the results table if a user's file lacks this column."""
+    synonyms: tuple[str, ...] = ()
+    """Other names of the column in users' tables. Each has a single meaning in a table of scores."""
 
 
 MEANS_OF_SKLEARN = ("accuracy", "top_k_accuracy", "neg_log_loss", "neg_brier_score")
@@ -278,6 +284,7 @@ SCORES: tuple[Score, ...] = (
         type="integer",
         maximum=None,
         if_missing="round(score x num_scored)",
+        synonyms=("n_correct", "correct"),
     ),
     Score(
         "score",
@@ -288,6 +295,7 @@ SCORES: tuple[Score, ...] = (
         minimum=None,
         is_required=True,
         if_missing="num_correct / num_scored, or the negative of bits_per_byte",
+        synonyms=("accuracy", "acc", "r2"),
     ),
     Score(
         "log_loss",
@@ -316,6 +324,7 @@ SCORES: tuple[Score, ...] = (
         "mean of F1 over the classes that occur",
         "fraction",
         {"classification": macro_f1},
+        synonyms=("f1_macro",),
     ),
     Score(
         "bits_per_byte",
@@ -326,6 +335,7 @@ SCORES: tuple[Score, ...] = (
         maximum=None,
         is_higher_better=False,
         region=0.01,
+        synonyms=("bpb",),
     ),
 )
 """All scores, in the order of the columns.
@@ -335,3 +345,19 @@ Examples
 >>> [score.name for score in SCORES if score.is_required]
 ['score']
 """
+
+SCORE_NAMES = tuple(score.name for score in SCORES if score.unit != "count")
+"""Names of the scores that analyses can be about."""
+
+if TYPE_CHECKING:
+    ScoreName: TypeAlias = str
+    """Name of a score that analyses can be about: one of `peekbench.results.SCORES` except the count of answers.
+
+    Examples
+    --------
+    >>> from pydantic import TypeAdapter
+    >>> TypeAdapter(ScoreName).validate_python("macro_f1")
+    'macro_f1'
+    """
+else:
+    ScoreName = Literal[SCORE_NAMES]

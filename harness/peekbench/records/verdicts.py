@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Annotated, Literal, TypeAlias, get_args
-
-from pydantic import AfterValidator
+from typing import Literal, TypeAlias
 
 from peekbench.records.trials import Control
 
@@ -27,36 +24,6 @@ Examples
 ('1.2%', '+1.23', '0.0123')
 """
 
-
-ScoreName: TypeAlias = Literal["score", "log_loss", "brier", "macro_f1", "bits_per_byte"]
-"""Scores that analyses can be about: names of `peekbench.results.SCORES` except the number of correct answers.
-
-Examples
---------
->>> from typing import get_args
->>> from peekbench.results import SCORES
->>> {"num_correct", *get_args(ScoreName)} == {score.name for score in SCORES}
-True
-"""
-
-
-def _check_score(name: str) -> str:
-    """Refuse the name of a score that neither peekbench nor scikit-learn has."""
-    if name not in get_args(ScoreName):
-        import_module("peekbench_sklearn.scorers").check_scorer(name)  # imports scikit-learn
-    return name
-
-
-ScoreOption: TypeAlias = Annotated[ScoreName | str, AfterValidator(_check_score)]
-"""Score in the options of an analysis: a `ScoreName`, or the name of a score of scikit-learn, which is computed from
-the predictions of a run.
-
-Examples
---------
->>> from pydantic import TypeAdapter
->>> TypeAdapter(ScoreOption).validate_python("roc_auc")
-'roc_auc'
-"""
 
 FamilyChoice: TypeAlias = Literal["all", "method", "none"]
 """Configurations that are adjusted together: all of a report, those of one method, or each one alone.
@@ -331,8 +298,8 @@ class PosteriorEvidence:
     """Number of tasks."""
     num_trials: int
     """Number of trials."""
-    score: ScoreName = "score"
-    """Score that the verdict is about."""
+    score: str = "score"
+    """Score that the verdict is about: a `ScoreName`."""
     is_zero: bool = False
     """Whether the bias of every trial is exactly zero."""
     positive: float = math.nan

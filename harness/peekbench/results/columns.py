@@ -41,13 +41,6 @@ class ResultsColumn:
     """Other names of the column in users' tables. Each has a single meaning in a table of scores."""
 
 
-SYNONYMS_OF_SCORES = {
-    "num_correct": ("n_correct", "correct"),
-    "score": ("accuracy", "acc", "r2"),
-    "macro_f1": ("f1_macro",),
-    "bits_per_byte": ("bpb",),
-}
-
 COLUMNS: tuple[ResultsColumn, ...] = (
     ResultsColumn(
         "task", "text", "name of the task", "required", is_of_arm=False, synonyms=("task_name", "dataset", "benchmark"),
@@ -88,7 +81,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
     *(
         ResultsColumn(
             score.name, score.type, score.meaning, score.if_missing, minimum=score.minimum, maximum=score.maximum,
-            synonyms=SYNONYMS_OF_SCORES.get(score.name, ()),
+            synonyms=score.synonyms,
         )
         for score in SCORES
     ),

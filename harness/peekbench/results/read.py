@@ -22,7 +22,7 @@ import pandas as pd
 from peekbench.data.text_files import DELIMITERS, find_dialect, read_lines, read_objects, suffix_of
 from peekbench.errors import DataError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.plugins.references import Reference
+from peekbench.plugins.references import missing_remedy
 from peekbench.records.data import TableOptions
 from peekbench.results.cells import natural_key
 from peekbench.results.columns import (
@@ -274,12 +274,12 @@ def _read_parquet(source: BinaryIO, origin: str) -> pd.DataFrame:
         refuse_duplicates(names, origin)
         _check_size(num_rows, origin)
 
-    read = Reference("peekbench.data.parquet:read_frame")  # pyarrow is optional
     try:
-        table: pd.DataFrame = read(source, origin, check)
-    except DataError as error:
-        raise ResultsError(str(error)) from error
-    return table
+        from peekbench.data.parquet import read_frame  # noqa: PLC0415 - pyarrow is optional
+    except ModuleNotFoundError as error:
+        remedy = missing_remedy("pyarrow", __name__)
+        raise ResultsError(f"{origin} cannot be read, because pyarrow is missing; {remedy}") from error
+    return read_frame(source, origin, check)
 
 
 def _read_json(path: Path) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import pandas as pd
 from peekbench.data.loading import load_dataset
 from peekbench.errors import ResultsError, SpecError
 from peekbench.execution.planning import list_trials
-from peekbench.plugins.references import Reference
+from peekbench.plugins.toolkit import find_toolkit
 from peekbench.records.runs import Looks
 from peekbench.records.scores import SCORES
 from peekbench.results.analyze import Seen, run_analysis
@@ -21,7 +21,6 @@ from peekbench.results.read import TYPES
 from peekbench.spec.experiment import ExperimentSpec
 
 SUBSAMPLES = 3  # of each task and size
-check_score = Reference("peekbench_sklearn.scorers:check_score")
 
 
 def check_analyses(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
@@ -49,7 +48,7 @@ def check_analyses(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]])
         try:
             if score not in results:
                 for task in spec.tasks:
-                    check_score(score, load_dataset(spec.source(task)), task.name, None)
+                    find_toolkit().check_score(score, load_dataset(spec.source(task)), task.name, None)
                 scored = results.assign(**{score: results["score"]})
             with suppress(ResultsError, ArithmeticError, LookupError, ValueError):  # which are about the scores
                 run_analysis(analysis, scored, (), Seen(Looks(is_run=True)))

@@ -17,7 +17,7 @@ import pandas as pd
 
 from peekbench.errors import ResultsError, SpecError
 from peekbench.formatting import pluralize
-from peekbench.plugins.references import Reference
+from peekbench.plugins.toolkit import find_toolkit
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES, average_sets
 from peekbench.records.trials import Draw, Trial
@@ -26,7 +26,7 @@ from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEX
 from peekbench.store.writer import Store
 
 MAX_TEXT = 1_000_000  # characters of a text, which can be its own name
-MEANS = ("score", "log_loss", "brier")
+MEANS = ("score", *(score.name for score in SCORES if score.is_mean))
 """Measures of all texts that are means of those of single texts."""
 OF_DRAW = (
     *(score.name for score in SCORES if score.name not in (*MEANS, "num_correct")),
@@ -71,7 +71,7 @@ class StoredPredictions:
         SpecError
             If the score is not defined for a trial.
         """
-        score = Reference("peekbench_sklearn.scorers:load_scorer")(name)
+        score = find_toolkit().load_scorer(name)
         values = np.full(len(results), np.nan)
         keys = results[["task", "num_train", "num_test", "subsample", "method"]]
         with Store.open(self._path, verified=False) as store:

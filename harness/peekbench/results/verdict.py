@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from peekbench.errors import ResultsError, SpecError
-from peekbench.records.scores import find_score
-from peekbench.records.verdicts import ControlOutcome, Decision, FamilyChoice, ScoreName, Verdict
+from peekbench.records.scores import SCORE_NAMES, find_score
+from peekbench.records.verdicts import ControlOutcome, Decision, FamilyChoice, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def select_score(results: pd.DataFrame, name: str, analysis: str) -> pd.DataFram
         return results
     num_missing = int(results[name].isna().sum()) if name in results else len(results)
     if num_missing:
-        available = ", ".join(each for each in get_args(ScoreName) if results[each].notna().all())
+        available = ", ".join(score for score in SCORE_NAMES if results[score].notna().all())
         raise SpecError(
             f"analysis {analysis}, option score: {name} is missing in {num_missing:,} of {len(results):,} rows; add "
             f"it, or use a score that all rows have: {available}"

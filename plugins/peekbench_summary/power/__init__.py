@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from peekbench import AnalyzerEntry, Options, hookimpl
-from peekbench.records import ScoreName
+from peekbench.records.scores import SCORE_NAMES, ScoreName
 from peekbench.results import default_region
 
 
@@ -44,7 +44,7 @@ class Power(Options):
     @classmethod
     def _follow_the_score(cls, values: Any) -> Any:
         """Scale the defaults that are in the unit of the score."""
-        if not isinstance(values, Mapping) or values.get("score") not in get_args(ScoreName):
+        if not isinstance(values, Mapping) or values.get("score") not in SCORE_NAMES:
             return values
         region = default_region(values["score"])
         return {"target_bias": region, "region": region, "biases": (region, 2 * region, 4 * region), **values}
