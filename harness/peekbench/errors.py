@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -166,13 +167,34 @@ class StoreError(PeekbenchError):
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An argument that an error names, as users of the command line and of Python write it.
+
+    Examples
+    --------
+    >>> error = ResultsError("4 trials are missing; use ", Argument("--allow-incomplete", "allow_incomplete=True"))
+    >>> print(error.in_python())
+    4 trials are missing; use allow_incomplete=True
+    """
+
+    command: str
+    """As the command line takes it."""
+    python: str
+    """As functions take it."""
+
+    def __str__(self) -> str:
+        """Return the argument of the command line."""
+        return self.command
+
+
 class ResultsError(PeekbenchError):
     """A results table that is malformed, or lacks trials.
 
     Parameters
     ----------
-    problem
-        Problem, place and remedy.
+    *parts
+        Problem, place and remedy: parts of a text, of which some are an `Argument`.
     added
         `TableOptions` that make the command work, if they are added to it.
 
@@ -186,12 +208,15 @@ class ResultsError(PeekbenchError):
     ResultsError
     """
 
-    def __init__(self, problem: str, added: Any = None) -> None:
-        super().__init__(problem, added)
-        self.problem = problem
-        """Problem, place and remedy, without the options."""
+    def __init__(self, *parts: str | Argument, added: Any = None) -> None:
+        super().__init__(*parts)
         self.added = added
         """Options that make the command work; None if none are known."""
+
+    @property
+    def problem(self) -> str:
+        """Problem, place and remedy, without the options."""
+        return "".join(map(str, self.args))
 
     @property
     def arguments(self) -> list[str]:
@@ -201,6 +226,20 @@ class ResultsError(PeekbenchError):
     def __str__(self) -> str:
         """Return the problem, and the arguments in a line of their own."""
         return f"{self.problem}:\n  {shlex.join(self.arguments)}" if self.arguments else self.problem
+
+    def in_python(self, given: Any = None) -> ResultsError:
+        """Return the error with arguments of functions.
+
+        Parameters
+        ----------
+        given
+            `TableOptions` that the failed call has, which one that works must have as well.
+        """
+        problem = "".join(part.python if isinstance(part, Argument) else part for part in self.args)
+        if self.added is not None:
+            options = self.added if given is None else self.added.combine(given)
+            problem += f":\n  {options.argument.python}"
+        return ResultsError(problem)
 
 
 class ContractError(PeekbenchError):

@@ -18,7 +18,6 @@ from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.trials import Trial
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.paired_effects import paired_scores
-from peekbench.results.python_arguments import in_python
 from peekbench.results.read import load_results
 from peekbench.store.writer import Store
 
@@ -275,7 +274,7 @@ class Run:
             )
             return ReportView(report)
         except ResultsError as error:
-            raise ResultsError(in_python(str(error))) from error
+            raise error.in_python() from error
 
     def _repr_html_(self) -> str:
         """Return the report, or why there is none. Showing a report is a look at the results, which the store keeps."""

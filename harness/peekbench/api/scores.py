@@ -21,8 +21,7 @@ from peekbench.report.build.descriptions import make_command
 from peekbench.report.build.table_report import extend_table, read_table, report_of_table
 from peekbench.results.analyze import analyze as run_analyses
 from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
-from peekbench.results.python_arguments import python_messages
-from peekbench.results.read import is_results_table, load_table
+from peekbench.results.read import is_results_table, load_table, python_messages
 from peekbench.results.tidying import TidyTable, tidy_table
 
 FRAME = "the data frame"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from peekbench.errors import Argument
 
 if TYPE_CHECKING:
     import numpy as np
@@ -405,3 +408,14 @@ class TableOptions:
             *(part for task in self.tasks for part in ("--task", task)),
             *(part for number in self.earlier_numbers for part in ("--earlier", str(number))),
         ]
+
+    @property
+    def argument(self) -> Argument:
+        """These options in messages, as users of the command line and of Python write them."""
+        values = {
+            "columns": dict(self.columns), "ignore": [*self.ignored], "pair_by_order": self.pair_by_order,
+            "percent": self.percent, "independent_tasks": self.independent_tasks, "region": self.region,
+            "tasks": [*self.tasks], "earlier": [*self.earlier_numbers],
+        }  # fmt: skip
+        python = ", ".join(f"{name}={value!r}" for name, value in values.items() if value)
+        return Argument(shlex.join(self.arguments()), python)

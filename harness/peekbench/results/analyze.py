@@ -19,7 +19,7 @@ from peekbench.records.data import Predictions, TableOptions
 from peekbench.records.report import Analysis, Cell, Subject
 from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.trials import Trial
-from peekbench.results.cells import quoted
+from peekbench.results.cells import ALLOW_INCOMPLETE, quoted
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at, read_looks
 from peekbench.results.metrics import find_metric
@@ -155,7 +155,7 @@ def with_region(analysis: AnalysisSpec, columns: ColumnUse) -> AnalysisSpec:
     if columns.region is not None:
         return analysis.model_copy(update={"options": options.model_copy(update={"region": columns.region})})
     if columns.not_like_accuracy:
-        raise ResultsError(columns.not_like_accuracy)
+        raise ResultsError(*columns.not_like_accuracy)
     return analysis
 
 
@@ -223,8 +223,9 @@ def only_complete(
         raise ResultsError(f"no subsample has all arms ({quoted(results['arm'].unique())}); {remedy}:\n  {lines}")
     if not allow_incomplete:
         raise ResultsError(
-            f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; "
-            f"--allow-incomplete analyzes the complete trials and says so in the report"
+            f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; ",
+            ALLOW_INCOMPLETE,
+            " analyzes the complete trials and says so in the report",
         )
     lost = _name_lost(results, complete, planned)
     return complete, (f"The design has missing trials, and only complete trials were analyzed{lost}:\n  {lines}",)

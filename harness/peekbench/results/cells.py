@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Collection, Sequence
 from datetime import date
 from decimal import Decimal
@@ -18,7 +17,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
-from peekbench.errors import ResultsError
+from peekbench.errors import Argument, ResultsError
 from peekbench.formatting import list_names, visible
 from peekbench.records.data import IntArray, TableOptions
 from peekbench.results.columns import (
@@ -40,6 +39,9 @@ MAX_COUNT = 2**53  # larger whole numbers are not exact as float64
 MAX_SIZE = 1e12  # of a number without a limit of its own, so that squares and sums of effects are finite
 MAX_SHOWN = 100  # characters of a cell in a message
 MAX_QUOTED = 30  # names listed in a message
+PERCENT = TableOptions(percent=True).argument
+ALLOW_INCOMPLETE = Argument("--allow-incomplete", "allow_incomplete=True")
+REGION = Argument("--region WIDTH", "region=WIDTH")
 LIMITS = {
     column.name: (
         -MAX_SIZE if column.minimum is None else column.minimum,
@@ -93,19 +95,19 @@ class CellReader:
         self.percentages: set[str] = set()
         """Columns of the user that were read as percentages."""
 
-    def require(self, is_valid: pd.Series[bool], source: str, problem: str) -> None:
+    def require(self, is_valid: pd.Series[bool], source: str, *problem: str | Argument) -> None:
         """Refuse the first row that is not valid."""
         invalid = (~is_valid.astype("bool")).to_numpy()
         if invalid.any():
-            raise self.error(int(invalid.argmax()), source, problem)
+            raise self.error(int(invalid.argmax()), source, *problem)
 
     def require_filled(self, source: str, remedy: str) -> None:
         """Refuse the first empty cell of a column."""
         self.require(~is_empty(self._table[source]), source, f"is empty; {remedy}")
 
-    def require_numbers(self, source: str, remedy: str) -> None:
+    def require_numbers(self, source: str, *remedy: str | Argument) -> None:
         """Refuse the first cell of a column that is empty, or is a text that stands for a missing number."""
-        self.require(~is_absent(self._table[source]), source, f"is empty; {remedy}")
+        self.require(~is_absent(self._table[source]), source, "is empty; ", *remedy)
 
     def require_one_spelling(self, source: str) -> None:
         """Refuse names that differ only by case or by spaces around them."""
@@ -118,12 +120,14 @@ class CellReader:
             problem = f"differs from {short(other)!r} only by case or spaces; write one name in all rows, or rename one"
             self.require(cells.astype("str") != name, source, problem)
 
-    def error(self, position: int, source: str, problem: str, added: TableOptions | None = None) -> ResultsError:
+    def error(
+        self, position: int, source: str, *problem: str | Argument, added: TableOptions | None = None
+    ) -> ResultsError:
         """Return an error about the cell of a row, which is counted from 0."""
         cell = self._table[source].iloc[position]
         text = "the cell" if is_missing(cell) else short(str(cell))
         place = f"{self.origin}, row {self.row_numbers[position]}, column {short(source)!r}"
-        return ResultsError(f"{place}: {text} {problem}", added)
+        return ResultsError(f"{place}: {text} ", *problem, added=added)
 
     def column(self, source: str | None, column: str) -> pd.Series[Any]:
         """Return a column of numbers of the results table; all values are missing if the user has no such column."""
@@ -136,23 +140,17 @@ class CellReader:
         """Return a column of the user as float64, checked as a column of the results table."""
         cells = self._table[source]
         values = to_floats(cells)
-        problem, remedy = "is not a number; correct it, and write numbers without a comma", "correct it"
+        problem = "is not a number; correct it, and write numbers without a comma"
+        remedy: tuple[str | Argument, ...] = ("correct it",)
         if column in PERCENTAGES:
             values = self._fractions(values, cells, source, is_bounded=column != "loss" and not self._has_unit)
-            remedy = "give fractions, or use --percent if these are percentages"
+            remedy = ("give fractions, or use ", PERCENT, " if these are percentages")
             if column == "score":
-                arm = (find_role(source) or Role("")).arm
-                of_arm = "" if arm else " (loss_ARM for a column of one arm)"
-                remedy += (
-                    "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct "
-                    f"with one row per arm; {mapping(source, Role(LOSS.name, arm))}{of_arm} is for "
-                    "scores of which lower is better, and "
-                    "--region WIDTH for a unit of your own: the largest bias that is negligible"
-                )
+                remedy += _explain_scores(source)
         self.require(is_absent(cells) | np.isfinite(values), source, problem)
         low, high = (-MAX_SIZE, MAX_SIZE) if column == "score" and self._has_unit else LIMITS[column]
         self.require(values.isna() | (values >= low), source, f"is below the minimum of {low:g}; correct it")
-        self.require(values.isna() | (values <= high), source, f"is above the maximum of {high:g}; {remedy}")
+        self.require(values.isna() | (values <= high), source, f"is above the maximum of {high:g}; ", *remedy)
         return values
 
     def _fractions(
@@ -172,10 +170,9 @@ class CellReader:
                 problem = "has no percent sign, but other cells have one; write it in all cells or in none"
                 self.require(is_percentage | values.isna(), source, problem)
         if self._percent:
-            problem = (
-                "is at most 1, but --percent is given; remove the option if these are fractions, or write a % sign"
-            )
-            self.require(is_percentage | ~values.between(0, 1, inclusive="right"), source, problem)
+            remedy = " is given; remove the option if these are fractions, or write a % sign"
+            is_large = ~values.between(0, 1, inclusive="right")
+            self.require(is_percentage | is_large, source, "is at most 1, but ", PERCENT, remedy)
             is_percentage |= True
         if not (is_percentage & values.notna()).any():
             return values
@@ -212,6 +209,20 @@ class CellReader:
         codes = parts.groupby(list(parts.columns), sort=False).ngroup().to_numpy()
         names = [", ".join(filter(None, row)) for row in parts.drop_duplicates().itertuples(index=False)]
         return pd.Series(np.array(names, dtype="object")[codes], index=self.index, dtype="str")
+
+
+def _explain_scores(source: str) -> tuple[str | Argument, ...]:
+    """Return what to do about scores above 1, from the column of a user."""
+    arm = (find_role(source) or Role("")).arm
+    of_arm = "" if arm else " (loss_ARM for a column of one arm)"
+    return (
+        "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct with one row per "
+        "arm; ",
+        mapping(source, Role(LOSS.name, arm)),
+        f"{of_arm} is for scores of which lower is better, and ",
+        REGION,
+        " for a unit of your own: the largest bias that is negligible",
+    )
 
 
 def is_missing(cell: Any) -> bool:
@@ -261,14 +272,14 @@ def short(text: str) -> str:
     return visible(text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "...")
 
 
-def mapping(source: str, target: object) -> str:
-    """Return the option that names the meaning of a column, as users type it."""
-    return shlex.join(["--map", f"{source}={target}"])
+def mapping(source: str, target: object) -> Argument:
+    """Return the option that names the meaning of a column."""
+    return TableOptions({source: str(target)}).argument
 
 
-def ignoring(source: str) -> str:
-    """Return the option that ignores a column, as users type it."""
-    return shlex.join(["--ignore", source])
+def ignoring(source: str) -> Argument:
+    """Return the option that ignores a column."""
+    return TableOptions(ignore=[source]).argument
 
 
 def quoted(names: Collection[object]) -> str:
@@ -312,7 +323,8 @@ def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellRead
     for column in (names[0] for role, names in roles.sources.items() if role.column == "bits_per_byte"):
         raise ResultsError(
             f"{reader.origin}: bits per byte of single texts cannot be averaged, because texts have different lengths; "
-            f"give one row for each subsample and arm, or use {ignoring(column)}"
+            "give one row for each subsample and arm, or use ",
+            ignoring(column),
         )
     given, sizes = results["num_correct"], results["num_test"]
     scores = results["score"].fillna(given.astype("float64"))
@@ -344,14 +356,14 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
         If a row has no score, or scores, counts and sizes contradict each other.
     """
 
-    def require(is_valid: pd.Series[bool], problem: str, *columns: str) -> None:
-        """Refuse the first row that is not valid; the message names the first of the columns that the table has."""
+    def require(is_valid: pd.Series[bool], *problem: str | Argument, column: str = "score") -> None:
+        """Refuse the first row that is not valid; the message names the column, or one of a score."""
         invalid = (~is_valid.astype("bool")).to_numpy()
         if invalid.any():
             position = int(invalid.argmax())
             arm = str(results["arm"].iloc[position]) if roles.arms else ""
-            sources = (roles.source(column, arm) for column in (*columns, *SCORE_SOURCES))
-            raise reader.error(position % len(reader.index), next(filter(None, sources)), problem)
+            sources = (roles.source(name, arm) for name in (column, *SCORE_SOURCES))
+            raise reader.error(position % len(reader.index), next(filter(None, sources)), *problem)
 
     given = results["num_correct"]
     results["num_scored"] = results["num_scored"].fillna(results["num_test"])
@@ -361,10 +373,10 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
         scores = -results["bits_per_byte"]
     is_count = given.notna() & results["score"].isna()
     unknown_size = "is a count, and the number of test texts is missing; add the column 'num_test' and fill it in"
-    require(scores.notna() | ~is_count, unknown_size, "num_correct")
-    require(scores.notna(), "is empty; fill it in, or delete the row and use --allow-incomplete")
+    require(scores.notna() | ~is_count, unknown_size, column="num_correct")
+    require(scores.notna(), "is empty; fill it in, or delete the row and use ", ALLOW_INCOMPLETE)
     fits = given.isna() | (scores <= 1)
-    require(fits, "is larger than the number of test texts; correct one of them", "num_correct")
+    require(fits, "is larger than the number of test texts; correct one of them", column="num_correct")
     is_loss = any(role.column == LOSS.name for role in roles.sources)
     is_other = given.isna() & results["metric"].map(lambda metric: bool(metric) and not is_counted(metric))
     is_none = ~scores.between(0, 1) | is_loss | is_other  # R^2 can be negative
@@ -374,10 +386,10 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
     size_column = roles.source("num_scored") or roles.source("num_test") or "num_test"
     problem = f"is not a whole number of correct answers out of {short(size_column)}; correct {short(size_column)}, or "
-    require(is_whole, f"{problem}use {ignoring(size_column)} if the score is not an accuracy")
+    require(is_whole, f"{problem}use ", ignoring(size_column), " if the score is not an accuracy")
     counts = exact.where(is_accuracy).round().astype("Int64")
     agrees = given.isna() | counts.isna() | ((given - exact).abs() <= tolerance)
-    require(agrees.fillna(True), "is not score x num_test; correct one of them", "num_correct")
+    require(agrees.fillna(True), "is not score x num_test; correct one of them", column="num_correct")
     results["score"] = scores
     results["num_correct"] = given.fillna(counts)
 

@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from peekbench.errors import ResultsError
+from peekbench.records.data import TableOptions
 from peekbench.records.runs import Looks, Size
 from peekbench.results.cells import short
 from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL
@@ -105,22 +106,26 @@ def state_earlier(results: pd.DataFrame, earlier: Sequence[int], origin: str) ->
     """
     if not earlier:
         return results
-    stated = " ".join(f"--earlier {number}" for number in earlier)
+    stated = TableOptions(earlier=earlier).argument
     numbers = sorted({number for number in earlier if number > 0})
     if numbers != list(earlier):
-        ascending = " ".join(f"--earlier {number}" for number in numbers)
-        remedy = f"write {ascending}" if ascending else "remove the option"
-        raise ResultsError(f"{stated}: the numbers of subsamples are not ascending from 1; {remedy}")
+        problem = ": the numbers of subsamples are not ascending from 1; "
+        if not numbers:
+            raise ResultsError(stated, problem, "remove the option")
+        raise ResultsError(stated, problem, "write ", TableOptions(earlier=numbers).argument)
     if cells := [cell for cell in results["looks"].unique() if cell]:
         raise ResultsError(
-            f"{stated}: the column 'looks' of {origin} already states earlier analyses ({short(cells[0])!r}); remove "
-            "the option, or replace the column with --ignore looks"
+            stated,
+            f": the column 'looks' of {origin} already states earlier analyses ({short(cells[0])!r}); remove "
+            "the option, or replace the column with ",
+            TableOptions(ignore=["looks"]).argument,
         )
     if numbers[-1] >= (most := most_subsamples(results)):
         raise ResultsError(
-            f"{stated}: {origin} has {most:g} subsamples per task, so none were added since that analysis; add them to "
+            stated,
+            f": {origin} has {most:g} subsamples per task, so none were added since that analysis; add them to "
             "the table, or remove the option; if tasks were added, divide the trials analyzed before by the number of "
-            "all tasks"
+            "all tasks",
         )
     looks = results["looks"].copy()
     for rows in _split(results):

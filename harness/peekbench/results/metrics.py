@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 import pandas as pd
@@ -50,12 +49,10 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
     first = TableOptions(tasks=next(iter(tasks.values())))
     problem = f"the tasks have scores of different metrics, which have no common average: {listed}."
     if not origin:
-        raise ResultsError(
-            f"{problem} Analyze one metric at a time: peekbench analyze RUN {shlex.join(first.arguments())}"
-        )
+        raise ResultsError(f"{problem} Analyze one metric at a time: peekbench analyze RUN ", first.argument)
     if {*tasks} == {ACCURACY, ""}:
         problem += " If all scores are accuracies, give num_test for every task."
-    raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", first)
+    raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", added=first)
 
 
 def _metrics_by_task(results: pd.DataFrame) -> Mapping[str, str]:
@@ -83,5 +80,7 @@ def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin
             instead = f" in place of {source}={role}" if source in roles.mapped else ""
             raise ResultsError(
                 f"{origin}: lower is better for the metric {short(metric)!r}, but higher is better for the column "
-                f"{short(source)!r}; use {mapping(source, target)}{instead}"
+                f"{short(source)!r}; use ",
+                mapping(source, target),
+                instead,
             )

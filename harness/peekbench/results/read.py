@@ -12,6 +12,7 @@ import re
 import shlex
 import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -37,7 +38,6 @@ from peekbench.results.columns import (
     sort_arms,
 )
 from peekbench.results.looks import write_looks
-from peekbench.results.python_arguments import python_messages
 from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable, tidy_table
@@ -135,6 +135,15 @@ def load_results(
         return load_table(path, options).results
 
 
+@contextmanager
+def python_messages(options: TableOptions) -> Iterator[None]:
+    """Name arguments of Python in errors about a table, with what the user said about it."""
+    try:
+        yield
+    except ResultsError as error:
+        raise error.in_python(options) from error
+
+
 def load_table(path: str | Path, options: TableOptions) -> TidyTable:
     """Load the results table as `load_results`, with what was done with the columns of a user's table."""
     path = Path(path)
@@ -149,9 +158,7 @@ def load_table(path: str | Path, options: TableOptions) -> TidyTable:
     if not is_store(path):
         return tidy_table(read_file(path), str(path), options)
     if not replace(options, independent_tasks=False).is_default:  # in a run, tasks are independent
-        raise ResultsError(
-            f"{path} is the store of a run, whose columns are known; remove {' '.join(options.arguments())}"
-        )
+        raise ResultsError(f"{path} is the store of a run, whose columns are known; remove ", options.argument)
     with Store.open(path) as store:
         return TidyTable(read_store(store), predictions=StoredPredictions(path))
 

@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
-from peekbench.errors import ResultsError
+from peekbench.errors import Argument, ResultsError
 from peekbench.formatting import list_names
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.data import TableOptions
-from peekbench.results.cells import MAX_QUOTED, CellReader, ignoring, is_missing, mapping, quoted, short
+from peekbench.results.cells import MAX_QUOTED, REGION, CellReader, ignoring, is_missing, mapping, quoted, short
 from peekbench.results.columns import (
     ARM_MEASURES,
     ARMS,
@@ -140,16 +140,19 @@ def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> t
         if role is None or normalize(str(target)) != normalize(str(role)):
             near = find_nearest(str(target), [*NAMES.values(), *ARMS])
             raise ResultsError(
-                f"{option}: no such column of the results table; "
-                + (f"did you mean {near}?" if near else f"choose one of {', '.join(NAMES.values())}, or an arm")
+                option,
+                ": no such column of the results table; "
+                + (f"did you mean {near}?" if near else f"choose one of {', '.join(NAMES.values())}, or an arm"),
             )
         if role.column == "score" and source in names and names_loss(source):
             raise ResultsError(
-                f"{option}: lower is better for {source}; use {mapping(source, Role(LOSS.name, role.arm))}"
+                option,
+                f": lower is better for {source}; use ",
+                mapping(source, Role(LOSS.name, role.arm)),
             )
         own_arm = (find_role(source) or role).arm
         if own_arm and role.arm and own_arm != role.arm:
-            raise ResultsError(f"{option}: {origin} has scores of the arm {own_arm} there. {explain_arms(own_arm)}")
+            raise ResultsError(option, f": {origin} has scores of the arm {own_arm} there. {explain_arms(own_arm)}")
         if source in names:
             mapped[source] = role
         elif role.arm and role.column == "score":
@@ -159,10 +162,10 @@ def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> t
     return mapped, arm_names
 
 
-def _no_column(option: str, source: str, names: Sequence[str], origin: str) -> ResultsError:
+def _no_column(option: Argument, source: str, names: Sequence[str], origin: str) -> ResultsError:
     near = find_nearest(source, names)
     remedy = f"did you mean {near!r}?" if near else f"its columns are {quoted(names)}"
-    return ResultsError(f"{option}: {origin} has no column {short(source)!r}; {remedy}")
+    return ResultsError(option, f": {origin} has no column {short(source)!r}; {remedy}")
 
 
 def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin: str) -> None:
@@ -179,7 +182,7 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin
             raise ResultsError(
                 f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; ignore all but one"
                 + ", or combine them" * is_combinable,
-                TableOptions(columns, names[len(used) :]),
+                added=TableOptions(columns, names[len(used) :]),
             )
 
 
@@ -203,13 +206,13 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
     if not roles.unknown:
         raise ResultsError(f"{problem}. {explain_arms(missing.arm)}" if missing.arm else problem)
     if likely := {name: role for name in roles.unknown if (role := _guess_role(name, missing))}:
-        raise ResultsError(f"{problem}, or name yours, if this is its meaning", TableOptions(likely))
+        raise ResultsError(f"{problem}, or name yours, if this is its meaning", added=TableOptions(likely))
     example = "extra, test, loss_extra if lower is better, arm" if missing == ARM else missing
     warning = f". {explain_arms(missing.arm)}, and name its columns" if missing.arm else ""
     raise ResultsError(
         f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {example} or method, "
         f"and ignore columns that say nothing about the scores{warning}",
-        TableOptions(dict.fromkeys(roles.unknown, "MEANING")),
+        added=TableOptions(dict.fromkeys(roles.unknown, "MEANING")),
     )
 
 
@@ -240,8 +243,10 @@ def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, origin: str) -> None
     listed = list_names([*first, *names[MAX_LISTED:]], MAX_LISTED)
     raise ResultsError(
         f"{origin}: unknown {'columns' if len(names) > 1 else 'column'} {listed}. Name what a column distinguishes, "
-        "such as --map COLUMN=method, and ignore what says nothing about the scores",
-        TableOptions(ignore=names),
+        "such as ",
+        mapping("COLUMN", "method"),
+        ", and ignore what says nothing about the scores",
+        added=TableOptions(ignore=names),
     )
 
 
@@ -272,8 +277,8 @@ class ColumnUse:
     """Columns that were read as percentages."""
     pairing: str = ""
     """How rows of different arms or methods were matched, if no column numbers the subsamples."""
-    not_like_accuracy: str = ""
-    """Why scores have no default region of practical equivalence; empty if they are shares, as accuracies are."""
+    not_like_accuracy: tuple[str | Argument, ...] = ()
+    """Parts of the error that scores have no default region of practical equivalence; empty if they are shares."""
     region: float | None = None
     """Half-width of the region of practical equivalence that the user chose for this table."""
     metric: str = ""
@@ -341,20 +346,23 @@ def describe_use(
     )
 
 
-def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> str:
-    """Return why scores are not shares, as accuracies are; empty if they are."""
+def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tuple[str | Argument, ...]:
+    """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
     if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
-        return ""
+        return ()
     losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
     sizes = results["score"].abs()
     is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
     if not losses and is_share:
-        return ""
+        return ()
     name = quoted(losses) if losses else "the scores"
     return (
         f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
-        "largest bias that is negligible; choose one in this unit with --region WIDTH, such as "
-        f"--region {sizes.mean() / 100:.1g}, which is 1% of the mean"
+        "largest bias that is negligible; choose one in this unit with ",
+        REGION,
+        ", such as ",
+        TableOptions(region=float(f"{sizes.mean() / 100:.1g}")).argument,
+        ", which is 1% of the mean",
     )
 
 

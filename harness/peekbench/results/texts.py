@@ -279,7 +279,8 @@ def _check_equal(rows: pd.DataFrame, groups: IntArray, origin: str) -> None:
         if is_other.any():
             raise ResultsError(
                 f"{origin}: {_describe(rows.iloc[int(is_other.to_numpy().argmax())])}: {column} differs between texts, "
-                f"and it is a measure of all texts; give the same value in all rows, or use {ignoring(column)}"
+                f"and it is a measure of all texts; give the same value in all rows, or use ",
+                ignoring(column),
             )
 
 

@@ -67,6 +67,7 @@ from peekbench.results.roles import (
 )
 from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
+PAIR_BY_ORDER = TableOptions(pair_by_order=True).argument
 AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
 """Normalized names of rows that summarize other rows."""
 SPREADS = frozenset(("std", "sd", "se", "sem", "stderr", "var", "ci", "median", "min", "max"))
@@ -213,7 +214,7 @@ def select_tasks(table: pd.DataFrame, roles: ColumnRoles, tasks: Collection[str]
         if task not in known:
             near = find_nearest(task, known)
             remedy = f"did you mean {near!r}?" if near else f"its tasks are {quoted(known)}"
-            raise ResultsError(f"--task {short(task)}: {origin} has no such task; {remedy}")
+            raise ResultsError(TableOptions(tasks=[task]).argument, f": {origin} has no such task; {remedy}")
     return table[names.isin(tasks)]
 
 
@@ -229,7 +230,7 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         size = roles.source(column)
         trials[column] = reader.column(size, column)
         if size is not None and column != MAJORITY and trials[column].notna().any():
-            reader.require_numbers(size, f"fill it in as in other rows, or use {ignoring(size)}")
+            reader.require_numbers(size, "fill it in as in other rows, or use ", ignoring(size))
     metric = roles.source(METRIC.name)
     trials["metric"] = "" if metric is None else reader.texts(metric)
     if "arm" in trials.columns:
@@ -247,8 +248,9 @@ def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReade
     for name, arm in roles.arm_names.items():
         if name not in values:
             raise ResultsError(
-                f"{mapping(name, arm)}: {reader.origin} has no column {short(name)!r}, and the column of arms, "
-                f"{short(source)!r}, has no such value, but {', '.join(map(short, values[:MAX_ARMS]))}"
+                mapping(name, arm),
+                f": {reader.origin} has no column {short(name)!r}, and the column of arms, "
+                f"{short(source)!r}, has no such value, but {', '.join(map(short, values[:MAX_ARMS]))}",
             )
     arms = {value: roles.arm_names.get(value) or normalize_arm(value) for value in values}
     if unknown := [value for value, arm in arms.items() if arm is None]:
@@ -257,7 +259,7 @@ def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReade
             source,
             "is not an arm. Correct it, or name each value: write base (without unlabeled text), extra (independent "
             "text), test (the test texts), a dose such as mix-0.25 or a rule such as cross-5 in place of each ARM",
-            TableOptions(dict.fromkeys(unknown[:MAX_ARMS], "ARM")),
+            added=TableOptions(dict.fromkeys(unknown[:MAX_ARMS], "ARM")),
         )
     return cells.map(arms).astype("str")
 
@@ -310,8 +312,10 @@ def _number_rows(
     if source := roles.source("subsample"):
         if pair_by_order:
             raise ResultsError(
-                f"{reader.origin}: --pair-by-order is given, but the column {short(source)!r} numbers the subsamples; "
-                f"remove the option, or use {ignoring(source)}"
+                f"{reader.origin}: ",
+                PAIR_BY_ORDER,
+                f" is given, but the column {short(source)!r} numbers the subsamples; remove the option, or use ",
+                ignoring(source),
             )
         return _read_subsamples(table, roles, reader), ""
     places = trials[[name for name in (*PLACE, "arm") if name in trials]]
@@ -344,8 +348,8 @@ def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader
             reader.require(~is_summary, name, "summarizes other rows; delete its rows, or rename the draw")
     numbers = to_floats(table[names[0]])
     if len(names) == 1 and names[0] not in roles.mapped:
-        remedy = f"number the draws, delete rows that are not draws, or name them with {mapping(names[0], SUBSAMPLE)}"
-        reader.require(numbers == numbers.round(), names[0], f"is not a whole number; {remedy}")
+        problem = "is not a whole number; number the draws, delete rows that are not draws, or name them with "
+        reader.require(numbers == numbers.round(), names[0], problem, mapping(names[0], SUBSAMPLE))
         return reader.whole_numbers(names[0], "subsample")
     if len(names) == 1 and (numbers == numbers.round()).all() and numbers.between(0, MAX_COUNT).all():
         return numbers.astype("Int64")
@@ -387,9 +391,11 @@ def _unnumbered(groups: IntArray, roles: ColumnRoles, reader: CellReader) -> Res
     return ResultsError(
         f"{reader.origin}: {is_same.sum():,} rows have the same task, method, model, sizes{text} and arm (rows {rows}"
         f"{', ...' * bool(is_same.sum() > MAX_LISTED)}), and no column numbers the subsamples, so "
-        "it is unknown which rows belong together. Add a column 'subsample', name yours with --map "
-        "COLUMN=subsample, or, if the rows of all arms have the same order, pair them by it with --pair-by-order",
-        TableOptions(unknown, pair_by_order=not unknown),
+        "it is unknown which rows belong together. Add a column 'subsample', name yours with ",
+        mapping("COLUMN", "subsample"),
+        ", or, if the rows of all arms have the same order, pair them by it with ",
+        PAIR_BY_ORDER,
+        added=TableOptions(unknown, pair_by_order=not unknown),
     )
 
 
@@ -456,7 +462,8 @@ def _refuse_duplicate(rows: pd.DataFrame, roles: ColumnRoles, reader: CellReader
         position % len(reader.index),
         source,
         f"is duplicated for the same task, method, model, sizes{', subsample' * is_text} and arm; number the "
-        "subsamples, or name the columns that distinguish the rows, such as --map COLUMN=method",
+        "subsamples, or name the columns that distinguish the rows, such as ",
+        mapping("COLUMN", "method"),
     )
 
 
