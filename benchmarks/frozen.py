@@ -1,10 +1,11 @@
 """Freezes what peekbench reports, so that code can be simplified without changing a result.
 
-Small runs, tables of scores in all documented forms, and the mistakes in `tests/fixtures/mistakes`. Reports are stored
-without times, paths, versions and machines. `compare` prints what changed and ends with status 1 if anything did.
+Small runs, and tables of scores in all documented forms. Reports are stored without times, paths, versions and
+machines. `compare` prints what changed and ends with status 1 if anything did. `tests/core/test_mistakes.py` follows
+the messages.
 
-    python benchmarks/frozen.py capture FOLDER [--only runs tables mistakes]
-    python benchmarks/frozen.py compare FOLDER [--only runs tables mistakes]
+    python benchmarks/frozen.py capture FOLDER [--only runs tables]
+    python benchmarks/frozen.py compare FOLDER [--only runs tables]
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from peekbench.cli.app import app
 from peekbench.errors import PeekbenchError
@@ -234,15 +234,6 @@ def read_tree() -> dict[str, Any]:
     return outcome(["analyze", "few_shot", "--reports", "out"], "report.json")
 
 
-def make_mistake(mistake: dict[str, Any]) -> dict[str, Any]:
-    """Make a mistake, and return the message."""
-    Path(mistake.get("file", "spec.yaml")).write_bytes(mistake["input"].encode(mistake.get("encoding", "utf-8")))
-    for name, content in mistake.get("files", {}).items():
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
-        Path(name).write_text(content, "utf-8")
-    return outcome(mistake.get("arguments", ["validate", "spec.yaml"]))
-
-
 def cases(kinds: list[str]) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """Iterate over the cases, with functions that return their outcomes."""
     if "runs" in kinds:
@@ -252,10 +243,6 @@ def cases(kinds: list[str]) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]
         for name, (content, arguments) in tables().items():
             yield f"table {name}", partial(read, content, arguments)
         yield "table tree", read_tree
-    if "mistakes" in kinds:
-        for file in sorted((FIXTURES / "mistakes").glob("*.yaml")):
-            for mistake in yaml.safe_load(file.read_text("utf-8")):
-                yield f"mistake in {file.stem}, {mistake['mistake']}", partial(make_mistake, mistake)
 
 
 def main() -> int:
@@ -263,7 +250,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=["capture", "compare"])
     parser.add_argument("folder", type=Path)
-    kinds = ["runs", "tables", "mistakes"]
+    kinds = ["runs", "tables"]
     parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
