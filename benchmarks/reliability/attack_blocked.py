@@ -20,11 +20,10 @@ from attack_tally import Budget, Tally
 
 from peekbench.errors import PeekbenchError, StoreError
 from peekbench.execution.observers import Progress
-from peekbench.execution.planning import make_trials
+from peekbench.execution.runner import run
 from peekbench.execution.shards import merge, run_shard
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.report import report_of_run
-from peekbench.results.planned_looks import run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.maintenance import check_store
 from peekbench.store.merging import Shard
@@ -170,7 +169,7 @@ def _try_smaller(folder: Path, rng: random.Random) -> list[str]:
         run(first, store=store, progress=progress)
     with Store.open(store) as opened:
         before = opened.done()
-    is_known = len(before) < sum(1 for _ in make_trials(first)) and any(  # results of a task that then has fewer
+    is_known = len(before) < sum(1 for _ in first.trials()) and any(  # results of a task that then has fewer
         trial.draw.task == TASK["name"] or "num_subsamples" not in tasks[1] for trial in before
     )
     if rng.random() < 0.5:

@@ -27,8 +27,8 @@ sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
 
 from ray_nodes import RayNodes
 
+from peekbench.execution.runner import run
 from peekbench.execution.shards import merge, run_shard
-from peekbench.results.planned_looks import run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.merging import Shard
 

@@ -214,7 +214,7 @@ from peekbench.execution.observers import Progress
 from peekbench.execution.work import SpecWork
 from peekbench.data.preflight import describe_tasks
 from peekbench import load_spec
-from peekbench.results.planned_looks import run
+from peekbench.execution.runner import run
 import psutil
 spec = load_spec(sys.argv[1])
 peak = 0

@@ -28,10 +28,10 @@ import pandas as pd
 from peekbench.cli import GARBAGE_THRESHOLD
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.observers import Progress
-from peekbench.execution.planning import group_trials, make_trials
+from peekbench.execution.planning import group_trials
+from peekbench.execution.runner import run
 from peekbench.plugins import Outcome
 from peekbench.records.trials import ArmResult, TrialResult
-from peekbench.results.planned_looks import run
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 from peekbench.store.writer import Store
 
@@ -89,7 +89,7 @@ def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
     keys = {method.name: method.base_key() for method in spec.methods}
     effects = {name: 0.01 * number for number, name in enumerate(keys)}
     labels, rows = np.arange(NUM_TEST, dtype=np.int64) % 2, np.arange(NUM_TEST)
-    for item in group_trials(make_trials(spec), keys, set()):
+    for item in group_trials(spec.trials(), keys, set()):
         for position, trial in enumerate(item.trials):
             arms = ("base", "extra", "test") if position == 0 else ("extra", "test")
             yield TrialResult(trial, labels, rows, tuple(_arm(rng, arm, effects[trial.method]) for arm in arms))

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from peekbench.results.planned_looks import run
+from peekbench.execution.runner import run
 from peekbench.spec.experiment import parse_spec
 
 ROOT = Path(__file__).parents[2]
@@ -70,11 +70,11 @@ def planning(trials: int) -> None:
 import resource, sys, time
 sys.path.append({str(TOY)!r})
 from pathlib import Path
-from peekbench.execution.planning import group_trials, make_trials
+from peekbench.execution.planning import group_trials
 from peekbench.spec.experiment import parse_spec
 spec = parse_spec({SPEC.format(subsamples=trials, workers=1)!r}, folder=Path.cwd())
 started = time.perf_counter()
-planned = list(make_trials(spec))
+planned = list(spec.trials())
 items = list(group_trials(planned, {{m.name: m.base_key() for m in spec.methods}}, set()))
 seconds = time.perf_counter() - started
 print(f"{{len(items):,}} trials planned in {{seconds:.2f}} s, "

@@ -17,7 +17,7 @@ from transformers import BertConfig, BertForPreTraining, BertForSequenceClassifi
 
 from peekbench import DataError, Dataset, Folders, PeekbenchError, load_results
 from peekbench.errors import SpecError
-from peekbench.results.planned_looks import run
+from peekbench.execution.runner import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from peekbench import Dataset, Folders, PeekbenchError, load_results
 from peekbench.errors import SpecError
-from peekbench.results.planned_looks import run
+from peekbench.execution.runner import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec, make_spec
 from peekbench.testing import check_entry, make_case

@@ -25,8 +25,8 @@ from limits import TIMEOUT
 from ray_nodes import RayNodes
 
 from peekbench import PeekbenchError
+from peekbench.execution.runner import run
 from peekbench.records import Resources
-from peekbench.results.planned_looks import run
 from peekbench.store.writer import Store
 from peekbench.testing import check_entry
 

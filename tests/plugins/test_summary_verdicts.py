@@ -15,13 +15,13 @@ from analysis_tables import find_rows, find_table, judge, run_analysis, simulate
 from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError
+from peekbench.execution.runner import run
 from peekbench.formatting import format_signed
 from peekbench.records import TrialEvidence, Unit
 from peekbench.report import report_of_ranking, report_of_run, state
 from peekbench.report.render import answers
 from peekbench.report.render.words import explain_adjustments, explain_decisions
 from peekbench.results import decide, paired_scores
-from peekbench.results.planned_looks import run
 from peekbench_summary.decisions import Bias, Evidence, Region
 from peekbench_summary.sample_size import settle
 from peekbench_summary.verdicts import count_biased_tasks, judge_family

@@ -20,14 +20,13 @@ from sklearn.preprocessing import StandardScaler
 from peekbench import load_dataset, load_spec
 from peekbench.data.sampling import Sampler
 from peekbench.errors import DataError, SpecError
-from peekbench.execution.planning import make_trials
+from peekbench.execution.runner import run
 from peekbench.execution.work import SpecWork
 from peekbench.records.trials import TrialResult, WorkItem
 from peekbench.report import report_of_ranking, report_of_run, write_report
 from peekbench.report.render.html import render_html
 from peekbench.report.render.markdown import render_markdown
 from peekbench.results.analyze import analyze
-from peekbench.results.planned_looks import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store
@@ -73,7 +72,7 @@ def spec_of(
 def biases(spec: ExperimentSpec) -> Any:
     """Return the bias of each subsample: (num_subsamples,)."""
     worker, values = SpecWork(spec), []
-    for trial in make_trials(spec):
+    for trial in spec.trials():
         (outcome,) = worker(WorkItem((trial,), has_base=False))
         assert isinstance(outcome, TrialResult), outcome
         scores = {arm.arm: arm.score for arm in outcome.arms}
@@ -199,7 +198,7 @@ def test_scores_agree_with_scikit_learn(use: str, options: dict[str, Any], num_t
     )
     sampler = Sampler(load_dataset(spec.source(spec.tasks[0])), spec.design, spec.seed, "task")
     worker = SpecWork(spec)
-    for trial in make_trials(spec):
+    for trial in spec.trials():
         (outcome,) = worker(WorkItem((trial,), has_base=False))
         assert isinstance(outcome, TrialResult), outcome
         rows = sampler.draw(trial.draw)
@@ -250,7 +249,7 @@ def test_small_spec_reproduces_the_published_biases(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_full_spec_has_the_design_of_the_study() -> None:
     spec = load_spec(SPECS / "pca.yaml")
-    trials = list(make_trials(spec))
+    trials = list(spec.trials())
     assert len(trials) == 160_000
     assert {trial.draw.task for trial in trials if trial.draw.num_test == 75} == {
         f"rank{rank}-n75" for rank in (5, 10, 15, 20)

@@ -14,14 +14,13 @@ from typing import Any
 from peekbench.api.run import Run
 from peekbench.errors import PeekbenchError, PluginError, RunWarning, SpecError
 from peekbench.execution.observers import Observers
-from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import RunSummary, store_path
+from peekbench.execution.runner import run as run_spec
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.progress.console import PrintableConsole
 from peekbench.progress.displays import make_progress
 from peekbench.report.build.run_report import report_of_run
-from peekbench.results.planned_looks import run as run_spec
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
 from peekbench.store.writer import Store
@@ -238,7 +237,7 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
         raw, origin = store.spec(), f"the spec in {path}"
         spec = make_spec(raw, folder=store.folder(), origin=origin, stored=True, given=given)
         num_done, num_failed, looks = len(store.done()), len(store.failures()), store.planned_looks()
-    planned = sum(1 for _ in make_trials(spec))
+    planned = sum(1 for _ in spec.trials())
     return Run(spec, RunSummary(spec, path, planned, num_done, 0, num_failed, look=looks[-1] if looks else None))
 
 

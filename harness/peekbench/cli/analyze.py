@@ -180,12 +180,13 @@ def audit(
     """
     from peekbench.execution.audits import audit as run_audits  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.audits import prepare  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.provenance import describe_session  # noqa: PLC0415 - for a fast --help
     from peekbench.report import report_of_audits  # noqa: PLC0415 - for a fast --help
 
     printer.start()
     experiment = load(spec)
-    prepared = prepare(experiment)
-    report = report_of_audits(experiment, run_audits(experiment), prepared)
+    session = {**describe_session(experiment.folder), "methods": prepare(experiment)}
+    report = report_of_audits(experiment, run_audits(experiment), session)
     printer.write_and_print(report, reports / report.name / "audits")
 
 

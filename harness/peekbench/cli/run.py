@@ -131,8 +131,8 @@ def _execute(
     experiment: ExperimentSpec, path: Path, options: RunOptions, printer: Printer, observers: Observers
 ) -> RunSummary:
     from peekbench.execution.observers import Progress  # noqa: PLC0415 - for a fast --help
+    from peekbench.execution.runner import run as execute  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.planned_looks import run as execute  # noqa: PLC0415 - for a fast --help
 
     # A live display would hide the prompt of a debugger in a method.
     is_live = not getattr(experiment.executor.options, "in_process", False)

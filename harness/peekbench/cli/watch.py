@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from peekbench.plugins.local_code import Code
-    from peekbench.results.planned_looks import Estimates, RunState
+    from peekbench.results.interim import Estimates, RunState
 
 MAX_SHARE = 0.02
 """Share of the time of one core that watching may take: after a view that took a second, it waits 50 seconds."""
@@ -60,7 +60,7 @@ class _View:
 
     def update(self) -> None:
         """Read the state again, and the estimates if there are new trials and they are not too expensive."""
-        from peekbench.results.planned_looks import estimate, read_state  # noqa: PLC0415 - for a fast --help
+        from peekbench.results.interim import estimate, read_state  # noqa: PLC0415 - for a fast --help
 
         start = time.process_time()
         self.state = read_state(self._path)
@@ -129,7 +129,7 @@ def _render(view: _View, console: Console) -> None:
 
 
 def _describe_missing(estimates: Estimates) -> str:
-    from peekbench.results.planned_looks import MIN_SUBSAMPLES  # noqa: PLC0415 - for a fast --help
+    from peekbench.results.interim import MIN_SUBSAMPLES  # noqa: PLC0415 - for a fast --help
 
     if estimates.subsamples < MIN_SUBSAMPLES:
         return f"No estimates yet: they take {MIN_SUBSAMPLES} subsamples of every task and method."

@@ -1,9 +1,9 @@
-"""Lists the trials of a spec, groups them into work items, and estimates their cost."""
+"""Groups the trials of a spec into work items, and estimates their cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -12,41 +12,7 @@ from statistics import harmonic_mean
 from peekbench.execution.arms import count_fits
 from peekbench.records.runs import DesignPoint, Looks, PlannedDesign
 from peekbench.records.trials import Draw, Trial, WorkItem
-from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
-
-
-def make_trials(spec: ExperimentSpec) -> Iterator[Trial]:
-    """Yield every trial of the spec, subsample by subsample.
-
-    In this order, a run that is stopped early is balanced over tasks and methods.
-    """
-    designs = {task.name: spec.design_of(task) for task in spec.tasks}
-    return list_trials(designs, [method.name for method in spec.methods])
-
-
-def list_trials(designs: Mapping[str, Design], methods: Sequence[str]) -> Iterator[Trial]:
-    """Yield every trial, subsample by subsample.
-
-    Parameters
-    ----------
-    designs
-        Design of each task, by name.
-    methods
-        Names of the methods.
-    """
-    points = {
-        task: [(num_train, num_test, design.repeats(num_test)) for num_train, num_test in design.points()]
-        for task, design in designs.items()
-    }
-    max_repeats = max(repeats for sizes in points.values() for _, _, repeats in sizes)
-    for subsample in range(max_repeats):
-        for task, sizes in points.items():
-            for num_train, num_test, repeats in sizes:
-                if subsample < repeats:
-                    draw = Draw(task, num_train, num_test, subsample)
-                    for method in methods:
-                        yield Trial(draw, method)
 
 
 def group_trials(
@@ -57,7 +23,7 @@ def group_trials(
     Parameters
     ----------
     trials
-        Trials in the order of `make_trials`.
+        Trials in the order of `ExperimentSpec.trials`.
     base_keys
         `MethodSpec.base_key()` by method.
     stored

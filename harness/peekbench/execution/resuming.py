@@ -12,7 +12,6 @@ from typing import Any
 
 from peekbench.errors import StoreError
 from peekbench.execution.observers import Progress
-from peekbench.execution.planning import make_trials
 from peekbench.execution.preparation import prepare
 from peekbench.formatting import pluralize
 from peekbench.plugins.local_code import SESSION
@@ -61,7 +60,7 @@ class StoredRun:
     def pending(self, spec: ExperimentSpec, trials: Sequence[Trial]) -> list[Trial]:
         """Return the planned trials to run; none if the run stopped at a planned look and has all trials up to it."""
         number = spec.design.look_number(self.stopped_at)
-        if number and all(trial in self.session_of for trial in make_trials(spec.at_look(number))):
+        if number and all(trial in self.session_of for trial in spec.at_look(number).trials()):
             return []
         return [trial for trial in trials if trial not in self.session_of]
 

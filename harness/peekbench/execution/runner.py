@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from peekbench.data.data_warnings import measured_overlaps, warn_of_data
 from peekbench.data.loading import forget
@@ -15,26 +15,17 @@ from peekbench.execution.determinism import one_thread_pools, preserve_global_ge
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import host_name, identify
 from peekbench.execution.observers import Progress
-from peekbench.execution.planning import make_trials
 from peekbench.execution.provenance import describe_code, describe_session, relevant_versions
 from peekbench.execution.resuming import StoredRun
 from peekbench.execution.work import SpecWork
 from peekbench.records.runs import PlannedLook
+from peekbench.results.interim import take_planned_look
+from peekbench.results.rehearsal import check_analyses
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import RUNS, in_use_error, is_in_use
 from peekbench.store.identity import describe_version_changes
 from peekbench.store.writer import Store
-
-
-class Analyst(Protocol):
-    """Makes the analyses of a spec."""
-
-    def check(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse analyses that could not be made of the trials of a spec, given facts about its data by task."""
-
-    def take_look(self, path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
-        """Analyze the trials of a store up to a planned look of its spec, and decide whether the run stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +71,22 @@ def run(
     keep_going: bool = False,
     allow_changed_code: bool = False,
     fresh: bool = False,
-    analyst: Analyst | None = None,
 ) -> RunSummary:
-    """Run the trials of a spec that its store does not have yet, up to the planned look at which the run stops.
+    """Run the trials of a spec that its store does not have yet.
+
+    If the design plans looks, the run analyzes its results at each of them, and stops if all verdicts are settled.
 
     Parameters
     ----------
-    spec, store, progress, keep_going, allow_changed_code, fresh
+    spec, store, keep_going, allow_changed_code, fresh
         As for `peekbench.run`, which also describes the errors.
-    analyst
-        Checks the analyses and takes planned looks; `peekbench.run` passes it. Without it, the run goes on to its
-        maximum.
+    progress
+        Receives the progress of the run.
 
     Returns
     -------
     RunSummary
-        The store and the numbers of trials.
+        The store, the numbers of trials, and the last planned look.
     """
     progress = progress or Progress()
     forget()
@@ -108,14 +99,13 @@ def run(
     notes = [note_kept(stored, written)] if spec != written else []
     for note in notes:
         progress.warn(note)
-    trials = list(make_trials(spec))
+    trials = list(spec.trials())
     code = describe_code(method.use for method in spec.methods)
     changed_code = stored.changed_code(spec, trials, code, is_allowed=allow_changed_code)
     # All that can fail before the first trial comes before the store is opened, which makes or changes it.
     facts: dict[str, dict[str, Any]] | None = None
     if stored.pending(spec, trials):
-        if analyst is not None:
-            analyst.check(spec, tasks)
+        check_analyses(spec, tasks)
         facts = stored.prepare(spec, progress)
     with (
         Store.for_run(path, spec, tasks, verified=stored.verified, fresh=fresh) as opened,
@@ -131,8 +121,8 @@ def run(
         driver = Driver(spec, opened, progress, keep_going=keep_going)
         work: SpecWork | None = None
         look: PlannedLook | None = None
-        for number in _remaining_looks(spec.design, opened) if analyst else [spec.design.num_looks]:
-            planned = remaining if number == spec.design.num_looks else make_trials(spec.at_look(number))
+        for number in _remaining_looks(spec.design, opened):
+            planned = remaining if number == spec.design.num_looks else spec.at_look(number).trials()
             pending = [trial for trial in planned if trial not in done]
             if pending:
                 if work is None:
@@ -149,8 +139,7 @@ def run(
                 done.update(pending)
             if number == spec.design.num_looks or (driver.failed and not spec.report.allow_incomplete):
                 break
-            assert analyst is not None
-            look = _look(opened, spec, number, analyst, is_unchanged=not pending)
+            look = _look(opened, spec, number, is_unchanged=not pending)
             if look.stops:
                 break
     return RunSummary(
@@ -177,13 +166,13 @@ def _remaining_looks(design: Design, store: Store) -> range:
     return range(first, len(sizes) + 1)
 
 
-def _look(store: Store, spec: ExperimentSpec, number: int, analyst: Analyst, *, is_unchanged: bool) -> PlannedLook:
+def _look(store: Store, spec: ExperimentSpec, number: int, *, is_unchanged: bool) -> PlannedLook:
     """Take and store a planned look, unless the store has it already and no trial was added."""
     size = spec.design.look_sizes_of_largest()[number - 1]
     stored = [look for look in store.planned_looks() if look.subsamples == size]
     if stored and is_unchanged:
         return stored[-1]
-    look = analyst.take_look(store.path, spec, number)
+    look = take_planned_look(store.path, spec, number)
     store.add_look(look)
     return look
 

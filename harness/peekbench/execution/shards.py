@@ -16,7 +16,7 @@ from peekbench.execution.determinism import one_thread_pools, preserve_global_ge
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import host_name, identify
 from peekbench.execution.observers import Progress
-from peekbench.execution.planning import group_trials, make_trials
+from peekbench.execution.planning import group_trials
 from peekbench.execution.preparation import prepare
 from peekbench.execution.provenance import describe_code, describe_session
 from peekbench.execution.resuming import StoredRun
@@ -75,7 +75,7 @@ def shard_items(spec: ExperimentSpec, count: int) -> Iterator[tuple[int, WorkIte
     """
     base_keys = {method.name: method.base_key() for method in spec.methods}
     shift = 0
-    for position, item in enumerate(group_trials(make_trials(spec), base_keys, ())):
+    for position, item in enumerate(group_trials(spec.trials(), base_keys, ())):
         if position % count == 0:
             shift = random.Random(position).randrange(count)  # noqa: S311 - not for cryptography
         yield (position + shift) % count + 1, item

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from peekbench.errors import ContractError, ResultsError
-from peekbench.execution.planning import list_trials
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
@@ -29,7 +28,7 @@ from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.spec.design import designs_by_task
+from peekbench.spec.design import designs_by_task, list_trials
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES
 from peekbench.store.files import is_store
 from peekbench.store.writer import Store

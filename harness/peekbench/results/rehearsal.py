@@ -11,13 +11,13 @@ import pandas as pd
 
 from peekbench.data.loading import load_dataset
 from peekbench.errors import ResultsError, SpecError
-from peekbench.execution.planning import list_trials
 from peekbench.plugins.toolkit import find_toolkit
 from peekbench.records.runs import Looks
 from peekbench.records.scores import SCORES
 from peekbench.results.analyze import Seen, run_analysis
 from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT
 from peekbench.results.read import TYPES
+from peekbench.spec.design import list_trials
 from peekbench.spec.experiment import ExperimentSpec
 
 SUBSAMPLES = 3  # of each task and size

@@ -26,6 +26,7 @@ from pydantic_core import PydanticCustomError
 
 from peekbench.plugins.local_code import Code, locate_code
 from peekbench.records.runs import LookMethod, Settled, Size
+from peekbench.records.trials import Draw, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +357,32 @@ def designs_by_task(spec: Mapping[str, Any], stopped_at: int | None = None) -> d
             own = whole.split_by_looks(own)[number - 1]
         designs[task["name"]] = design.for_task(task.get("num_test", ()), own)
     return designs
+
+
+def list_trials(designs: Mapping[str, Design], methods: Sequence[str]) -> Iterator[Trial]:
+    """Yield every trial, subsample by subsample.
+
+    In this order, a run that is stopped early is balanced over tasks and methods.
+
+    Parameters
+    ----------
+    designs
+        Design of each task, by name.
+    methods
+        Names of the methods.
+    """
+    points = {
+        task: [(num_train, num_test, design.repeats(num_test)) for num_train, num_test in design.points()]
+        for task, design in designs.items()
+    }
+    max_repeats = max(repeats for sizes in points.values() for _, _, repeats in sizes)
+    for subsample in range(max_repeats):
+        for task, sizes in points.items():
+            for num_train, num_test, repeats in sizes:
+                if subsample < repeats:
+                    draw = Draw(task, num_train, num_test, subsample)
+                    for method in methods:
+                        yield Trial(draw, method)
 
 
 def describe_look(

@@ -26,6 +26,7 @@ from peekbench.plugins.hookspecs import kind_of
 from peekbench.plugins.local_code import Code, is_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
+from peekbench.records.trials import Trial
 from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
 from peekbench.spec.components import (
     AnalysisSpec,
@@ -38,7 +39,7 @@ from peekbench.spec.components import (
     TaskSpec,
     make_component,
 )
-from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel
+from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel, list_trials
 from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
 from peekbench.spec.yaml_loader import read_text, read_yaml
@@ -281,6 +282,11 @@ class ExperimentSpec(SpecModel):
             for task in self.tasks
         )
         return self.model_copy(update={"design": self.design.at_look(number), "tasks": tasks})
+
+    def trials(self) -> Iterator[Trial]:
+        """Yield every trial, subsample by subsample."""
+        designs = {task.name: self.design_of(task) for task in self.tasks}
+        return list_trials(designs, [method.name for method in self.methods])
 
     @property
     def largest(self) -> int:

@@ -11,7 +11,7 @@ import yaml
 from commands import run_command
 
 from peekbench import load_spec
-from peekbench.results.planned_looks import run
+from peekbench.execution.runner import run
 
 
 @pytest.fixture(scope="module")

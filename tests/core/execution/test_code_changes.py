@@ -16,7 +16,6 @@ from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
 from peekbench.records.runs import PlannedLook
 from peekbench.report import report_of_run
-from peekbench.results.planned_looks import SpecAnalyst
 from peekbench.spec.experiment import ExperimentSpec, canonical
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -78,20 +77,20 @@ def test_code_that_made_only_failures_can_be_corrected(make: MakeSpec, edit: Cal
     assert run(spec).changed_code == ()
 
 
-def test_a_run_that_stopped_at_a_look_is_not_refused(make: MakeSpec, edit: Callable[[str], None]) -> None:
+def test_a_run_that_stopped_at_a_look_is_not_refused(
+    make: MakeSpec, edit: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts = {"methods": ["toy.constant"], "tasks": ["toy.words"], "analyses": ["summary"]}
     spec = make(design={**design(4), "stop": {"looks": 2}}, **parts)
 
-    class Analyst(SpecAnalyst):
-        def take_look(self, path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
-            return PlannedLook(2, 4, 0.5, {"toy.constant": "equivalent"}, stops=True)
-
-    assert run(spec, analyst=Analyst()).finished == 2
+    look = PlannedLook(2, 4, 0.5, {"toy.constant": "equivalent"}, stops=True)
+    monkeypatch.setattr("peekbench.execution.runner.take_planned_look", lambda *_: look)
+    assert run(spec).finished == 2
     edit("# edited")
-    assert run(spec, analyst=Analyst()).changed_code == ("toy",)
+    assert run(spec).changed_code == ("toy",)
     more = make(design={**design(4), "stop": {"looks": 2}}, **{**parts, "tasks": ["toy.words", {**OTHER, "name": "b"}]})
     with pytest.raises(StoreError, match="toy, 2 trials"):
-        run(more, analyst=Analyst())
+        run(more)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from peekbench.data.shipping import pack_dataset, unpack_dataset
 from peekbench.errors import ContractError, HostError, MissingDataError, PluginError
 from peekbench.execution.hosts import identify
 from peekbench.execution.pilot import run_pilot
-from peekbench.execution.planning import group_trials, make_trials
+from peekbench.execution.planning import group_trials
 from peekbench.execution.work import SpecWork
 from peekbench.plugins import NODE_VARIABLE, Options, Preparation, Work, registry
 from peekbench.plugins.entries import ExecutorEntry, MethodEntry
@@ -47,7 +47,7 @@ def replace_entry(monkeypatch: pytest.MonkeyPatch, use: str, entry_type: Any, **
 
 
 def items(spec: ExperimentSpec) -> Any:
-    return group_trials(make_trials(spec), {method.name: method.base_key() for method in spec.methods}, ())
+    return group_trials(spec.trials(), {method.name: method.base_key() for method in spec.methods}, ())
 
 
 def test_an_equal_machine_is_described(

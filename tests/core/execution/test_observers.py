@@ -16,9 +16,8 @@ import peekbench.errors
 from peekbench import Analysis, load_results
 from peekbench.execution import observers as module
 from peekbench.execution.observers import Observers, Progress
-from peekbench.execution.runner import RunSummary
+from peekbench.execution.runner import RunSummary, run
 from peekbench.plugins.work_protocols import Outcome
-from peekbench.results.planned_looks import run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 

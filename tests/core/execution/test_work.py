@@ -19,7 +19,7 @@ from peekbench.data.loading import forget
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execution.pilot import run_pilot
-from peekbench.execution.planning import group_trials, make_trials, measure
+from peekbench.execution.planning import group_trials, measure
 from peekbench.execution.runner import run
 from peekbench.execution.scoring import check_predictions
 from peekbench.execution.work import SpecWork
@@ -37,7 +37,7 @@ NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
 
 
 def items(spec: ExperimentSpec, stored: Any = ()) -> list[WorkItem]:
-    return list(group_trials(make_trials(spec), {method.name: method.base_key() for method in spec.methods}, stored))
+    return list(group_trials(spec.trials(), {method.name: method.base_key() for method in spec.methods}, stored))
 
 
 def results(spec: ExperimentSpec) -> dict[Trial, TrialResult]:
@@ -52,7 +52,7 @@ def results(spec: ExperimentSpec) -> dict[Trial, TrialResult]:
 
 def test_trials_are_ordered_by_subsample(make_spec: MakeSpec) -> None:
     spec = make_spec(design={"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}})
-    trials = list(make_trials(spec))
+    trials = list(spec.trials())
     assert len(trials) == len(set(trials)) == 2 * 2 * 2 * (3 + 1)
     assert [trial.draw.subsample for trial in trials] == sorted(trial.draw.subsample for trial in trials)
     assert {trial.draw.num_test for trial in trials if trial.draw.subsample > 0} == {10}
@@ -82,7 +82,7 @@ def test_a_task_may_be_restricted_to_some_test_sizes(make_spec: MakeSpec) -> Non
     )
     summary = run(spec)
     assert (summary.planned, summary.finished) == (8, 8)
-    drawn = {(trial.draw.task, trial.draw.num_test) for trial in make_trials(spec)}
+    drawn = {(trial.draw.task, trial.draw.num_test) for trial in spec.trials()}
     assert drawn == {("small", 20), ("large", 20), ("large", 150)}
     assert measure(spec, {"small": 3, "large": 3}).trials == 8
     assert len(analyze(summary.store)) == 2  # no trial is missing
@@ -312,12 +312,14 @@ def test_data_that_change_during_a_run_stop_it(
     with pytest.raises(DataError, match="task files: its data have changed since the run started"):
         worker(items(spec)[0])
 
-    def change(trials: Any) -> Any:  # after the data are checked and before the first trial
+    list_trials = ExperimentSpec.trials
+
+    def change(spec: ExperimentSpec) -> Any:  # after the data are checked and before the first trial
         rows.write_text(rows.read_text().replace("text 7,", "other text,"))
         forget()
-        return make_trials(trials)
+        return list_trials(spec)
 
-    monkeypatch.setattr("peekbench.execution.runner.make_trials", change)
+    monkeypatch.setattr(ExperimentSpec, "trials", change)
     with pytest.raises(DataError, match="task files: its data have changed since the run started"):
         run(spec)
 

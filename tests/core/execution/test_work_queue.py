@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from peekbench.execution.runner import run
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
-from peekbench.results.planned_looks import SpecAnalyst
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store
 
@@ -86,7 +84,9 @@ def test_all_trials_are_tried_on_request_and_if_there_are_few() -> None:
         assert queue.stopped == {}
 
 
-def test_a_method_that_is_stopped_before_a_look_stays_stopped(make_spec: Callable[..., ExperimentSpec]) -> None:
+def test_a_method_that_is_stopped_before_a_look_stays_stopped(
+    make_spec: Callable[..., ExperimentSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = make_spec(
         tasks=["toy.words"],
         methods=["toy.constant", "toy.faulty"],
@@ -94,11 +94,9 @@ def test_a_method_that_is_stopped_before_a_look_stays_stopped(make_spec: Callabl
         report={"allow_incomplete": True},
     )
 
-    class Analyst(SpecAnalyst):
-        def take_look(self, path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
-            return PlannedLook(12, 24, 0.5, {}, stops=False)
-
-    summary = run(spec, store="small.sqlite", analyst=Analyst())
+    look = PlannedLook(12, 24, 0.5, {}, stops=False)
+    monkeypatch.setattr("peekbench.execution.runner.take_planned_look", lambda *_: look)
+    summary = run(spec, store="small.sqlite")
     assert (summary.finished, summary.failed, summary.stopped) == (24, 10, {"toy.faulty": 14})
 
 

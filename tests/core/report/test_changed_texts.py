@@ -11,9 +11,9 @@ import pytest
 
 from peekbench.api.run import RunPredictions
 from peekbench.errors import ResultsError, StoreError
+from peekbench.execution.runner import run
 from peekbench.report import changed_texts
 from peekbench.report.build import changed_texts as module
-from peekbench.results.planned_looks import run
 from peekbench.store.reader import Reader
 
 

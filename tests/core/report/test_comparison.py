@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 
 from peekbench.errors import ResultsError
+from peekbench.execution.runner import run
 from peekbench.records import Report
 from peekbench.records.report import Table
 from peekbench.report import report_of_comparison, report_of_ranking, report_of_run, write_report
 from peekbench.report.render.json_report import ReportDocument, render_json, report_schema
-from peekbench.results.planned_looks import run
 
 Run = Callable[..., Path]
 DOCS = Path(__file__).parents[3] / "docs"

@@ -14,13 +14,13 @@ from typer.testing import CliRunner
 
 from peekbench.cli.app import app
 from peekbench.errors import PeekbenchError, PluginError
+from peekbench.execution.runner import run
 from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import check_entries
 from peekbench.records import Report
 from peekbench.report import write_report
 from peekbench.report.render.json_report import render_json
-from peekbench.results.planned_looks import run
 from peekbench.testing import check_entry, sample_report
 from peekbench.testing.runner import CheckOutcome
 

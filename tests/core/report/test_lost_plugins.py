@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 
 from peekbench.cli.app import app
 from peekbench.errors import SpecError
+from peekbench.execution.runner import run
 from peekbench.plugins import registry
 from peekbench.report import report_of_run, state
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
-from peekbench.results.planned_looks import run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from peekbench.execution.runner import run
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results import load_results
-from peekbench.results.planned_looks import run
 
 
 def test_numbers_of_subsamples_by_test_size_are_reported(make_spec: Callable[..., Any]) -> None:

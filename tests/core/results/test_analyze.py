@@ -11,7 +11,6 @@ import pytest
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import ContractError, ResultsError, SpecError
-from peekbench.execution.planning import make_trials
 from peekbench.execution.runner import run
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze, find_gaps, only_complete
@@ -99,7 +98,7 @@ def test_tasks_and_methods_without_a_complete_trial_are_named(simulate: Simulate
 def test_planned_tasks_without_any_trial_are_named(make_spec: Callable[..., Any]) -> None:
     spec = make_spec()
     table = load_results(run(spec).store)
-    planned = list(make_trials(spec))
+    planned = list(spec.trials())
     rest = table[table["task"] == "a"]
     with pytest.raises(ResultsError, match="Finish the run; --allow-incomplete"):
         only_complete(rest, planned)
@@ -159,8 +158,8 @@ def test_a_table_without_complete_trials_is_refused_even_if_incomplete_ones_are_
 def test_missing_planned_trials_are_gaps(make_spec: Callable[..., Any]) -> None:
     results = load_results(run(make_spec()).store)
     larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 5})
-    assert find_gaps(results, list(make_trials(make_spec()))) == []
-    gaps = find_gaps(results, list(make_trials(larger)))
+    assert find_gaps(results, list(make_spec().trials())) == []
+    gaps = find_gaps(results, list(larger.trials()))
     assert len(gaps) == 4
     assert gaps[0].endswith("num_train 12, num_test 30: 2 of 5 subsamples missing or incomplete (3, 4)")
 

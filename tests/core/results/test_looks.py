@@ -17,6 +17,7 @@ from scipy.stats import norm
 import peekbench as pb
 from peekbench import ExperimentSpec, PeekbenchError
 from peekbench.execution.observers import Progress
+from peekbench.execution.runner import run
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
 from peekbench.records.runs import PlannedLook
@@ -26,7 +27,6 @@ from peekbench.report.render.sentences import tell_looks
 from peekbench.results import load_results
 from peekbench.results.analyze import analyze
 from peekbench.results.looks import look_at, read_looks
-from peekbench.results.planned_looks import run
 from peekbench.store.maintenance import check_store
 from peekbench.store.writer import Store
 from peekbench_stats import confidence_sequence_level, level_at

@@ -15,13 +15,13 @@ from commands import run_command
 
 import peekbench as pb
 from peekbench.errors import ResultsError
+from peekbench.execution.runner import run
 from peekbench.records import Looks
 from peekbench.records.data import TableOptions
 from peekbench.report import report_of_ranking
 from peekbench.report.build.comparison import open_runs
 from peekbench.report.render.sentences import state
 from peekbench.results.looks import next_earlier, read_looks
-from peekbench.results.planned_looks import run
 from peekbench.results.tidying import tidy_table
 from peekbench_stats import level_at
 

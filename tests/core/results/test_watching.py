@@ -19,9 +19,10 @@ from rich.console import Console
 from peekbench import load_spec
 from peekbench.cli import watch
 from peekbench.data.preflight import describe_tasks
+from peekbench.execution.runner import run
 from peekbench.records.runs import Looks
 from peekbench.results.analyze import Seen, drop_incomplete, run_analysis
-from peekbench.results.planned_looks import MIN_SUBSAMPLES, estimate, read_state, run
+from peekbench.results.interim import MIN_SUBSAMPLES, estimate, read_state
 from peekbench.results.read import load_results
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import Store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from peekbench.errors import SpecError
-from peekbench.execution.planning import make_trials, measure, planned_design
+from peekbench.execution.planning import measure, planned_design
 from peekbench.execution.runner import run
 from peekbench.results.analyze import analyze
 from peekbench.spec.compatibility import incompatible_changes
@@ -30,7 +30,7 @@ def make(make_spec: MakeSpec) -> MakeSpec:
 
 
 def count(spec: ExperimentSpec) -> dict[str, int]:
-    return dict(Counter(trial.draw.task for trial in make_trials(spec)))
+    return dict(Counter(trial.draw.task for trial in spec.trials()))
 
 
 def test_a_task_can_have_more_or_fewer_subsamples(make: MakeSpec) -> None:

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from peekbench.data.data_warnings import count_uses
 from peekbench.data.preflight import describe_data
 from peekbench.errors import ContractError, PeekbenchError, PluginError, SpecError
-from peekbench.execution.planning import make_trials
-from peekbench.execution.provenance import describe_session
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
@@ -79,9 +77,7 @@ def extension_of(path: Path) -> Extension:
         return describe_extension(spec, sessions, store.tasks(), num_missing, seconds)
 
 
-def report_of_audits(
-    spec: ExperimentSpec, analyses: Sequence[Analysis], known: Mapping[str, Mapping[str, Any]]
-) -> Report:
+def report_of_audits(spec: ExperimentSpec, analyses: Sequence[Analysis], session: Mapping[str, Any]) -> Report:
     """Return a report on the audits of a spec's tasks.
 
     Parameters
@@ -90,8 +86,8 @@ def report_of_audits(
         Spec that names the audits and the tasks.
     analyses
         Results of the audits.
-    known
-        Audit name to facts about its resources, such as the revision of a model.
+    session
+        Facts about this process and machine, and under `methods` about the resources of each audit.
 
     Returns
     -------
@@ -101,11 +97,10 @@ def report_of_audits(
     Examples
     --------
     >>> from peekbench import load_spec
-    >>> spec = load_spec("specs/audit_small.yaml")
-    >>> report_of_audits(spec, analyses=(), known={}).headline
+    >>>     >>> spec = load_spec("specs/audit_small.yaml")
+    >>> report_of_audits(spec, analyses=(), session=describe_session(spec.folder)).headline
     '4 audits of the data of 2 tasks'
     """
-    session = {**describe_session(spec.folder), "methods": known}
     tasks = {task.name: describe_data(spec, task) for task in spec.tasks}
     provenance = describe_provenance(spec, [session], [0])
     del provenance["sessions"]
@@ -172,7 +167,7 @@ def report_of_run(
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         results, seconds, rows = read_store(store), store.seconds_of_subsample(), store.row_name()
     number = spec.design.look_number(stopped_at)
-    planned = list(make_trials(spec if number is None else spec.at_look(number)))
+    planned = list((spec if number is None else spec.at_look(number)).trials())
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
     if analyses:
         command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)

@@ -1,4 +1,4 @@
-"""Planned looks at a run: analyzes the results at each of them, and stops the run if all verdicts are settled.
+"""Results of a run before it ends: planned looks, which can stop it, and estimates for those who watch it.
 
 Watching a run is no look that its verdicts would have to account for: nothing is recorded, and the estimates are those
 of a confidence sequence, which hold however often one looks.
@@ -11,12 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from peekbench.execution.observers import Progress
-from peekbench.execution.planning import make_trials
-from peekbench.execution.runner import RunSummary
-from peekbench.execution.runner import run as run_trials
 from peekbench.plugins.local_code import Code, is_refused
 from peekbench.records.report import Analysis
 from peekbench.records.runs import Looks, PlannedLook, Settled
@@ -24,7 +19,6 @@ from peekbench.records.trials import Trial, TrialFailure
 from peekbench.results.analyze import Seen, drop_incomplete, only_complete, run_analysis
 from peekbench.results.looks import count_trials, describe_looks
 from peekbench.results.read import load_results, read_store
-from peekbench.results.rehearsal import check_analyses
 from peekbench.results.texts import StoredPredictions
 from peekbench.spec.design import first_maximum
 from peekbench.spec.experiment import ExperimentSpec, make_spec
@@ -80,7 +74,7 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
     draws = zip(results["task"], results["num_test"], results["subsample"], strict=True)
     is_before = [subsample < designs[task].repeats(num_test) for task, num_test, subsample in draws]
     results = results[is_before].reset_index(drop=True)
-    results, warnings = only_complete(results, list(make_trials(stage)), allow_incomplete=spec.report.allow_incomplete)
+    results, warnings = only_complete(results, list(stage.trials()), allow_incomplete=spec.report.allow_incomplete)
     looks = describe_looks(spec.design, recorded, fraction, count_trials(results))
     deciding = next(each for each in spec.analyses if each.entry.sees_looks)
     analysis = run_analysis(deciding, results, warnings, Seen(looks, StoredPredictions(path)))
@@ -91,84 +85,6 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
     }
     stops = bool(decisions) and all(SETTLES.get(decision) in stop.at for decision in decisions.values())
     return PlannedLook(stage.design.largest, maximum, fraction, decisions, stops)
-
-
-class SpecAnalyst:
-    """Makes the analyses that a spec names."""
-
-    def check(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
-        """Refuse analyses that could not be made of the trials of a spec; see `check_analyses`."""
-        check_analyses(spec, tasks)
-
-    def take_look(self, path: Path, spec: ExperimentSpec, number: int) -> PlannedLook:
-        """Analyze the trials up to a planned look; see `take_planned_look`."""
-        return take_planned_look(path, spec, number)
-
-
-def run(
-    spec: ExperimentSpec,
-    *,
-    store: str | Path | None = None,
-    progress: Progress | None = None,
-    keep_going: bool = False,
-    allow_changed_code: bool = False,
-    fresh: bool = False,
-) -> RunSummary:
-    r"""Run the trials of a spec that its store does not have yet.
-
-    If the design plans looks, the run analyzes its results at each of them, and stops if all verdicts are settled.
-
-    Parameters
-    ----------
-    spec
-        The spec, for example from `peekbench.load_spec`.
-    store
-        The SQLite file; `runs/<name>.sqlite` by default.
-    progress
-        Receives the progress of the run.
-    keep_going
-        Try all trials of a method, even if its first ten fail in the same way.
-    allow_changed_code
-        Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
-        warns that its trials are of several versions.
-    fresh
-        Delete the trials of an earlier run in this store.
-
-    Returns
-    -------
-    RunSummary
-        The store, the numbers of trials, and the last planned look.
-
-    Raises
-    ------
-    DataError
-        Before any trial, if data are unavailable or too small. Also if data change during the run.
-    PluginError
-        Before any trial, if a method does not support a task.
-    SpecError
-        Before any trial, if an analysis refuses its options.
-    StoreError
-        Before any trial, if the store belongs to another experiment, or if the code of a method's plugin has changed.
-        Also if the store cannot be written later.
-    KeyboardInterrupt
-        On Ctrl-C. Finished trials are stored.
-
-    Examples
-    --------
-    >>> from peekbench import load_spec
-    >>> summary = run(load_spec("specs/quickstart.yaml"))
-    >>> summary.failed
-    0
-    """
-    return run_trials(
-        spec,
-        store=store,
-        progress=progress,
-        keep_going=keep_going,
-        allow_changed_code=allow_changed_code,
-        fresh=fresh,
-        analyst=SpecAnalyst(),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +158,7 @@ def read_state(path: Path) -> RunState:
         sessions = store.sessions()
     spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True)
     number = None if is_running else spec.design.look_number(stopped_at)
-    planned = Counter(_kind(trial) for trial in make_trials(spec if number is None else spec.at_look(number)))
+    planned = Counter(_kind(trial) for trial in (spec if number is None else spec.at_look(number)).trials())
     done: Counter[tuple[str, int, int]] = Counter()
     for group in groups:
         done[group.kind] += 0 if group.is_failed else group.trials
@@ -304,7 +220,7 @@ def estimate(path: Path, given: Collection[Code] = ()) -> Estimates:
 
 def _common_subsamples(spec: ExperimentSpec, handled: set[Trial]) -> int:
     """Return the number of first subsamples of which no trial is missing; trials come subsample by subsample."""
-    missing = (trial.draw.subsample for trial in make_trials(spec) if trial not in handled)
+    missing = (trial.draw.subsample for trial in spec.trials() if trial not in handled)
     return next(missing, spec.largest)
 
 
