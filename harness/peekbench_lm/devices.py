@@ -32,9 +32,10 @@ def choose_device(name: DeviceName) -> torch.device:
     SpecError
         If this machine has no such device.
     """
+    # In the order in which "auto" tries them.
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
-        name = "cuda" if available["cuda"] else "mps" if available["mps"] else "cpu"
+        name = next(device for device, is_there in available.items() if is_there)
     if not available[name]:
         raise SpecError(
             f"device: {name}: torch finds no such device on this machine; write auto or cpu, or install a "

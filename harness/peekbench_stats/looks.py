@@ -227,7 +227,7 @@ def level_after(looks: Looks, ratio: float, num_trials: int, earlier: Sequence[i
     if looks.method == "confidence_sequence" and not earlier:
         return partial(confidence_sequence_level, ratio * looks.fractions[-1])
     planned, extensions = _split_extensions(looks, num_trials, earlier)
-    now = extensions[-1] if extensions else max(1.0, *planned.fractions) if planned.fractions else 1.0
+    now = extensions[-1] if extensions else max((1.0, *planned.fractions))
     return _level_of_extension(planned, (*extensions, ratio * now))
 
 

@@ -91,5 +91,6 @@ def remove_names(sentence: str, names: Set[str], modules: Mapping[str, object], 
         if not (kept and stands_alone and qualifies):  # the first word of a sentence may be its verb
             return ""
         if kept[-1].lower() in ("a", "an"):
-            kept[-1] = kept[-1][0] + "n" * (next_word[0] in "aeiou")
+            article = kept[-1][0]
+            kept[-1] = f"{article}n" if next_word[0] in "aeiou" else article
     return " ".join(kept)

@@ -51,7 +51,8 @@ def find_paragraphs(docstring: str) -> Iterator[str]:
             lines = _before_list(lines if has_text else _after_signatures(lines))
             if lines:
                 has_text = True
-                yield "\n".join(lines) + ":" * following[0].lstrip().startswith(".. math")
+                text = "\n".join(lines)
+                yield f"{text}:" if following[0].lstrip().startswith(".. math") else text
         if is_last:
             return
 

@@ -137,8 +137,9 @@ def _cells(group: Sequence[ScoreEstimate], quantities: Sequence[str]) -> list[st
 def _format(estimate: ScoreEstimate) -> str:
     """Return an estimate with its interval; accuracies in percent and their differences in percentage points."""
     scale = 100 if estimate.metric == ACCURACY else 1
-    digits = 4 if estimate.metric != ACCURACY else 1 if estimate.quantity == "extra" else 2
-    sign = "" if estimate.quantity == "extra" else "+"
+    sign, digits = ("", 1) if estimate.quantity == "extra" else ("+", 2)
+    if estimate.metric != ACCURACY:
+        digits = 4
 
     def shown(value: float) -> str:
         rounded = round(value * scale, digits) + 0.0  # + 0.0 turns -0.0 into 0.0

@@ -256,7 +256,8 @@ class Headings:
     def draw(self, page: Page, number: int, middle: float, top: float) -> None:
         """Write the heading of a panel, centered at `middle` and ending at `top`, the top edge of the panel."""
         lines = [(text, TEXT, "bold") for text in self._lines[number]]
-        lines += [(OWN_SCALE, SMALL, "normal")] * self._have_own_scale[number]
+        if self._have_own_scale[number]:
+            lines.append((OWN_SCALE, SMALL, "normal"))
         for line, (text, size, weight) in enumerate(lines):
             y = top - 0.04 - (len(lines) - line - 0.5) * line_height(TEXT)
             page.text(middle, y, text, size, weight=weight, ha="center")

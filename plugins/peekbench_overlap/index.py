@@ -22,8 +22,7 @@ BOUNDARY = b"\x01"
 """Word between two texts in the words of `split_texts`. No text contains it."""
 NOT_ASCII_PUNCTUATION = re.compile(r"[^\w\x00-\x7f]+")
 WORD_BYTES = bytes(
-    code if code >= 128 or chr(code).isalnum() else BOUNDARY[0] if code == BOUNDARY[0] else ord(" ")
-    for code in range(256)
+    code if code >= 128 or chr(code).isalnum() or code == BOUNDARY[0] else ord(" ") for code in range(256)
 )
 """For each byte of UTF-8: itself in words, otherwise a space."""
 

@@ -125,8 +125,10 @@ def _finding_cells(name: str, found: Found, p: float, result: Result, options: N
         finding = TOO_FEW_UNSEEN
     elif options.unseen:
         finding = decide(p, result.shift, 1 - options.level)
+    elif p <= 1 - options.level:
+        finding = EXPOSED
     else:
-        finding = EXPOSED if p <= 1 - options.level else FEW_FOUND if found.num_found else NO_EXPOSURE
+        finding = FEW_FOUND if found.num_found else NO_EXPOSURE
     share = found.num_found / found.num_examined if found.num_examined else None
     return (name, found.corpus, found.n, share, found.expected, p, finding)
 
