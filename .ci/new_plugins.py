@@ -10,7 +10,7 @@ import argparse
 import re
 from pathlib import Path
 
-from peekbench.cli.scaffold.new_plugin import NewPlugin, list_kinds, render_plugin
+from peekbench_testing.new_plugin import NewPlugin, list_kinds, render_plugin
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "plugins" / "tutorial.md"
 COMMAND = re.compile(r"^peekbench new (\w+) (\w+)$", re.MULTILINE)

@@ -1,7 +1,7 @@
 """Measure whether adapting to the unlabeled test texts inflates a method's score.
 
 Names are imported on first use, so that `import peekbench` is fast. The names below are those that most users and
-plugin authors need. The namespaces `peekbench.plugins`, `peekbench.records` and `peekbench.testing` have the rest.
+plugin authors need. The namespaces `peekbench.plugins`, `peekbench.records` and `peekbench_testing` have the rest.
 
 Examples
 --------

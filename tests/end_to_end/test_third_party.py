@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from peekbench import load_results
-from peekbench.cli.scaffold.new_plugin import NewPlugin, list_kinds, render_plugin, write_plugin
+from peekbench_testing.new_plugin import NewPlugin, list_kinds, render_plugin, write_plugin
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "plugins" / "tutorial.md").read_text(encoding="utf-8")
 SHOWN = dict(re.findall(r"^\*\*`([^`]+)`\*\*\n\n```\w+\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL))

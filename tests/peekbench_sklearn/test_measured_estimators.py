@@ -36,9 +36,9 @@ from peekbench.errors import PluginError, SpecError
 from peekbench.records import SourceRef
 from peekbench.report import state
 from peekbench.store.files import RUNS
-from peekbench.testing import sample_numbers, sample_texts
 from peekbench_sklearn.estimators import adapts, make_estimator_entry
 from peekbench_sklearn.held_data import read_held
+from peekbench_testing import sample_numbers, sample_texts
 
 DESIGN = {"num_train": 12, "num_test": 20, "num_subsamples": 2}
 TEXTS = list(sample_texts(120).inputs)

@@ -16,10 +16,10 @@ from peekbench.errors import DataError, SpecError
 from peekbench.report import state
 from peekbench.results import tidy
 from peekbench.results.verdict import decide
-from peekbench.testing import check_entry
 from peekbench_bayes.calibrated import fit_differences, sample, sample_population, summarize_cells
 from peekbench_bayes.options import DifferencePriors, Hierarchical
 from peekbench_bayes.posterior import check_chains, check_weights, summarize
+from peekbench_testing import check_entry
 
 if TYPE_CHECKING:
     from peekbench.records import FloatArray

@@ -13,7 +13,6 @@ from bayes_analyses import analyze, bias_arms, rows
 from scipy.stats import halfnorm, norm
 
 from peekbench.errors import DataError
-from peekbench.testing import check_entry
 from peekbench_bayes.model_checks import (
     QUANTILES,
     Components,
@@ -23,6 +22,7 @@ from peekbench_bayes.model_checks import (
     simulate_prior_differences,
 )
 from peekbench_bayes.options import DifferencePriors
+from peekbench_testing import check_entry
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]

@@ -26,8 +26,8 @@ from peekbench.records.data import Folders, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import Case, check_entry, make_case
 from peekbench_classic import tfidf
+from peekbench_testing import Case, check_entry, make_case
 
 HAS_GENSIM = importlib.util.find_spec("gensim") is not None
 needs_gensim = pytest.mark.skipif(not HAS_GENSIM, reason="the extra 'word2vec' is not installed")
@@ -120,7 +120,7 @@ def test_tokens_are_counted_with_the_methods_tokenizer(use: str, expected: list[
 
 
 def _labels_of(texts: Any) -> Any:
-    """Return the labels of texts from `peekbench.testing.sample_texts`, whose classes alternate."""
+    """Return the labels of texts from `peekbench_testing.sample_texts`, whose classes alternate."""
     return np.array([int(text.rpartition("number")[2]) % 3 for text in texts])
 
 
@@ -215,7 +215,7 @@ def test_probabilities_do_not_depend_on_the_hash_seed() -> None:
     code = f"""
 import json, tempfile, pathlib
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.testing import make_case
+from peekbench_testing import make_case
 probabilities = {{}}
 with tempfile.TemporaryDirectory() as folder:
     for use in {uses!r}:

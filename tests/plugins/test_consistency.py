@@ -18,7 +18,7 @@ from peekbench.report.build.descriptions import check_results
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import find_analysis
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_entry
+from peekbench_testing import check_entry
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]

@@ -21,9 +21,9 @@ from peekbench.report.render.words import basis_of
 from peekbench.results.analyze import analyze
 from peekbench.results.tidying import tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_entry
 from peekbench_constat.excess import fit_curve, read_scores, refit
 from peekbench_constat.findings import label_models
+from peekbench_testing import check_entry
 
 PAIR = {"original": "gsm", "reference": "gsm-new"}
 OPTIONS = {"comparisons": [PAIR], "num_resamples": 200}

@@ -16,7 +16,7 @@ from peekbench.records.data import Dataset, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import METHOD_CHECKS, check_entry, make_case, sample_texts, sample_unlabeled_texts
+from peekbench_testing import METHOD_CHECKS, check_entry, make_case, sample_texts, sample_unlabeled_texts
 
 
 @pytest.mark.slow

@@ -22,11 +22,11 @@ from sklearn.semi_supervised import LabelPropagation
 
 from peekbench.errors import DataError
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.testing import METHOD_CHECKS, Case, make_case
 from peekbench_embedding import label_propagation
 from peekbench_embedding.fixed_encoder import estimate_moments
 from peekbench_embedding.label_propagation import make_graph
 from peekbench_encoders.embeddings import Embedder
+from peekbench_testing import METHOD_CHECKS, Case, make_case
 
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("linear", {}),

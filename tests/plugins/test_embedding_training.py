@@ -24,7 +24,6 @@ from small_models import SENTENCES, max_difference, save_encoder, save_model, we
 
 from peekbench import DataError, PeekbenchError
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.testing import METHOD_CHECKS, Case, make_case
 from peekbench_embedding import training_methods, tsdae
 from peekbench_embedding.options import SimcseTraining, TsdaeTraining
 from peekbench_embedding.trained_encoder import SentenceEncoder
@@ -33,6 +32,7 @@ from peekbench_embedding.tsdae import Decoder
 from peekbench_encoders.encoder import read_encoder
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.training_loop import Batch
+from peekbench_testing import METHOD_CHECKS, Case, make_case
 
 TEXTS = [*SENTENCES[3:60:9], " ".join(SENTENCES[5:8])]
 TRAINING = {

@@ -23,7 +23,6 @@ from peekbench import Analysis, Context, DataError, Dataset, Folders
 from peekbench.cli.app import app
 from peekbench.errors import SpecError
 from peekbench.spec.components import AuditSpec, make_component
-from peekbench.testing import check_module_light
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.likelihood import log_likelihoods, make_windows
@@ -40,6 +39,7 @@ from peekbench_prompting.exchangeability import (
     word_similarity,
 )
 from peekbench_prompting.provision import pin_models, prefetch_models
+from peekbench_testing import check_module_light
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)

@@ -26,9 +26,9 @@ from peekbench.report import report_of_run, write_report
 from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import check_entry
 from peekbench_exports.latex import escape
 from peekbench_exports.ro_crate import METADATA
+from peekbench_testing import check_entry
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 FORMATS = ("csv", "latex", "text", "every-eval-ever", "ro-crate", "croissant")

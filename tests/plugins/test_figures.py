@@ -13,7 +13,7 @@ from peekbench import Analysis, PeekbenchError
 from peekbench.plugins import Form
 from peekbench.records import Curves, Densities, Figure, Forest, Interval, Report, Sample, Violins
 from peekbench.report import write_report
-from peekbench.testing import check_module_light
+from peekbench_testing import check_module_light
 
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
 pytest.importorskip("arviz_stats", reason="the extra 'figures' is not installed")

@@ -21,8 +21,6 @@ from peekbench.execution.runner import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store
-from peekbench.testing import check_entry, make_case
-from peekbench.testing.case import Case
 from peekbench_finetune.classification import Classifier, pool
 from peekbench_lm import extras, provision
 from peekbench_lm.fit import acquire
@@ -32,6 +30,8 @@ from peekbench_lm.layout import Step
 from peekbench_lm.likelihood import text_log_likelihoods
 from peekbench_lm.model_files import find_model
 from peekbench_lm.tokenizer import encode
+from peekbench_testing import check_entry, make_case
+from peekbench_testing.case import Case
 
 SPECS = Path(__file__).parents[2] / "specs"
 torch.set_num_threads(1)  # more threads slow down models of this size

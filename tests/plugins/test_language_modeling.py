@@ -15,7 +15,7 @@ from commands import run_command
 
 from peekbench.results import load_results
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.testing import METHOD_CHECKS, Case, make_case, sample_texts
+from peekbench_testing import METHOD_CHECKS, Case, make_case, sample_texts
 from peekbench_text_prediction.ngram import BOUNDARY, NUM_SYMBOLS
 
 TEXTS = ("to be or not to be", "that is the question", "übermorgen 🙂", "")

@@ -14,12 +14,12 @@ from torch.nn.functional import log_softmax
 
 from peekbench import Context, DataError, Dataset, Folders
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.testing import METHOD_CHECKS, check_entry, make_case
-from peekbench.testing.case import Case
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.likelihood import split_for_training, text_log_likelihoods
 from peekbench_lm.nano import train_tokenizer
 from peekbench_lm.tokenizer import check_text_model, encode_whole
+from peekbench_testing import METHOD_CHECKS, check_entry, make_case
+from peekbench_testing.case import Case
 from peekbench_text_prediction.trained_model import Replay, Stream, TrainedModel
 
 torch.set_num_threads(1)  # more threads slow down models of this size

@@ -16,13 +16,13 @@ import pytest
 from peekbench import Analysis, Context, DataError, Dataset, Folders
 from peekbench.errors import SpecError
 from peekbench.spec.components import AuditSpec, make_component
-from peekbench.testing import check_entry, check_module_light
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE
 from peekbench_overlap import Ngram
 from peekbench_overlap import index as index_module
 from peekbench_overlap.corpus import find_files, read_pieces
 from peekbench_overlap.index import BOUNDARY, NgramIndex, split_texts
 from peekbench_overlap.ngram import FEW_FOUND, TOO_FEW, TOO_FEW_UNSEEN, ngram
+from peekbench_testing import check_entry, check_module_light
 
 WORDS = [f"w{number}" for number in range(60)]
 

@@ -20,7 +20,6 @@ from peekbench.execution.runner import run
 from peekbench.records import DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_entry
 from peekbench_stats import level_after, level_at, welch_satterthwaite
 from peekbench_summary.decisions import Bias, Evidence, Levels, LookLevels, Region, conclude
 from peekbench_summary.power import Power
@@ -39,6 +38,7 @@ from peekbench_summary.power.detection import (
 )
 from peekbench_summary.power.forecast import TYPICAL, forecast
 from peekbench_summary.power.noise import MethodNoise, Noise, Precision, fit_noise, measure_noise, pair_trials
+from peekbench_testing import check_entry
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 

@@ -20,12 +20,12 @@ from peekbench.errors import SpecError
 from peekbench.records import FloatArray
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec
-from peekbench.testing import check_entry, make_case
-from peekbench.testing.case import Case
 from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting.fit import CONTENT_FREE
 from peekbench_prompting.options import FewShot, ZeroShot
 from peekbench_prompting.prompts import ExamplePrompts, PromptEncoder, choose_examples
+from peekbench_testing import check_entry, make_case
+from peekbench_testing.case import Case
 
 ROOT = Path(__file__).parents[2]
 torch.set_num_threads(1)  # small models are slower with more threads

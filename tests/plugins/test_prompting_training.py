@@ -22,8 +22,6 @@ from peekbench.errors import SpecError
 from peekbench.execution.runner import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec, make_spec
-from peekbench.testing import check_entry, make_case
-from peekbench.testing.case import Case
 from peekbench_lm import completions, extras
 from peekbench_lm.completions import Completion, make_batch
 from peekbench_lm.forward_context import forward_context
@@ -36,6 +34,8 @@ from peekbench_prompting.options import InputPerplexity, Packed, Prompting
 from peekbench_prompting.provision import prefetch, prefetch_models
 from peekbench_prompting.training import log_perplexities, pack
 from peekbench_prompting.training import make_batch as make_perplexity_batch
+from peekbench_testing import check_entry, make_case
+from peekbench_testing.case import Case
 
 REPOSITORY = Path(__file__).parents[2]
 CPU = torch.device("cpu")

@@ -28,7 +28,7 @@ from peekbench import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.records import Resources
 from peekbench.store.writer import Store
-from peekbench.testing import check_entry
+from peekbench_testing import check_entry
 
 pytest.importorskip("ray", reason="the extra 'ray' is not installed")
 

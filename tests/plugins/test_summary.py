@@ -16,7 +16,6 @@ from analysis_tables import find_rows, run_analysis, table_rows
 from peekbench import PeekbenchError, load_results
 from peekbench.report import state
 from peekbench.results import configurations, tidy
-from peekbench.testing import check_entry
 from peekbench_summary.decisions import Bias, Region
 from peekbench_summary.estimates import (
     estimate_effect,
@@ -25,6 +24,7 @@ from peekbench_summary.estimates import (
 )
 from peekbench_summary.sample_size import settle
 from peekbench_summary.verdicts import judge_family
+from peekbench_testing import check_entry
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 

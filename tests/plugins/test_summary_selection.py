@@ -22,9 +22,9 @@ from peekbench.report.render.sentences import put_into_words
 from peekbench.results import tidy
 from peekbench.results.analyze import analyze
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.testing import check_entry
 from peekbench_summary import Selection
 from peekbench_summary.selection import Choices, analyze_selection
+from peekbench_testing import check_entry
 
 if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec

@@ -30,7 +30,7 @@ from peekbench.results.analyze import analyze
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.writer import Store
-from peekbench.testing import check_entry, make_case
+from peekbench_testing import check_entry, make_case
 
 SPECS = Path(__file__).parents[2] / "specs" / "paper"
 METHODS = ("tabular.pca", "tabular.screening", "tabular.standardize")

@@ -14,7 +14,7 @@ from peekbench import Analysis, Column, Estimate, Folders, Table, Verdict
 from peekbench.execution.observers import make_observer
 from peekbench.records import ArmScores, Draw, RunStarted, Trial, TrialFinished
 from peekbench.spec.components import ObserverSpec, make_component
-from peekbench.testing import sample_events
+from peekbench_testing import sample_events
 from peekbench_tracking.content import (
     TrialNumbers,
     describe_decisions,

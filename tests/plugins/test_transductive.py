@@ -25,7 +25,7 @@ from peekbench.errors import DataError, PluginError
 from peekbench.records.data import Labeled
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.testing import METHOD_CHECKS, Case, make_case
+from peekbench_testing import METHOD_CHECKS, Case, make_case
 
 ARRAY_METHODS = ("batch_statistics", "centroids", "class_priors", "entropy_minimization", "label_spreading")
 VARIANTS: tuple[tuple[str, dict[str, Any], str], ...] = (

@@ -28,10 +28,10 @@ from peekbench.records import Resources
 from peekbench.records.data import Labeled
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.lockfile import make_lock, pinned_options
-from peekbench.testing import METHOD_CHECKS, Case, make_case
 from peekbench_encoders.embeddings import Embedder
 from peekbench_encoders.options import Encoder
 from peekbench_lm import model_files
+from peekbench_testing import METHOD_CHECKS, Case, make_case
 from peekbench_transductive.features import fit_features
 
 METHODS = ("batch_statistics", "centroids", "class_priors", "entropy_minimization", "label_spreading")

@@ -13,7 +13,7 @@ from website.staging import ROOT
 
 MODULES = ("peekbench", "peekbench.api", "peekbench.plugins", "peekbench.records",
            "peekbench.results", "peekbench.results.logs", "peekbench.data", "peekbench.report",
-           "peekbench.testing", "peekbench.formatting", "peekbench.cache", "peekbench.errors")  # fmt: skip
+           "peekbench_testing", "peekbench.formatting", "peekbench.cache", "peekbench.errors")  # fmt: skip
 """Public modules. A name that several of them export is described on the page of the first one."""
 
 

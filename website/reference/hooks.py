@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import get_args, get_type_hints
 
-from peekbench.cli.scaffold.new_plugin import NewPlugin, list_kinds, render_plugin
 from peekbench.plugins import entries
 from peekbench.plugins.entries import Entry
 from peekbench.plugins.hookspecs import KINDS, PluginKind
 from peekbench.plugins.references import CallableField
+from peekbench_testing.new_plugin import NewPlugin, list_kinds, render_plugin
 from website.reference.markdown import GENERATED, page
 
 HOOKS = "hooks.md"

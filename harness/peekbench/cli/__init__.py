@@ -18,13 +18,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from peekbench.cli import analyze, app, check, cluster, new, output, plan, run, show, store, watch
+from peekbench.cli import analyze, app, cluster, output, plan, run, show, store, watch
 from peekbench.errors import PeekbenchError, PluginWarning
 from peekbench.standard_streams import protect_streams
 
 __all__ = [
-    "analyze", "app", "check", "cluster", "main", "new", "plan", "run", "run_command", "show", "store",
-    "watch",
+    "analyze", "app", "cluster", "main", "plan", "run", "run_command", "show", "store", "watch",
 ]  # fmt: skip
 
 

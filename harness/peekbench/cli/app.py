@@ -12,30 +12,31 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Optional, get_type_h
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command_name
+from typer.models import CommandInfo
 
+from peekbench.cli.added import find_commands, load_command, load_working_commands
 from peekbench.cli.output import echo, restore_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from typer.models import CommandInfo
 
     from peekbench.spec.experiment import ExperimentSpec
 
 GROUPS = {
     "Run": ("quickstart", "validate", "plan", "run", "watch", "audit"),
     "Read": ("analyze", "report", "compare", "leaderboard", "import"),
-    "Write plugins": ("show", "new", "check"),
+    "Plugins": ("show",),
     "Clusters": ("worker", "merge", "backup", "check-store"),
 }
-"""Headings of `--help`, with the commands below each."""
+"""Headings of `--help`, with the commands of the core below each; those that packages add are listed under Plugins."""
 
 
 class _Group(TyperGroup):
     """Lists the commands below their headings."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for heading, names in GROUPS.items():
+        added = sorted(self.commands.keys() - {name for names in GROUPS.values() for name in names})
+        for heading, names in (GROUPS | {"Plugins": (*GROUPS["Plugins"], *added)}).items():
             with formatter.section(heading):
                 limit = formatter.width - 6 - max(map(len, self.commands))
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
@@ -57,11 +58,20 @@ def select(arguments: Sequence[str]) -> typer.Typer:
 
     Typer inspects the parameters of every command that it has before it calls one.
     """
-    named = [command for command in app.registered_commands if arguments and _name_of(command) == arguments[0]]
-    if not named:
-        return app
     selected = copy(app)
-    selected.registered_commands = named
+    name = arguments[0] if arguments else ""
+    if of_core := [command for command in app.registered_commands if _name_of(command) == name]:
+        selected.registered_commands = of_core
+    elif name in find_commands():
+        selected.registered_commands = [CommandInfo(name, callback=load_command(name))]
+    else:
+        names = {_name_of(command) for command in app.registered_commands}
+        added = [
+            CommandInfo(name, callback=function)
+            for name, function in load_working_commands().items()
+            if name not in names
+        ]
+        selected.registered_commands = [*app.registered_commands, *added]
     return selected
 
 

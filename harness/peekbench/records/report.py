@@ -432,7 +432,7 @@ class RunContent:
 
     Examples
     --------
-    >>> from peekbench.testing import sample_report
+    >>> from peekbench_testing import sample_report
     >>> sample_report().read_run().num_planned
     2
     """

@@ -15,8 +15,9 @@ from commands import run_command, shell
 import peekbench
 from peekbench import cli
 from peekbench.cli import app
+from peekbench.cli.added import find_commands
 
-COMMANDS = [name for group in app.GROUPS.values() for name in group]
+COMMANDS = [*(name for group in app.GROUPS.values() for name in group), *find_commands()]
 
 
 def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:

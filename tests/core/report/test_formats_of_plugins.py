@@ -21,8 +21,8 @@ from peekbench.plugins.validation import check_entries
 from peekbench.records import Report
 from peekbench.report import write_report
 from peekbench.report.render.json_report import render_json
-from peekbench.testing import check_entry, sample_report
-from peekbench.testing.runner import CheckOutcome
+from peekbench_testing import check_entry, sample_report
+from peekbench_testing.runner import CheckOutcome
 
 FILE = """
 from peekbench import hookimpl

@@ -29,7 +29,7 @@ from peekbench.report.render import html
 from peekbench.report.render.html import TEMPLATES, Scale, render_html
 from peekbench.report.render.markdown import render_cards
 from peekbench.results.analyze import analyze
-from peekbench.testing import sample_report
+from peekbench_testing import sample_report
 
 HOSTILE = [
     "<script>alert(1)</script>",

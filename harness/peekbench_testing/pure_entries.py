@@ -26,10 +26,10 @@ from peekbench.records.report import Analysis, Report
 from peekbench.records.runs import DesignPoint, PlannedDesign
 from peekbench.records.trials import Context
 from peekbench.spec.components import AnalysisSpec, AuditSpec, TaskSpec, make_component
-from peekbench.testing.case import prepare
-from peekbench.testing.fresh_process import Answer, call, check_light_import, view_cache
-from peekbench.testing.runner import GENERATORS, Checks, Memo, call_with_seed, preserved_state
-from peekbench.testing.samples import SamplePredictions, sample_report, sample_results, sample_texts
+from peekbench_testing.case import prepare
+from peekbench_testing.fresh_process import Answer, call, check_light_import, view_cache
+from peekbench_testing.runner import GENERATORS, Checks, Memo, call_with_seed, preserved_state
+from peekbench_testing.samples import SamplePredictions, sample_report, sample_results, sample_texts
 
 if TYPE_CHECKING:
     import pandas as pd

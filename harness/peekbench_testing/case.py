@@ -28,11 +28,11 @@ from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArra
 from peekbench.records.trials import Context, Draw, Predictor
 from peekbench.spec.components import AuditSpec, MethodSpec
 from peekbench.spec.design import Design
-from peekbench.testing.conditions import TimeLimitError, time_limit
-from peekbench.testing.runner import Attempt, Memo
-from peekbench.testing.samples import sample_features, sample_numbers, sample_texts
+from peekbench_testing.conditions import TimeLimitError, time_limit
+from peekbench_testing.runner import Attempt, Memo
+from peekbench_testing.samples import sample_features, sample_numbers, sample_texts
 
-SAMPLE = "peekbench.testing.sample"
+SAMPLE = "peekbench_testing.sample"
 """Name of the data source of rows that come from no data source."""
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
 VARIANT_TRAIN, VARIANT_TEST = 132, 30  # rows: more than most minibatches have

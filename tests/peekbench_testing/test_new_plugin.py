@@ -11,9 +11,9 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.cli.scaffold.new_plugin import NewPlugin, list_kinds, make_plugin, render_plugin, write_plugin
 from peekbench.errors import PeekbenchError
 from peekbench.plugins import API_VERSION
+from peekbench_testing.new_plugin import NewPlugin, list_kinds, make_plugin, render_plugin, write_plugin
 
 LONGEST = "a" + "bcdefghi_" * 4 + "xyz"
 

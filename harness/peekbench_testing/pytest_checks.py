@@ -16,10 +16,11 @@ from peekbench.plugins.entries import TaskGroupEntry
 from peekbench.plugins.hookspecs import KINDS
 from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
 from peekbench.records.data import Dataset, SourceRef
-from peekbench.testing.executors import EXECUTOR_CHECKS, executor_to_check
-from peekbench.testing.methods import METHOD_CHECKS, method_to_check
-from peekbench.testing.observers import OBSERVER_CHECKS, observer_to_check
-from peekbench.testing.pure_entries import (
+from peekbench.spec.components import TaskSpec, make_component, parse_options
+from peekbench_testing.executors import EXECUTOR_CHECKS, executor_to_check
+from peekbench_testing.methods import METHOD_CHECKS, method_to_check
+from peekbench_testing.observers import OBSERVER_CHECKS, observer_to_check
+from peekbench_testing.pure_entries import (
     ANALYSIS_CHECKS,
     AUDIT_CHECKS,
     FORMAT_CHECKS,
@@ -29,7 +30,7 @@ from peekbench.testing.pure_entries import (
     format_to_check,
     source_to_check,
 )
-from peekbench.testing.runner import CheckOutcome, Checks, run_checks
+from peekbench_testing.runner import CheckOutcome, Checks, run_checks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,6 +100,16 @@ def find_kinds(use: str) -> list[str]:
             f"{', '.join(CONTRACTS)}"
         )
     return checked
+
+
+def read_source(task: str | None, options: str | None) -> SourceRef | None:
+    """Return the data source that a command line names, with options as YAML."""
+    if task is None:
+        if options is not None:
+            raise SpecError("--task-options are options of a task; name the task with --task")
+        return None
+    spec = make_component(TaskSpec, task, parse_options(options or "{}"))
+    return SourceRef(spec.use, spec.raw_options(), Path.cwd())
 
 
 def iterate_checks(
@@ -219,7 +230,7 @@ def parametrize_with_checks(
     --------
     The second test of this example is `test_contract[controls.null-fits-and-predicts-with-unlabeled-inputs]`.
 
-    >>> from peekbench.testing import parametrize_with_checks
+    >>> from peekbench_testing import parametrize_with_checks
     >>> @parametrize_with_checks("controls.null")
     ... def test_contract(check):
     ...     check()

@@ -6,7 +6,7 @@ import sys
 
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.functions import make_entry
-from peekbench.testing.fresh_process import find_own_modules
+from peekbench_testing.fresh_process import find_own_modules
 
 
 def fit(unlabeled: object) -> None:

@@ -30,7 +30,7 @@ from peekbench.plugins.local_code import split_name
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.testing.case import (
+from peekbench_testing.case import (
     TIMEOUT,
     Case,
     are_equal,
@@ -43,8 +43,8 @@ from peekbench.testing.case import (
     refit,
     score_batches,
 )
-from peekbench.testing.conditions import CLOCK, forbid_network, read_memory
-from peekbench.testing.fresh_process import (
+from peekbench_testing.conditions import CLOCK, forbid_network, read_memory
+from peekbench_testing.fresh_process import (
     MAX_OUTPUT,
     Answer,
     call,
@@ -52,7 +52,7 @@ from peekbench.testing.fresh_process import (
     find_own_modules,
     view_cache,
 )
-from peekbench.testing.runner import GENERATORS, Checks, call_with_seed, preserved_state
+from peekbench_testing.runner import GENERATORS, Checks, call_with_seed, preserved_state
 
 # BLAS uses other kernels for other batch sizes, which round differently. Adapting to a batch makes larger differences.
 TOLERANCE = 1e-4

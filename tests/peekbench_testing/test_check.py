@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from commands import run_command
 
-from peekbench.testing import METHOD_CHECKS
-from peekbench.testing.pure_entries import AUDIT_CHECKS
+from peekbench_testing import METHOD_CHECKS
+from peekbench_testing.pure_entries import AUDIT_CHECKS
 
 
 def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:

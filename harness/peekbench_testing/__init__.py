@@ -5,7 +5,7 @@ of pytest.
 
 Examples
 --------
->>> from peekbench.testing import METHOD_CHECKS
+>>> from peekbench_testing import METHOD_CHECKS
 >>> list(METHOD_CHECKS)[:2]
 ['fits and predicts without unlabeled inputs', 'fits and predicts with unlabeled inputs']
 """

@@ -20,9 +20,9 @@ from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, DataError
 from peekbench.plugins import registry
 from peekbench.plugins.validation import Plugin
-from peekbench.testing import METHOD_CHECKS, check_entry, check_module_light, make_case, sample_numbers, sample_texts
-from peekbench.testing.fresh_process import describe_changes, take_state, view_cache
-from peekbench.testing.runner import run_checks
+from peekbench_testing import METHOD_CHECKS, check_entry, check_module_light, make_case, sample_numbers, sample_texts
+from peekbench_testing.fresh_process import describe_changes, take_state, view_cache
+from peekbench_testing.runner import run_checks
 
 BASE, EXTRA = "fits and predicts without unlabeled inputs", "fits and predicts with unlabeled inputs"
 SEED, REFIT = "same seed, same predictions", "fits are independent of earlier fits"

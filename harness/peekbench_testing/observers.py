@@ -19,8 +19,8 @@ from peekbench.records.runs import ArmScores, RunFinished, RunStarted, TrialFini
 from peekbench.records.trials import Draw, Trial
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.spec.components import ObserverSpec, make_component
-from peekbench.testing.fresh_process import check_light_import
-from peekbench.testing.runner import Checks, call_with_seed
+from peekbench_testing.fresh_process import check_light_import
+from peekbench_testing.runner import Checks, call_with_seed
 
 STORE_ID = "0123456789abcdef0123456789abcdef"
 NUM_TRIALS = 6

@@ -12,8 +12,8 @@ from faulty_entries import ANALYSES, AUDITS, SOURCES
 
 from peekbench import AnalyzerEntry, DataSourceEntry, Folders, Options, PeekbenchError
 from peekbench.plugins import AuditEntry
-from peekbench.testing import CheckOutcome, sample_results, sample_texts
-from peekbench.testing.pure_entries import (
+from peekbench_testing import CheckOutcome, sample_results, sample_texts
+from peekbench_testing.pure_entries import (
     ANALYSIS_CHECKS,
     AUDIT_CHECKS,
     SOURCE_CHECKS,
@@ -21,8 +21,8 @@ from peekbench.testing.pure_entries import (
     make_audit_call,
     make_source_call,
 )
-from peekbench.testing.pytest_checks import CONTRACTS, find_kinds, parametrize_with_checks
-from peekbench.testing.runner import run_checks
+from peekbench_testing.pytest_checks import CONTRACTS, find_kinds, parametrize_with_checks
+from peekbench_testing.runner import run_checks
 
 IMPORT = "importing the plugin is fast"
 PROCESS, STATE = "in every process", "the state of the process is unchanged"

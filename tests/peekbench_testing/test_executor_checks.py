@@ -14,9 +14,9 @@ import pytest
 from peekbench import PeekbenchError
 from peekbench.plugins import ExecutorEntry, Options, Work
 from peekbench.records import TrialFailure, TrialResult, WorkItem
-from peekbench.testing import check_entry
-from peekbench.testing.executors import EXECUTOR_CHECKS, ExecutorCase, make_items
-from peekbench.testing.runner import run_checks
+from peekbench_testing import check_entry
+from peekbench_testing.executors import EXECUTOR_CHECKS, ExecutorCase, make_items
+from peekbench_testing.runner import run_checks
 
 DYING, LIMIT = "a worker that dies costs only its trial", "time limit"
 BASES = "the base arm of an item comes once"
@@ -73,7 +73,7 @@ def leave(items: Iterable[WorkItem], work: Work, *, options: Options) -> Batches
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench.testing.executors.END_TIMEOUT", 0.5)
+    monkeypatch.setattr("peekbench_testing.executors.END_TIMEOUT", 0.5)
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
 from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_code, split_name
 from peekbench.plugins.source_files import is_installed
-from peekbench.testing.conditions import CLOCK
+from peekbench_testing.conditions import CLOCK
 
 HASH_VARIABLE = "PYTHONHASHSEED"
 MAX_OUTPUT = 500  # characters of the output of a process that ended early

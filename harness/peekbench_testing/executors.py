@@ -32,7 +32,7 @@ from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.records.runs import Host, Resources
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import ExecutorSpec, make_component
-from peekbench.testing.runner import Checks, Memo
+from peekbench_testing.runner import Checks, Memo
 
 TIME_LIMIT = 1.0  # seconds of a trial of the checks
 MAX_DELAY = 5.0  # seconds that a trial may take longer than its time limit

@@ -1,1 +1,0 @@
-"""Writes the files of a new plugin: an installable, typed and tested distribution with one entry."""

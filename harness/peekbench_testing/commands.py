@@ -1,0 +1,118 @@
+"""The commands `check` and `new`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from shlex import quote
+from textwrap import indent
+from traceback import format_exception
+from typing import Annotated, Optional
+
+import typer
+
+from peekbench.cli.output import FAILED, echo
+from peekbench.errors import PeekbenchError, PluginError
+from peekbench.formatting import pluralize
+
+
+def check(
+    use: Annotated[str, typer.Argument(metavar="PLUGIN.THING", help="Name as in a spec's `use`.")],
+    options: Annotated[str, typer.Option(help="Options of the entry, as YAML: '{num_components: 5}'.")] = "{}",
+    task: Annotated[
+        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(
+            metavar="PLUGIN.TASK", help="Data source to check a method or an audit on. Default: synthetic rows."
+        ),
+    ] = None,
+    task_options: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Options of the data source, as YAML: '{path: reviews.csv}'."),
+    ] = None,
+    timeout: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(min=0.001, help="Seconds that each fit and each prediction of a method may take. Default: 300."),
+    ] = None,
+    traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
+) -> None:
+    """Check an entry of a plugin, such as a method or a data source, against its contract.
+
+    Example: peekbench check classic.lsa --options '{num_components: 5}'
+    """
+    from peekbench_testing.pytest_checks import find_kinds, iterate_checks, parse_options, read_source  # noqa: PLC0415 - for a fast --help
+
+    kinds = find_kinds(use)
+    values, source = parse_options(options), read_source(task, task_options)
+    num_failed = num_left = 0
+    for kind in kinds:
+        if len(kinds) > 1:
+            echo(f"{kind} {use}:")
+        try:
+            for outcome in iterate_checks(kind, use, values, source, timeout):
+                if outcome.was_run:
+                    note = f" ({outcome.message})" if outcome.passed and outcome.message else ""
+                    echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")
+                    if not outcome.passed:
+                        num_failed += 1
+                        echo(indent(outcome.traceback.rstrip() if traceback else outcome.message, "    "))
+                else:
+                    num_left += 1
+        except PluginError as error:
+            if traceback and error.__cause__ is not None:
+                echo("".join(format_exception(error.__cause__)), err=True)
+            raise
+    if num_left:
+        echo(f"{pluralize(num_left, 'other check')} not run; correct the failed ones first")
+    if num_failed:
+        raise typer.Exit(FAILED)
+
+
+def new(
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="method, source, analysis, audit, executor, observer or renderer.")
+    ],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name in specs: my_method, or my_data.tickets for an entry of another name."
+        ),
+    ],
+    folder: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+        typer.Option(metavar="FOLDER", help="Folder for the files. Default: peekbench-NAME."),
+    ] = None,
+    author: Annotated[str, typer.Option(metavar="AUTHOR", help="Author of the plugin.")] = "",
+    install: Annotated[
+        bool, typer.Option("--install", help="Also install the plugin with pip, in editable mode.")
+    ] = False,
+) -> None:
+    """Write a new plugin: a working example to edit, with tests, a spec and CI. Existing files are never overwritten.
+
+    Example: peekbench new method my_method
+    """
+    from peekbench_testing.new_plugin import list_commands, make_plugin, write_plugin  # noqa: PLC0415 - fast --help
+
+    plugin = make_plugin(kind, name, author)
+    folder = Path(plugin.distribution) if folder is None else folder
+    for path in write_plugin(plugin, folder):
+        echo(f"written: {path}")
+    commands = list_commands(plugin, folder)
+    if install:
+        _install(folder)
+        commands = commands[1:]
+    echo(f"\nTo {'' if install else 'install, '}check and use the plugin:\n")
+    for command in commands:
+        echo(f"    {command}")
+    echo(f"\nThen edit {folder / 'src' / plugin.package / '__init__.py'}.")
+    echo(f"Delete runs/{plugin.name}.sqlite before you run edited code, because stored trials are not repeated.")
+
+
+def _install(folder: Path) -> None:
+    """Install a distribution into the environment of this process."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--editable", str(folder)]
+    if subprocess.run(pip, check=False).returncode:  # noqa: S603 - the user asks for it
+        raise PeekbenchError(
+            f"pip cannot install {folder}, whose files are complete; repair the cause and use "
+            f"`pip install --editable {quote(str(folder))}`"
+        )
