@@ -24,7 +24,7 @@ from peekbench.records import FloatArray
 from peekbench.results import Configuration, configurations, resolve_score, select_score
 from peekbench.results.analyze import analyze, planned_trials, without_controls
 from peekbench.spec.experiment import ExperimentSpec, canonical
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 from peekbench_summary.power.detection import Criterion, minimum_detectable
 from peekbench_summary.power.noise import measure_noise, pair_trials
 

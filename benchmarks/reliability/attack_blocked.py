@@ -25,9 +25,9 @@ from peekbench.execution.shards import merge, run_shard
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
+from peekbench.store.files import Shard
 from peekbench.store.maintenance import check_store
-from peekbench.store.merging import Shard
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 BROKEN = "def fit(unlabeled, train, task):\n    raise ValueError('broken')\n"
 WORKING = "def fit(unlabeled, train, task):\n    return lambda texts: [[0.5, 0.5]] * len(texts)\n"

@@ -21,7 +21,7 @@ from attack_runs import REPORT, STORE, errors, finish, left_processes, prepare, 
 from attack_tally import Budget, Tally
 
 from peekbench.results import load_results
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 TIME_LIMIT = 300.0  # seconds of one run
 MAX_STORED_TEXT = 30_000  # characters of a failure

@@ -27,7 +27,7 @@ from peekbench.records.trials import Trial
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store import writer
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 
 def read_all(path: Path) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from ray_nodes import RayNodes
 from peekbench.execution.runner import run
 from peekbench.execution.shards import merge, run_shard
 from peekbench.spec.experiment import ExperimentSpec, make_spec
-from peekbench.store.merging import Shard
+from peekbench.store.files import Shard
 
 ROOT = Path(__file__).parents[2]
 NUM_SHARDS = 4

@@ -33,7 +33,7 @@ from peekbench.execution.runner import run
 from peekbench.plugins import Outcome
 from peekbench.records.trials import ArmResult, TrialResult
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.store.writer import Store
+from peekbench.store.writer import StoreWriter
 
 TASKS, METHODS = 5, 10
 NUM_TEST = 20
@@ -78,7 +78,7 @@ def write_spec(path: Path, num_trials: int) -> None:
 def fill(spec: ExperimentSpec, number: int) -> None:
     """Store simulated outcomes of the first trials of a spec, in the form that workers return."""
     outcomes = islice(_outcomes(spec), number)
-    with Store.for_run(spec.folder / "growth.sqlite", spec, describe_tasks(spec)) as store:
+    with StoreWriter.for_run(spec.folder / "growth.sqlite", spec, describe_tasks(spec)) as store:
         store.add_session(SESSION, "here")
         while batch := list(islice(outcomes, BATCH)):
             store.save(*batch)

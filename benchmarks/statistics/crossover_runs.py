@@ -16,7 +16,7 @@ from peekbench.execution.runner import run
 from peekbench.records import FloatArray
 from peekbench.records.trials import Draw, Trial
 from peekbench.spec.experiment import ExperimentSpec, make_spec
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 NUM_TRAIN = 50
 CLASSIC: dict[str, Any] = {

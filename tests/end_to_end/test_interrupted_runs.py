@@ -23,7 +23,7 @@ from limits import TIMEOUT
 
 from peekbench.errors import StoreError
 from peekbench.records.trials import Trial
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 
 def write_spec(name: str, **parts: Any) -> Path:

@@ -17,7 +17,7 @@ from limits import TIMEOUT
 
 from peekbench.records.trials import Trial
 from peekbench.store.merging import open_shard
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 OUT = Path("out")
 SPEC = Path("jobs.yaml")

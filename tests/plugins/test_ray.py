@@ -27,7 +27,7 @@ from ray_nodes import RayNodes
 from peekbench import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.records import Resources
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 from peekbench_testing import check_entry
 
 pytest.importorskip("ray", reason="the extra 'ray' is not installed")

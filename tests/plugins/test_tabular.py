@@ -29,7 +29,7 @@ from peekbench.report.render.markdown import render_markdown
 from peekbench.results.analyze import analyze
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 from peekbench_testing import check_entry, make_case
 
 SPECS = Path(__file__).parents[2] / "specs" / "paper"

@@ -19,7 +19,7 @@ from peekbench.records.trials import Trial
 from peekbench.report.build.run_report import report_of_run
 from peekbench.results.paired_effects import paired_scores
 from peekbench.results.read import load_results
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 if TYPE_CHECKING:
     from peekbench.execution.runner import RunSummary

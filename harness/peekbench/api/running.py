@@ -23,7 +23,7 @@ from peekbench.progress.displays import make_progress
 from peekbench.report.build.run_report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 CORE = f"{Path(__file__).parents[1]}{os.sep}"
 

@@ -25,7 +25,7 @@ from peekbench.formatting import pluralize
 if TYPE_CHECKING:
     from peekbench.execution.runner import RunSummary
     from peekbench.execution.shards import MergeSummary
-    from peekbench.store.merging import Shard
+    from peekbench.store.files import Shard
 
 MAX_SHARDS = 10  # shards of which a command is printed
 
@@ -45,7 +45,7 @@ def worker(
     """
     from peekbench.execution.shards import run_shard  # noqa: PLC0415 - for a fast --help
     from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.store.merging import Shard as AnyShard  # noqa: PLC0415 - for a fast --help
+    from peekbench.store.files import Shard as AnyShard  # noqa: PLC0415 - for a fast --help
 
     part = AnyShard.parse(shard)
     experiment = load(spec, workers)

@@ -142,7 +142,7 @@ def find_analysis_spec(argument: Path) -> Path:
 
 def load_experiment(argument: Path) -> ExperimentSpec:
     """Return the experiment of a spec, or the one in the store of a run that is given by its name or its store."""
-    from peekbench.store.writer import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
+    from peekbench.store.reader import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
 
     path, kind = _find(str(argument), wanted="spec")
     if kind.role != "store":
@@ -193,7 +193,7 @@ def _store_of(path: Path, kind: FileKind) -> Path:
 
 def _warn_of_changes(path: Path, store: Path) -> None:
     """Warn if a spec is not the one that was run: what is shown is the run."""
-    from peekbench.store.writer import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
+    from peekbench.store.reader import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
 
     try:
         with Store.open(store, verified=False) as opened:

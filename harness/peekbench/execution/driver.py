@@ -19,7 +19,7 @@ from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.records.runs import Capacity, Host
 from peekbench.records.trials import Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.writer import Store
+from peekbench.store.writer import StoreWriter
 
 MAX_SHOWN = 200  # characters of a wrong value in messages
 FIRST_TRIALS = 10
@@ -128,7 +128,7 @@ class Driver:
         Try all trials of a method, even if its first ten fail in the same way.
     """
 
-    def __init__(self, spec: ExperimentSpec, store: Store, progress: Progress, *, keep_going: bool) -> None:
+    def __init__(self, spec: ExperimentSpec, store: StoreWriter, progress: Progress, *, keep_going: bool) -> None:
         self._spec = spec
         self._store = store
         self._progress = progress

@@ -22,7 +22,7 @@ from peekbench.records.runs import ArmScores, RunFinished, RunStarted, RunStatus
 from peekbench.records.trials import TrialFailure
 from peekbench.spec.components import ObserverSpec
 from peekbench.spec.experiment import ExperimentSpec, canonical
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -30,7 +30,7 @@ from peekbench.store.identity import (
     find_versions,
     plugin_of,
 )
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import RUNS, in_use_error, is_in_use
 from peekbench.store.identity import describe_version_changes
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
+from peekbench.store.writer import StoreWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ def run(
         check_analyses(spec, tasks)
         facts = stored.prepare(spec, progress)
     with (
-        Store.for_run(path, spec, tasks, verified=stored.verified, fresh=fresh) as opened,
+        StoreWriter.for_run(path, spec, tasks, verified=stored.verified, fresh=fresh) as opened,
         preserve_global_generators(),
         one_thread_pools(),
     ):
@@ -166,7 +167,7 @@ def _remaining_looks(design: Design, store: Store) -> range:
     return range(first, len(sizes) + 1)
 
 
-def _look(store: Store, spec: ExperimentSpec, number: int, *, is_unchanged: bool) -> PlannedLook:
+def _look(store: StoreWriter, spec: ExperimentSpec, number: int, *, is_unchanged: bool) -> PlannedLook:
     """Take and store a planned look, unless the store has it already and no trial was added."""
     size = spec.design.look_sizes_of_largest()[number - 1]
     stored = [look for look in store.planned_looks() if look.subsamples == size]
@@ -177,7 +178,7 @@ def _look(store: Store, spec: ExperimentSpec, number: int, *, is_unchanged: bool
     return look
 
 
-def store_descriptions(spec: ExperimentSpec, store: Store) -> None:
+def store_descriptions(spec: ExperimentSpec, store: StoreWriter) -> None:
     """Store the descriptions of texts that reports show, unless the store has them."""
     stored = store.texts()
     for task in spec.tasks:

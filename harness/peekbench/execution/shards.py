@@ -26,16 +26,15 @@ from peekbench.formatting import pluralize
 from peekbench.records.trials import Trial, WorkItem
 from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.files import Shard, find_shards
 from peekbench.store.identity import Identity, files_of, find_differences
 from peekbench.store.merging import (
     MergeCounts,
-    MergingStore,
-    Shard,
-    ShardReader,
-    ShardStore,
-    find_shards,
+    merge_shard,
     open_shard,
 )
+from peekbench.store.reader import Store
+from peekbench.store.writer import StoreWriter
 
 MAX_LISTED = 20  # differences in a message
 
@@ -155,7 +154,7 @@ def run_shard(
     comparison.refuse_changes(is_allowed=allow_changed_code)
     session = {**describe_session(spec.folder), "code": here.code, "versions": here.versions, "methods": facts}
     with (
-        ShardStore.create(folder, shard, spec, tasks, session, host_name()) as store,
+        StoreWriter.for_shard(folder, shard, spec, tasks, session, host_name()) as store,
         preserve_global_generators(),
         one_thread_pools(),
     ):
@@ -174,7 +173,7 @@ def _read_shards(folder: Path, shard: Shard, experiment: Experiment, comparison:
         with open_shard(path, is_whole=False) as store:
             if store is None or not comparison.add_shard(store):
                 continue
-            other = store.part()
+            other = store.shard()
             is_same_plan = other.count == shard.count and _plan(store.experiment()) == _plan(experiment)
         if not is_same_plan or other.number == shard.number:
             with open_shard(path, is_whole=True) as store:
@@ -238,14 +237,15 @@ def merge(
         with open_shard(shard_path, is_whole=False) as shard:
             if shard is not None and comparison.add_shard(shard):
                 comparable.append(shard_path)
-                num_shards[shard.part().count] += 1
+                num_shards[shard.shard().count] += 1
     comparison.refuse_changes(is_allowed=allow_changed_code)
     counts = MergeCounts()
-    with MergingStore.for_run(path, spec, tasks, verified=stored.verified) as opened:
+    with StoreWriter.for_run(path, spec, tasks, verified=stored.verified) as opened:
         for number, shard_path in enumerate(comparable, start=1):
             try:
                 with open_shard(shard_path, is_whole=True) as shard:
-                    counts += MergeCounts() if shard is None else opened.merge(shard)
+                    if shard is not None:
+                        counts += merge_shard(opened, shard)
             except StoreError as error:
                 before = f"{pluralize(number - 1, 'shard')} of {len(comparable)} before it remain merged"
                 raise StoreError("\n  ".join([f"{error}\n{before}", *comparison.changes])) from error
@@ -259,7 +259,7 @@ def merge(
 def _stored_identities(path: Path) -> Iterator[Identity]:
     """Yield the identities of sessions of a store that finished trials, as far as they are compared with shards."""
     try:
-        with MergingStore.open(path, verified=False) as stored:
+        with Store.open(path, verified=False) as stored:
             sessions, positions = stored.sessions(), set(stored.sessions_of_trials().values())
     except StoreError:  # no store yet, or one that cannot be used, which opening it for the merge reports
         return
@@ -297,7 +297,7 @@ class JobComparison:
         self.changes: list[str] = []
         """Differences of code and versions, each once."""
 
-    def add_shard(self, store: ShardReader) -> bool:
+    def add_shard(self, store: Store) -> bool:
         """Compare the job of a shard.
 
         Returns

@@ -31,7 +31,7 @@ from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task, list_trials
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES
 from peekbench.store.files import is_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 MAX_LISTED = 5  # gaps listed in a message
 MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks

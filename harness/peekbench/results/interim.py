@@ -23,7 +23,7 @@ from peekbench.results.texts import StoredPredictions
 from peekbench.spec.design import first_maximum
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.files import is_in_use
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 SETTLES: Mapping[str, Settled] = {
     "biased up": "biased",

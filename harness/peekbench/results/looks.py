@@ -22,7 +22,8 @@ from peekbench.results.cells import short
 from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL
 from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.files import is_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
+from peekbench.store.writer import append_look
 
 SIZE = ("method", *SIZES)
 """Columns of a `Size`, the key of recorded trials."""
@@ -55,7 +56,7 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
         recorded = store.looks()
         look, looks = _look(store, count_trials(results))
     if not any(look.items() <= each.items() for each in recorded):
-        Store.append_look(path, look)
+        append_look(path, look)
     return looks
 
 

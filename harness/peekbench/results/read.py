@@ -42,7 +42,7 @@ from peekbench.results.roles import refuse_duplicates
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.store.files import is_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 STUDY_FILE = "accuracies.csv"
 STUDY_COLUMNS = ("num_classes", "majority_all")

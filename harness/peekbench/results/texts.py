@@ -23,7 +23,7 @@ from peekbench.records.scores import SCORES, average_sets
 from peekbench.records.trials import Draw, Trial
 from peekbench.results.cells import ANSWERS, CellReader, ignoring, natural_key, short
 from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL, ColumnRoles, Role
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 MAX_TEXT = 1_000_000  # characters of a text, which can be its own name
 MEANS = ("score", *(score.name for score in SCORES if score.is_mean))

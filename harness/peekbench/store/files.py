@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
+import secrets
 import sqlite3
 import stat
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from peekbench.errors import StoreError
+from filelock import FileLock, Timeout
+
+from peekbench.errors import PeekbenchError, StoreError
 
 RUNS = Path("runs")
 """Default folder of stores."""
@@ -22,7 +28,56 @@ RUNS = Path("runs")
 CRATE_METADATA, CRATE_STORE = "ro-crate-metadata.json", "run.sqlite"
 """Files of a crate: the description that makes a folder a crate, and the store of its run."""
 
+LOCK_SECONDS = 0.2
+"""Time to wait for a lock that another process holds for a moment to see whether a run is going on."""
+
 HEADER = b"SQLite format 3\x00"
+SUFFIX = ".sqlite"
+MAX_TEXT = 40  # characters of a wrong shard in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A part of the work items of a spec.
+
+    Examples
+    --------
+    >>> Shard.parse("3/40")
+    Shard(number=3, count=40)
+    """
+
+    number: int
+    """From 1 to `count`."""
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Return the shard of a text such as '3/40'.
+
+        Raises
+        ------
+        PeekbenchError
+            If the text has another form, or there is no such shard.
+        """
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
+        if match is None:
+            raise PeekbenchError(
+                f"--shard {text[:MAX_TEXT]!r}: give the number of the shard and of all shards, such as 3/40"
+            )
+        number, count = map(int, match.groups())
+        if not 1 <= number <= count:
+            raise PeekbenchError(f"--shard {text}: {count} shards have the numbers 1 to {count}; give one of them")
+        return cls(number, count)
+
+    def __str__(self) -> str:
+        """Return the form that `parse` reads."""
+        return f"{self.number}/{self.count}"
+
+    def new_path(self, folder: Path) -> Path:
+        """Return the path of a new store of this shard, under a name that no other job uses."""
+        number = f"{self.number:0{len(str(self.count))}}"
+        started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        return folder / f"shard-{number}-of-{self.count}-{started}-{secrets.token_hex(4)}{SUFFIX}"
 
 
 def resolve(path: Path) -> Path:
@@ -83,6 +138,18 @@ def is_in_use(path: Path) -> bool:
 def in_use_error(path: Path) -> StoreError:
     """Return the error of a second run with the same store."""
     return StoreError(f"store {path} is in use by another run; wait for that run, or give this one another name")
+
+
+def hold_lock(path: Path, file: Path, stack: ExitStack) -> None:
+    """Hold the lock of a store until a stack is closed."""
+    lock = FileLock(f"{file}.lock", timeout=LOCK_SECONDS)
+    try:
+        lock.acquire()
+    except Timeout:
+        if not Path(lock.lock_file).exists():
+            raise StoreError(f"store {path}: no file can be created in {file.parent}; choose another folder") from None
+        raise in_use_error(path) from None
+    stack.callback(lock.release)
 
 
 def crate_store(folder: Path) -> Path | None:
@@ -184,6 +251,17 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
         )
 
 
+def connect_to_read(path: Path, file: Path, stack: ExitStack) -> sqlite3.Connection:
+    """Connect to a store to read it, until a stack is closed. Reading leaves no trace."""
+    refuse_lost_log(path, file)
+    refuse_foreign_log(path, file)
+    connection = sqlite3.connect(read_only_uri(file), uri=True, isolation_level=None)
+    stack.callback(remove_empty_log, file)
+    stack.callback(connection.close)
+    connection.execute("BEGIN")
+    return connection
+
+
 def _read_state(file: Path, mode: str) -> tuple[str, int] | None:
     """Return the random id of a store and the number of changes to it, or None if they are not readable.
 
@@ -225,3 +303,19 @@ def _read_one_state(file: Path) -> tuple[int, int, int, int] | None:
 def identify(file: Path) -> tuple[tuple[int, int] | None, ...]:
     """Return device and inode of a store and of its log; None for one that does not exist."""
     return tuple(None if state is None else state[:2] for state in read_state(file))
+
+
+def find_shards(folder: Path) -> list[Path]:
+    """Return the stores in a folder, or a store that is given itself; sorted by name.
+
+    Raises
+    ------
+    StoreError
+        If there is no such folder.
+    """
+    try:
+        if stat.S_ISDIR(folder.stat().st_mode):
+            return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
+    except OSError as error:
+        raise StoreError(f"{folder}: {error.strerror or error}; give a folder of `peekbench worker --out`") from error
+    return [folder]

@@ -5,6 +5,8 @@ All comparisons use `find_differences`: sessions of a run that is resumed, shard
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +23,9 @@ Files: TypeAlias = Mapping[str, str]
 Part: TypeAlias = Literal["code", "versions", "files", "data"]
 """Field of an identity."""
 
+SETTINGS = ("seed", "tasks", "methods", "design", "arms")
+"""Keys of a spec that determine which trials a run has and which numbers they have."""
+DIGITS = 32  # hexadecimal digits: 128 bits, as many as a UUID has
 MAX_LISTED = 5  # files in a message
 
 
@@ -178,3 +183,29 @@ def plugin_of(use: str) -> str:
     if use.startswith(f"{SESSION}:"):
         return use
     return split_name(use)[0]
+
+
+def run_identifier(
+    spec: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]], sessions: Iterable[Mapping[str, Any]]
+) -> str:
+    """Return the identifier of an experiment.
+
+    It does not depend on the name of the run, its executor, its analyses, its report, or the machine. Versions that a
+    lock file pins count by what they select: the data of each task and the files of each method.
+
+    Examples
+    --------
+    >>> spec = {"name": "small", "seed": 1, "tasks": [], "methods": [], "design": {}, "arms": []}
+    >>> run_identifier(spec, {"news": {"fingerprint": "ab12"}}, sessions=[])
+    '7e9bdca60ee7d626098a521e29b67fa0'
+    """
+    files: dict[str, Files] = {}
+    for session in sessions:  # which cannot differ in files, except that later ones have more tasks
+        files |= files_of(session.get("methods", {}))
+    content = {
+        "spec": {key: spec.get(key) for key in SETTINGS},
+        "data": {name: facts["fingerprint"] for name, facts in tasks.items()},
+        "files": files,
+    }
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:DIGITS]

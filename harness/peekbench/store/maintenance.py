@@ -18,9 +18,15 @@ from peekbench.errors import PeekbenchError, StoreError
 from peekbench.records.scores import SCORES, ScoringInput, average_scores
 from peekbench.records.trials import Draw
 from peekbench.store.files import log_path, refuse_lost_log, resolve
-from peekbench.store.reader import describe_arm, find_damaged_predictions
-from peekbench.store.schema import SCORE_COLUMNS, find_damage, integrity_errors, shorten, translate_errors
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
+from peekbench.store.schema import (
+    SCORE_COLUMNS,
+    find_damage,
+    integrity_errors,
+    refuse_other_tables,
+    shorten,
+    translate_errors,
+)
 
 MAX_PROBLEMS = 50
 RELATIVE_TOLERANCE = 1e-9
@@ -102,7 +108,7 @@ def check_store(path: Path) -> StoreCheck:
 
 def _find_problems(store: Store) -> Iterator[str]:
     connection = store._connection
-    store._check_tables()
+    refuse_other_tables(store.path, connection)
     yield from integrity_errors(connection)
     damaged = False
     for find in (find_damage, find_damaged_predictions):

@@ -7,32 +7,22 @@ method records besides its predictions.
 from __future__ import annotations
 
 import json
-import os
-import re
-import secrets
 import shutil
 import sqlite3
-import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
 
-from peekbench.errors import PeekbenchError, StoreError
+from peekbench.errors import StoreError
 from peekbench.records.trials import Draw
-from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.files import has_log, identify, log_path, read_state, refuse_foreign_log, resolve
-from peekbench.store.reader import Reader, describe_arm, find_damaged_predictions
-from peekbench.store.schema import ARM_COLUMNS, TABLES, Database, damage_error, shorten, translate_errors
-from peekbench.store.writer import Store
+from peekbench.store.files import has_log, log_path, read_state, refuse_foreign_log, resolve
+from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
+from peekbench.store.schema import ARM_COLUMNS, damage_error, is_empty, refuse_other_versions, translate_errors
+from peekbench.store.writer import StoreWriter
 
-SUFFIX = ".sqlite"
-NO_LOCKS = "unix-none"
-"""Part of SQLite that opens files without locks."""
 HEADER = ("run", "sessions", "tasks", "methods")
 """Tables that do not change after the start of a job."""
 ATTEMPTS, PAUSE = 20, 0.2
@@ -106,154 +96,8 @@ LEFT JOIN main.hosts AS here ON here.session = :session AND here.name = there.na
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A part of the work items of a spec.
-
-    Examples
-    --------
-    >>> Shard.parse("3/40")
-    Shard(number=3, count=40)
-    """
-
-    number: int
-    """From 1 to `count`."""
-    count: int
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """Return the shard of a text such as '3/40'.
-
-        Raises
-        ------
-        PeekbenchError
-            If the text has another form, or there is no such shard.
-        """
-        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
-        if match is None:
-            raise PeekbenchError(
-                f"--shard {shorten(text)}: give the number of the shard and of all shards, such as 3/40"
-            )
-        number, count = map(int, match.groups())
-        if not 1 <= number <= count:
-            raise PeekbenchError(f"--shard {text}: {count} shards have the numbers 1 to {count}; give one of them")
-        return cls(number, count)
-
-    def __str__(self) -> str:
-        """Return the form that `parse` reads."""
-        return f"{self.number}/{self.count}"
-
-
-class ShardStore(Store):
-    """The store of one attempt of a job, until it is closed. No other process ever writes it.
-
-    SQLite takes no locks here, because file systems that several machines share often lack them, and because the name
-    of the file is new. The journal is a write-ahead log as in other stores: a rollback journal would wait for the file
-    server several times for each trial. In the exclusive mode, the index of the log is in the memory of the job, and
-    not in a file that only processes of one machine can share.
-    """
-
-    @classmethod
-    def create(
-        cls, folder: Path, shard: Shard, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]],
-        session: Mapping[str, Any], host: str,
-    ) -> Self:  # fmt: skip
-        """Create a store in a folder, under a name that no other job uses.
-
-        Parameters
-        ----------
-        folder
-            Folder for the stores of all shards.
-        shard
-            The shard.
-        spec, tasks
-            As for `Store.for_run`.
-        session, host
-            As for `Store.add_session`.
-
-        Raises
-        ------
-        StoreError
-            If it cannot be written.
-        """
-        started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        number = f"{shard.number:0{len(str(shard.count))}}"
-        path = folder / f"shard-{number}-of-{shard.count}-{started}-{secrets.token_hex(4)}{SUFFIX}"
-        with translate_errors(path):
-            folder.mkdir(parents=True, exist_ok=True)
-            file = resolve(path)
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            store = cls(path, sqlite3.connect(f"{file.as_uri()}?vfs={NO_LOCKS}", uri=True, isolation_level=None))
-            try:
-                store._file = file
-                store._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-                store._begin(spec, tasks)
-                with store._transaction():
-                    store._replace("run", key="shard", value=str(shard))
-                store.add_session(session, host)
-                Store._flush(store)  # other jobs compare what the file has without its log
-                store._identity = identify(file)
-            except BaseException:
-                store.close()
-                raise
-        return store
-
-    def _flush(self) -> None:
-        """Let the log reach the disk, but do not copy it into the file: while it only grows, copies of both fit."""
-        descriptor = os.open(log_path(self._file), os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def close(self) -> None:
-        """Copy the log into the file, which then has no companions and never changes again."""
-        with suppress(sqlite3.Error):  # readers read the file and the log that is left
-            if self._connection.in_transaction:  # a signal has interrupted it
-                self._connection.execute("ROLLBACK")
-            self._connection.execute("PRAGMA journal_mode = DELETE")
-        Database.close(self)
-
-
-def find_shards(folder: Path) -> list[Path]:
-    """Return the stores in a folder, or a store that is given itself; sorted by name.
-
-    Raises
-    ------
-    StoreError
-        If there is no such folder.
-    """
-    try:
-        if stat.S_ISDIR(folder.stat().st_mode):
-            return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
-    except OSError as error:
-        raise StoreError(f"{folder}: {error.strerror or error}; give a folder of `peekbench worker --out`") from error
-    return [folder]
-
-
-class ShardReader(Reader):
-    """The store of a shard, opened to read it."""
-
-    def __init__(self, path: Path, uri: str) -> None:
-        super().__init__(path, sqlite3.connect(uri, uri=True, isolation_level=None))
-        self.uri = uri
-
-    def part(self) -> Shard:
-        """Return the shard."""
-        return Shard.parse(str(self.shard()))
-
-    def check(self, *, is_whole: bool) -> None:
-        """Refuse a damaged store, and one of another kind."""
-        self._check_identity()
-        self.verify(TABLES if is_whole else HEADER)
-        for damage in find_damaged_predictions(self._connection) if is_whole else ():
-            raise damage_error(self.path, damage)
-        if self.shard() is None:
-            raise StoreError(f"store {self.path} is not that of a shard; give the folder of `peekbench worker --out`")
-
-
 @contextmanager
-def open_shard(path: Path, *, is_whole: bool) -> Iterator[ShardReader | None]:
+def open_shard(path: Path, *, is_whole: bool) -> Iterator[Store | None]:
     """Open the store of a shard as it is now, and verify it, without a change to its files or a lock.
 
     Its job may be writing it on another machine. What is read while the job copies the log into the file is damaged or
@@ -269,7 +113,7 @@ def open_shard(path: Path, *, is_whole: bool) -> Iterator[ShardReader | None]:
 
     Yields
     ------
-    ShardReader or None
+    Store or None
         None if the job has just started, or was killed at its start.
 
     Raises
@@ -294,7 +138,7 @@ def open_shard(path: Path, *, is_whole: bool) -> Iterator[ShardReader | None]:
         yield shard
 
 
-def _open(path: Path, file: Path, stack: ExitStack, *, is_whole: bool, with_log: bool) -> ShardReader | None:
+def _open(path: Path, file: Path, stack: ExitStack, *, is_whole: bool, with_log: bool) -> Store | None:
     """Open the file of a shard alone, or a copy of the file and its log."""
     if not file.stat().st_size:
         return None
@@ -305,10 +149,18 @@ def _open(path: Path, file: Path, stack: ExitStack, *, is_whole: bool, with_log:
         shutil.copyfile(log_path(file), log_path(copy))
         refuse_foreign_log(path, copy)
         uri = f"{copy.as_uri()}?mode=ro"
-    shard = stack.enter_context(ShardReader(path, uri))
-    if shard._is_empty():
+    shard = Store(path, sqlite3.connect(uri, uri=True, isolation_level=None), uri=uri)
+    stack.callback(shard._connection.close)
+    if is_empty(shard._connection):
         return None
-    shard.check(is_whole=is_whole)
+    refuse_other_versions(path, shard._connection)
+    if is_whole:
+        shard.verify()
+        for damage in find_damaged_predictions(shard._connection):
+            raise damage_error(path, damage)
+    else:
+        shard.verify(HEADER)
+    shard.shard()  # refuses the store of a run
     return shard if shard.sessions() else None
 
 
@@ -328,80 +180,81 @@ class MergeCounts:
         return MergeCounts(self.added + other.added, self.repeated + other.repeated, self.failed + other.failed)
 
 
-class MergingStore(Store):
-    """The store of a run, to which the trials of shards are added."""
+def merge_shard(store: StoreWriter, shard: Store) -> MergeCounts:
+    """Add the trials of a shard to the store of a run in one transaction, as a session.
 
-    def merge(self, shard: ShardReader) -> MergeCounts:
-        """Add the trials of a shard in one transaction, as a session.
+    A failure gives way to a result of the same trial, in either order.
 
-        A failure gives way to a result of the same trial, in either order.
+    Parameters
+    ----------
+    store
+        The store of the run.
+    shard
+        A whole store of a shard, of the same experiment.
 
-        Parameters
-        ----------
-        shard
-            A whole store of a shard, of the same experiment.
+    Returns
+    -------
+    MergeCounts
+        Numbers of trials.
 
-        Returns
-        -------
-        MergeCounts
-            Numbers of trials.
+    Raises
+    ------
+    StoreError
+        If a result differs from the stored one. The store is then unchanged.
+    """
+    with translate_errors(store.path):
+        store._connection.execute("ATTACH ? AS shard", (shard.uri,))
+        try:
+            with store._transaction():
+                return _copy(store, shard)
+        finally:
+            store._connection.execute("DETACH shard")
 
-        Raises
-        ------
-        StoreError
-            If a result differs from the stored one. The store is then unchanged.
-        """
-        (session,) = shard.sessions()
-        with translate_errors(self.path):
-            self._connection.execute("ATTACH ? AS shard", (shard.uri,))
-            try:
-                with self._transaction():
-                    return self._copy(shard, session)
-            finally:
-                self._connection.execute("DETACH shard")
 
-    def _copy(self, shard: ShardReader, session: Mapping[str, Any]) -> MergeCounts:
-        execute = self._connection.execute
-        execute("DROP TABLE IF EXISTS draw_ids")
-        execute(MAKE_IDS)
-        execute(COPY_DRAWS)
-        execute(MATCH_DRAWS)
-        self._refuse_differences(shard)
-        ((num_new, num_results),) = execute(COUNT_TRIALS)
-        if num_new:
-            number = self._session_of(shard, session)
-            execute(COPY_HOSTS, (number,))
-            execute(COPY_TRIALS, {"session": number})
-        ((last,),) = execute("SELECT coalesce(max(id), 0) FROM arms")
-        execute(COPY_ARMS)
-        execute(COPY_PREDICTIONS, (last,))
-        finished, _ = shard.count()
-        return MergeCounts(num_results, finished - num_results, num_new - num_results)
+def _copy(store: StoreWriter, shard: Store) -> MergeCounts:
+    execute = store._connection.execute
+    execute("DROP TABLE IF EXISTS draw_ids")
+    execute(MAKE_IDS)
+    execute(COPY_DRAWS)
+    execute(MATCH_DRAWS)
+    _refuse_differences(store, shard)
+    ((num_new, num_results),) = execute(COUNT_TRIALS)
+    if num_new:
+        number = _session_of(execute, shard)
+        execute(COPY_HOSTS, (number,))
+        execute(COPY_TRIALS, {"session": number})
+    ((last,),) = execute("SELECT coalesce(max(id), 0) FROM arms")
+    execute(COPY_ARMS)
+    execute(COPY_PREDICTIONS, (last,))
+    finished, _ = shard.count()
+    return MergeCounts(num_results, finished - num_results, num_new - num_results)
 
-    def _session_of(self, shard: ShardReader, session: Mapping[str, Any]) -> int:
-        """Return the session of a shard. It is not new if some trials of the shard have been merged before."""
-        execute = self._connection.execute
-        store_id = shard.store_id()
-        known = "SELECT id FROM sessions WHERE json_extract(provenance, '$.shard_store') = ?"
-        for (number,) in execute(known, (store_id,)).fetchall():
-            return int(number)
-        origin = {"shard": shard.shard(), "shard_store": store_id, "shard_file": shard.path.name}
-        text = json.dumps({**session, **origin}, sort_keys=True)
-        return int(execute("INSERT INTO sessions (provenance) VALUES (?)", (text,)).lastrowid or 0)
 
-    def _refuse_differences(self, shard: ShardReader) -> None:
-        """Refuse a shard with other test rows, predictions or scores of a trial than the store."""
-        rows = "the test rows or labels of task {}, num_train {}, num_test {}, subsample {}"
-        differences = [rows.format(*draw) for draw in self._connection.execute(DIFFERENT_DRAWS)]
-        for row in self._connection.execute(DIFFERENT_ARMS).fetchall():
-            values = row[6:]
-            compared = zip(COMPARED, values[: len(COMPARED)], values[len(COMPARED) :], strict=True)
-            names = [name.removesuffix("_checksum") for name, here, there in compared if here != there]
-            differences.append(f"{', '.join(names)} of {describe_arm(Draw(*row[:4]), *row[4:6])}")
-        if differences:
-            raise StoreError(
-                f"store {shard.path}: {differences[0]} differ from those in the store {self.path}. The same trial must "
-                "have the same numbers on every machine: look for another version of a library, another kind of "
-                "processor, or a method whose results depend on more than its inputs and its seed. Then remove one of "
-                "the two"
-            )
+def _session_of(execute: Callable[..., sqlite3.Cursor], shard: Store) -> int:
+    """Return the session of a shard. It is not new if some trials of the shard have been merged before."""
+    (session,) = shard.sessions()
+    store_id = shard.store_id()
+    known = "SELECT id FROM sessions WHERE json_extract(provenance, '$.shard_store') = ?"
+    for (number,) in execute(known, (store_id,)).fetchall():
+        return int(number)
+    origin = {"shard": str(shard.shard()), "shard_store": store_id, "shard_file": shard.path.name}
+    text = json.dumps({**session, **origin}, sort_keys=True)
+    return int(execute("INSERT INTO sessions (provenance) VALUES (?)", (text,)).lastrowid or 0)
+
+
+def _refuse_differences(store: StoreWriter, shard: Store) -> None:
+    """Refuse a shard with other test rows, predictions or scores of a trial than the store."""
+    rows = "the test rows or labels of task {}, num_train {}, num_test {}, subsample {}"
+    differences = [rows.format(*draw) for draw in store._connection.execute(DIFFERENT_DRAWS)]
+    for row in store._connection.execute(DIFFERENT_ARMS).fetchall():
+        values = row[6:]
+        compared = zip(COMPARED, values[: len(COMPARED)], values[len(COMPARED) :], strict=True)
+        names = [name.removesuffix("_checksum") for name, here, there in compared if here != there]
+        differences.append(f"{', '.join(names)} of {describe_arm(Draw(*row[:4]), *row[4:6])}")
+    if differences:
+        raise StoreError(
+            f"store {shard.path}: {differences[0]} differ from those in the store {store.path}. The same trial must "
+            "have the same numbers on every machine: look for another version of a library, another kind of "
+            "processor, or a method whose results depend on more than its inputs and its seed. Then remove one of "
+            "the two"
+        )

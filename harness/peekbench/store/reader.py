@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
 from sys import intern
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from peekbench.errors import StoreError
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
-from peekbench.store.contents import read_metrics
-from peekbench.store.identity import Files, files_of
+from peekbench.store.files import FileState, Shard, connect_to_read, read_state, resolve
+from peekbench.store.identity import run_identifier
 from peekbench.store.schema import (
     SCORE_COLUMNS,
     TABLES,
-    Database,
     damage_error,
     find_damage,
     hash_bytes,
+    is_empty,
+    refuse_other_tables,
+    refuse_other_versions,
     shorten,
     translate_errors,
 )
@@ -59,9 +62,6 @@ SELECT_ANSWERS = """
 SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
        (SELECT numbers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum
 """
-SETTINGS = ("seed", "tasks", "methods", "design", "arms")
-"""Keys of a spec that determine which trials a run has and which numbers they have."""
-DIGITS = 32  # hexadecimal digits: 128 bits, as many as a UUID has
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
 IS_DRAW = "draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND draws.subsample = ?"
 
@@ -91,8 +91,77 @@ class TrialGroup:
     trials: int
 
 
-class Reader(Database):
-    """Queries of an open store."""
+class Store:
+    """An open store. `Store.open` opens one to read it; `StoreWriter` fills one.
+
+    What is read does not change while the store is open, even if a run adds trials.
+
+    Parameters
+    ----------
+    path
+        The SQLite file.
+    connection
+        An open connection.
+    uri
+        URI with which the connection was opened, if another connection is to open the same file.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, *, uri: str = "") -> None:
+        self.path = path
+        self.uri = uri
+        self.verified: FileState | None = None
+        """State of the files whose tables and checksums were verified; None if they were not."""
+        self._connection = connection
+        self._closing = ExitStack()
+
+    @classmethod
+    def open(cls, path: str | Path, *, verified: bool = True) -> Store:
+        """Open an existing store for reading, and verify all checksums except those of predictions.
+
+        Parameters
+        ----------
+        path
+            The SQLite file.
+        verified
+            Whether to verify tables and checksums.
+
+        Raises
+        ------
+        StoreError
+            If the file does not exist, is damaged, belongs to another program, or has another version.
+        """
+        path = Path(path)
+        with translate_errors(path), ExitStack() as stack:
+            file = resolve(path)
+            if not file.exists():
+                raise StoreError(f"store {path}: no such file; `peekbench run SPEC` creates one")
+            state = read_state(file)
+            store = Store(path, connect_to_read(path, file, stack))
+            if is_empty(store._connection):
+                raise StoreError(f"store {path} is still empty; wait for its run to start, or run the spec again")
+            refuse_other_versions(path, store._connection)
+            if verified:
+                store.verify()
+                store.verified = state
+            store._closing = stack.pop_all()
+        return store
+
+    def close(self) -> None:
+        """Close the file."""
+        with translate_errors(self.path):
+            self._closing.close()
+
+    def __enter__(self) -> Self:
+        """Return the open store."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def _get(self, key: str) -> str | None:
+        rows = self._query("SELECT value FROM run WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
 
     def _query(self, query: str, *values: object) -> list[Any]:
         """Return all rows that a query finds."""
@@ -105,15 +174,12 @@ class Reader(Database):
 
     def spec(self) -> dict[str, Any]:
         """Return the spec as plain JSON values with all defaults filled in."""
-        with translate_errors(self.path):
-            spec: dict[str, Any] = json.loads(self._get("spec") or "{}")
-            return spec
+        spec: dict[str, Any] = json.loads(self._get("spec") or "{}")
+        return spec
 
     def experiment(self) -> Experiment:
         """Return what the numbers of the stored trials depend on."""
-        with translate_errors(self.path):
-            spec = json.loads(self._get("spec") or "{}")
-        return Experiment(spec, self.tasks(), dict(self._query("SELECT name, base_key FROM methods")))
+        return Experiment(self.spec(), self.tasks(), dict(self._query("SELECT name, base_key FROM methods")))
 
     def finished_subsamples(self) -> dict[tuple[str, str, int], int]:
         """Return the subsamples up to the last one with a finished trial, by method, task and num_test."""
@@ -123,14 +189,26 @@ class Reader(Database):
         )
         return {(method, task, num_test): subsamples for method, task, num_test, subsamples in rows}
 
-    def shard(self) -> str | None:
-        """Return the number of the shard and of all shards, such as '3/40'; None for the store of a run."""
-        with translate_errors(self.path):
-            return self._get("shard")
+    def is_shard(self) -> bool:
+        """Return whether this is the store of a shard."""
+        return self._get("shard") is not None
+
+    def shard(self) -> Shard:
+        """Return the shard.
+
+        Raises
+        ------
+        StoreError
+            If this is the store of a run.
+        """
+        text = self._get("shard")
+        if text is None:
+            raise StoreError(f"store {self.path} is not that of a shard; give the folder of `peekbench worker --out`")
+        return Shard.parse(text)
 
     def verify(self, tables: Sequence[str] = TABLES) -> None:
         """Refuse a store with a wrong schema, or with a damaged row in one of these tables."""
-        self._check_tables()
+        refuse_other_tables(self.path, self._connection)
         for damage in find_damage(self._connection, tables):
             raise damage_error(self.path, damage)
 
@@ -140,8 +218,7 @@ class Reader(Database):
 
     def folder(self) -> Path:
         """Return the folder from which relative paths in the spec started when it was last run."""
-        with translate_errors(self.path):
-            return Path(self._get("folder") or ".")
+        return Path(self._get("folder") or ".")
 
     def tasks(self) -> dict[str, dict[str, Any]]:
         """Return the facts about each task's data by name, in the spec's order."""
@@ -279,13 +356,12 @@ class Reader(Database):
         """Return the share of the most frequent class among the test labels of each draw of a classification task."""
         num_classes = {name: len(data["class_names"]) for name, data in self.tasks().items()}
         rows = self._query(f"{SELECT_DRAW}, test_labels FROM draws WHERE test_labels IS NOT NULL")
-        return {row[:4]: self._majority(row, num_classes[row[0]]) for row in rows if num_classes.get(row[0])}
-
-    def _majority(self, row: Sequence[Any], num_classes: int) -> float:
-        labels = np.frombuffer(row[4], dtype="<i4")
-        if not len(labels) or labels.min() < 0 or labels.max() >= num_classes:
-            raise damage_error(self.path, f"labels of the draw {Draw(*row[:4])} are no classes of its task")
-        return float(np.bincount(labels).max() / len(labels))
+        shares = {}
+        for task, *sizes, blob in rows:
+            if num_classes.get(task):
+                labels = np.frombuffer(blob, dtype="<i4")
+                shares[(task, *sizes)] = float(np.bincount(labels).max() / len(labels))
+        return shares
 
     def metrics(self) -> dict[str, dict[str, dict[str, float]]]:
         """Return the mean of each number that methods recorded, by method, arm and name of the number."""
@@ -293,19 +369,13 @@ class Reader(Database):
         for method, arm, metrics in self._query(
             f"SELECT trials.method, arms.arm, arms.metrics {FROM_FINISHED} AND arms.metrics <> '{{}}' {IN_ORDER}"
         ):
-            for metric, value in self._read_metrics(metrics, arm).items():
+            for metric, value in json.loads(metrics).items():
                 total, count = sums.get((method, arm, metric), (0.0, 0))
                 sums[method, arm, metric] = (total + value, count + 1)
         means: dict[str, dict[str, dict[str, float]]] = {}
         for (method, arm, metric), (total, count) in sums.items():
             means.setdefault(method, {}).setdefault(arm, {})[metric] = total / count
         return means
-
-    def _read_metrics(self, text: str, arm: str) -> dict[str, float]:
-        try:
-            return read_metrics(text)
-        except ValueError as error:
-            raise damage_error(self.path, f"the metrics of an arm {arm} are not finite numbers by name") from error
 
     def answers(self, task: str, method: str, num_train: int, num_test: int, arms: Sequence[str]) -> Answers:
         """Read the answers of all finished trials of one method in one classification task at one design point.
@@ -330,20 +400,18 @@ class Reader(Database):
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
         num_classes = len(self.tasks()[task]["class_names"])
-        try:
-            labels, numbers = (
-                np.frombuffer(b"".join(row[column] for row in draws), "<i4").reshape(len(draws), -1)
-                for column in (2, 3)
-            )
-            shape = (len(draws), -1, labels.shape[1], num_classes)  # of each text, as often as it is predicted
-            answered = {arm: b"".join(row[4] for row in by_arm[arm]) for arm in arms}
-            probabilities = {arm: np.frombuffer(blob, "<f4").reshape(shape) for arm, blob in answered.items()}
-        except (TypeError, ValueError) as error:
-            raise damage_error(self.path, f"labels and predictions of {method} on {task} do not match") from error
+        labels, numbers = (
+            np.frombuffer(b"".join(row[column] for row in draws), "<i4").reshape(len(draws), -1) for column in (2, 3)
+        )
+        shape = (len(draws), -1, labels.shape[1], num_classes)  # of each text, as often as it is predicted
+        scores = {}
+        for arm, of_arm in by_arm.items():
+            probabilities = np.frombuffer(b"".join(row[4] for row in of_arm), "<f4").reshape(shape)
+            scores[arm] = (probabilities.argmax(axis=3) == labels[:, None]).mean(axis=1)
         return Answers(
             subsamples=np.array([row[1] for row in draws], dtype=np.int64),
             rows=numbers.astype(np.int64),
-            scores={arm: (each.argmax(axis=3) == labels[:, None]).mean(axis=1) for arm, each in probabilities.items()},
+            scores=scores,
             labels=labels.astype(np.int64),
         )
 
@@ -410,29 +478,3 @@ def _predictions_damage(numbers: object, checksum: bytes) -> str:
     if isinstance(numbers, bytes) and hash_bytes(numbers) == checksum:
         return ""
     return "missing" if numbers is None else "changed"
-
-
-def run_identifier(
-    spec: Mapping[str, Any], tasks: Mapping[str, Mapping[str, Any]], sessions: Iterable[Mapping[str, Any]]
-) -> str:
-    """Return the identifier of an experiment.
-
-    It does not depend on the name of the run, its executor, its analyses, its report, or the machine. Versions that a
-    lock file pins count by what they select: the data of each task and the files of each method.
-
-    Examples
-    --------
-    >>> spec = {"name": "small", "seed": 1, "tasks": [], "methods": [], "design": {}, "arms": []}
-    >>> run_identifier(spec, {"news": {"fingerprint": "ab12"}}, sessions=[])
-    '7e9bdca60ee7d626098a521e29b67fa0'
-    """
-    files: dict[str, Files] = {}
-    for session in sessions:  # which cannot differ in files, except that later ones have more tasks
-        files |= files_of(session.get("methods", {}))
-    content = {
-        "spec": {key: spec.get(key) for key in SETTINGS},
-        "data": {name: facts["fingerprint"] for name, facts in tasks.items()},
-        "files": files,
-    }
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:DIGITS]

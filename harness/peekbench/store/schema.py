@@ -11,18 +11,14 @@ import errno
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from marshal import dumps
 from pathlib import Path
-from typing import Self
-
-from filelock import FileLock
 
 from peekbench.errors import StoreError
 from peekbench.records.scores import SCORES, Score
-from peekbench.store.contents import find_wrong_contents, find_wrong_values
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
@@ -89,6 +85,33 @@ CREATE TABLE seal (
     store TEXT NOT NULL, changes INTEGER NOT NULL, {", ".join(f"{table} BLOB NOT NULL" for table in TABLES)}
 );
 """
+MAX_COUNT = 10**12  # of rows, subsamples and seconds
+MAX_SIZE = 1e150  # of a score without a bound, so that its square is finite
+
+
+def _range_of(score: Score) -> str:
+    low = -MAX_SIZE if score.minimum is None else score.minimum
+    high = 1.0 if score.name == "score" else score.maximum or MAX_SIZE  # accuracy, R^2 and log-likelihoods
+    return f"{score.name} BETWEEN {low} AND {high}"
+
+
+CONDITIONS: Mapping[str, tuple[str, ...]] = {
+    "methods": ("control IN ('', 'negative', 'positive')",),
+    "draws": (
+        *(f"{name} BETWEEN 0 AND {MAX_COUNT}" for name in ("num_train", "num_test", "subsample")),
+        "length(test_labels) % 4 + length(test_rows) % 4 = 0",
+    ),
+    "trials": ("(error IS NULL) = (traceback IS NULL)",),
+    "arms": (
+        *map(_range_of, SCORES),
+        f"num_scored BETWEEN 1 AND {MAX_COUNT} AND num_correct <= num_scored",
+        f"fit_seconds BETWEEN 0 AND {MAX_COUNT} AND predict_seconds BETWEEN 0 AND {MAX_COUNT}",
+        "(num_correct IS NULL AND log_loss IS NULL OR num_correct IS NOT NULL AND score >= 0)",  # or classification
+        "arm NOT GLOB '*[^a-z0-9.-]*'",
+    ),
+}
+"""What SQLite checks of the rows of a table, besides the types of its columns. NULL fulfills a condition."""
+
 INTERRUPTED = "user-defined function raised exception"
 """Message of SQLite if a signal interrupts a function for the seal. These functions raise nothing themselves."""
 MAX_TEXT, MAX_LINES = 240, 20  # characters of a description, and problems that SQLite reports
@@ -156,9 +179,31 @@ def find_damage(connection: sqlite3.Connection, tables: Sequence[str] = TABLES) 
                 "to another store"
             )
             continue
-        yield from (wrong := list(find_wrong_values(connection, table)))
-        if not wrong:
-            yield from find_wrong_contents(connection, table)
+        yield from _find_wrong_values(connection, table)
+
+
+def _find_wrong_values(connection: sqlite3.Connection, table: str) -> Iterator[str]:
+    """Yield what is wrong with the types, ranges and references of the rows of a table.
+
+    SQLite itself does not check the constraints of a file that is opened for reading.
+    """
+    conditions = []
+    for _, name, kind, is_required, _, _ in connection.execute(f"PRAGMA table_info({table})"):
+        if kind != "REAL":  # all of these have a range, which neither a text nor a blob is in
+            null = "" if is_required else f" OR {name} IS NULL"
+            conditions.append(f"(typeof({name}) = '{kind.lower()}'{null})")
+    conditions += CONDITIONS.get(table, ())
+    for condition in conditions if _has_wrong_row(connection, table, " AND ".join(conditions)) else ():
+        if _has_wrong_row(connection, table, condition):
+            yield f"a value in the table {table} is not valid: {condition} does not hold"
+    for _, _, parent, _ in connection.execute(f"PRAGMA foreign_key_check({table})"):
+        yield f"a row of the table {table} belongs to a row that the table {parent} has not"
+        break
+
+
+def _has_wrong_row(connection: sqlite3.Connection, table: str, condition: str) -> bool:
+    query = f"SELECT 1 FROM {table} WHERE NOT ({condition}) LIMIT 1"  # noqa: S608 - constants only
+    return connection.execute(query).fetchone() is not None
 
 
 def integrity_errors(connection: sqlite3.Connection, table: str = str(MAX_LINES)) -> list[str]:
@@ -226,77 +271,55 @@ def _remedy(error: sqlite3.Error) -> str:
     return "`peekbench check-store` looks for damage; if there is none, report this error as a defect of peekbench"
 
 
-class Database:
-    """An open store file."""
+def is_empty(connection: sqlite3.Connection) -> bool:
+    """Return whether a file has no table yet."""
+    return not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: FileLock | None = None) -> None:
-        self.path = path
-        self._connection = connection
-        self._lock = lock
 
-    def close(self) -> None:
-        """Close the file and release its lock."""
-        with translate_errors(self.path):
-            self._connection.close()
-        if self._lock is not None:
-            self._lock.release()
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make a store of an empty file."""
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    for statement in STATEMENTS:
+        connection.execute(statement)
+    values = (secrets.token_hex(16), 0, *[NONE] * len(TABLES))
+    connection.execute(f"INSERT INTO seal VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
 
-    def __enter__(self) -> Self:
-        """Return the open store."""
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close the file."""
-        self.close()
+def refuse_other_versions(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a file of another program, of another version, or with other scores."""
+    ((identity,),) = connection.execute("PRAGMA application_id")
+    ((version,),) = connection.execute("PRAGMA user_version")
+    if identity != APPLICATION_ID:
+        raise StoreError(f"{path} is an SQLite file but not a peekbench store; choose another path")
+    remedy = "use the peekbench that wrote it, or run the spec under another name"
+    if version != VERSION:
+        raise StoreError(f"store {path} has version {version}, this peekbench reads version {VERSION}; {remedy}")
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(arms)")}
+    if columns and (different := columns ^ {"id", *ARM_COLUMNS}):
+        raise StoreError(
+            f"store {path} has other scores than this peekbench ({', '.join(sorted(different))}); {remedy}"
+        )
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            if self._connection.in_transaction:  # SQLite itself rolls back if the disk is full
-                self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
 
-    def _is_empty(self) -> bool:
-        return not self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+def refuse_other_tables(path: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a file whose tables are not those of a store."""
+    query = "SELECT sql FROM main.sqlite_schema WHERE sql IS NOT NULL"
+    found = {str(sql) for (sql,) in connection.execute(query)}
+    expected = {statement[statement.index("CREATE") :] for statement in STATEMENTS}
+    if different := found ^ expected:
+        names = sorted({shorten(" ".join(sql.split()[1:3]), 40) for sql in different})[:5]
+        raise damage_error(path, f"missing, changed or foreign: {', '.join(names)}")
 
-    def _create(self) -> None:
-        self._connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        self._connection.execute(f"PRAGMA user_version = {VERSION}")
-        for statement in STATEMENTS:
-            self._connection.execute(statement)
-        values = (secrets.token_hex(16), 0, *[NONE] * len(TABLES))
-        self._connection.execute(f"INSERT INTO seal VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
 
-    def _check_identity(self) -> None:
-        """Refuse a file of another program, of another version, or with other scores."""
-        identity = self._connection.execute("PRAGMA application_id").fetchone()[0]
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if identity != APPLICATION_ID:
-            raise StoreError(f"{self.path} is an SQLite file but not a peekbench store; choose another path")
-        remedy = "use the peekbench that wrote it, or run the spec under another name"
-        if version != VERSION:
-            raise StoreError(
-                f"store {self.path} has version {version}, this peekbench reads version {VERSION}; {remedy}"
-            )
-        columns = {row[1] for row in self._connection.execute("PRAGMA table_info(arms)")}
-        if columns and (different := columns ^ {"id", *ARM_COLUMNS}):
-            raise StoreError(
-                f"store {self.path} has other scores than this peekbench ({', '.join(sorted(different))}); {remedy}"
-            )
-
-    def _check_tables(self) -> None:
-        """Refuse a file whose tables are not those of a store."""
-        query = "SELECT sql FROM main.sqlite_schema WHERE sql IS NOT NULL"
-        found = {str(sql) for (sql,) in self._connection.execute(query)}
-        expected = {statement[statement.index("CREATE") :] for statement in STATEMENTS}
-        if different := found ^ expected:
-            names = sorted({shorten(" ".join(sql.split()[1:3]), 40) for sql in different})[:5]
-            raise damage_error(self.path, f"missing, changed or foreign: {', '.join(names)}")
-
-    def _get(self, key: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Write all or nothing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # SQLite itself rolls back if the disk is full
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

@@ -9,14 +9,13 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
-
-from filelock import FileLock, Timeout
 
 from peekbench.errors import StoreError
 from peekbench.records.data import FloatArray, IntArray
@@ -27,23 +26,35 @@ from peekbench.spec.design import describe_look
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.files import (
     FileState,
+    Shard,
+    connect_to_read,
+    hold_lock,
     identify,
-    in_use_error,
-    read_only_uri,
+    log_path,
     read_state,
-    refuse_foreign_log,
     refuse_hard_links,
     refuse_lost_log,
-    remove_empty_log,
     resolve,
 )
-from peekbench.store.reader import Reader
-from peekbench.store.schema import ARM_COLUMNS, NONE, SCORE_COLUMNS, TABLES, add_triggers, hash_bytes, translate_errors
+from peekbench.store.reader import Store
+from peekbench.store.schema import (
+    ARM_COLUMNS,
+    NONE,
+    SCORE_COLUMNS,
+    TABLES,
+    add_triggers,
+    create_tables,
+    hash_bytes,
+    is_empty,
+    refuse_other_versions,
+    transaction,
+    translate_errors,
+)
 
 CHECKPOINT_SECONDS = 1.0
 """Time after which saved trials are copied from the write-ahead log into the file, which waits for the disk."""
-LOCK_SECONDS = 0.2
-"""Time to wait for a lock that another process holds for a moment to see whether a run is going on."""
+NO_LOCKS = "unix-none"
+"""Part of SQLite that opens files without locks."""
 
 _COPIED = ", ".join(name for name in ARM_COLUMNS if name != "owner")
 INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({', '.join('?' * len(ARM_COLUMNS))})"  # noqa: S608
@@ -57,69 +68,21 @@ WHERE copies.arm = 'base' AND copies.owner = ? AND originals.owner = ?
 """
 
 
-class Store(Reader):
-    """An open store. Use `Store.open` to read a store and `Store.for_run` to fill one."""
+class StoreWriter(Store):
+    """A store that is open to fill it: with the trials of a run, of one shard, or of all shards."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, lock: FileLock | None = None) -> None:
-        super().__init__(path, connection, lock)
+    def __init__(self, path: Path, connection: sqlite3.Connection, file: Path) -> None:
+        super().__init__(path, connection)
         self._session: int | None = None
         self._packages: dict[str, str] = {}
         self._hosts: dict[str, int | None] = {}
         self._base_keys: dict[str, str] = {}
-        self._file = path
+        self._file = file
         self._identity: tuple[tuple[int, int] | None, ...] | None = None
         self._last_checkpoint = 0.0
-        self.verified: FileState | None = None
-        """State of the files whose tables and checksums were verified before the store was opened to fill it, or when
-        it was opened to read it; None if they were not."""
         self._has_log = False
-
-    @classmethod
-    def open(cls, path: str | Path, *, verified: bool = True) -> Self:
-        """Open an existing store for reading, and verify all checksums except those of predictions.
-
-        What is read does not change while the store is open, even if a run adds trials.
-
-        Parameters
-        ----------
-        path
-            The SQLite file.
-        verified
-            Whether to verify tables and checksums.
-
-        Raises
-        ------
-        StoreError
-            If the file does not exist, is damaged, belongs to another program, or has another version.
-        """
-        path = Path(path)
-        with translate_errors(path):
-            file = resolve(path)
-            if not file.exists():
-                raise StoreError(f"store {path}: no such file; `peekbench run SPEC` creates one")
-            state = read_state(file)
-            store = cls._connect_to_read(path, file)
-            try:
-                if store._is_empty():
-                    raise StoreError(f"store {path} is still empty; wait for its run to start, or run the spec again")
-                store._check_identity()
-                if verified:
-                    store.verify()
-                    store.verified = state
-            except BaseException:
-                store.close()
-                raise
-        return store
-
-    @classmethod
-    def _connect_to_read(cls, path: Path, file: Path) -> Self:
-        refuse_lost_log(path, file)
-        refuse_foreign_log(path, file)
-        connection = sqlite3.connect(read_only_uri(file), uri=True, isolation_level=None)
-        connection.execute("BEGIN")
-        store = cls(path, connection)
-        store._file = file
-        return store
+        self._sync: Callable[[], None] = self._copy_log
+        """Lets saved trials reach the disk."""
 
     @classmethod
     def for_run(
@@ -131,7 +94,7 @@ class Store(Reader):
         verified: FileState | None = None,
         fresh: bool = False,
     ) -> Self:
-        """Open a store to fill it. Create the file if it does not exist.
+        """Open the store of a run to fill it. Create the file if it does not exist.
 
         Parameters
         ----------
@@ -153,47 +116,74 @@ class Store(Reader):
             experiment.
         """
         path = Path(path)
-        with translate_errors(path):
+        with translate_errors(path), ExitStack() as stack:
             file = resolve(path)
             file.parent.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(f"{file}.lock", timeout=LOCK_SECONDS)
-            try:
-                lock.acquire()
-            except Timeout:
-                if not Path(lock.lock_file).exists():
-                    raise StoreError(
-                        f"store {path}: no file can be created in {file.parent}; choose another folder"
-                    ) from None
-                raise in_use_error(path) from None
-        connection: sqlite3.Connection | None = None
-        try:
-            with translate_errors(path):
-                # Before the file is opened for writing, which would change it.
-                refuse_lost_log(path, file)
-                is_verified = verified is not None and verified == read_state(file)
-                with cls._connect_to_read(path, file) if file.exists() else nullcontext() as stored:
-                    if stored is not None and not stored._is_empty():
-                        stored._check_identity()
-                        if (shard := stored.shard()) is not None:
-                            raise StoreError(
-                                f"store {path} is that of shard {shard}; `peekbench merge` puts it into the store of "
-                                "the run. Choose another file"
-                            )
-                        if not is_verified:
-                            stored.verify()
-                        refuse_hard_links(path, file)
-                connection = sqlite3.connect(f"{file.as_uri()}?mode=rwc", uri=True, isolation_level=None)
-                store = cls(path, connection, lock)
-                store._file = file
-                store.verified = verified if is_verified else None
-                store._begin(spec, tasks, fresh=fresh)
-                store._checkpoint()
-                store._identity = identify(file)
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            lock.release()
-            raise
+            hold_lock(path, file, stack)
+            # Before the file is opened for writing, which would change it.
+            refuse_lost_log(path, file)
+            if verified != read_state(file):
+                verified = None
+            if file.exists():
+                _refuse_unusable(path, file, is_verified=verified is not None)
+            connection = sqlite3.connect(f"{file.as_uri()}?mode=rwc", uri=True, isolation_level=None)
+            stack.callback(connection.close)
+            store = cls(path, connection, file)
+            store.verified = verified
+            store._begin(spec, tasks, fresh=fresh)
+            store._checkpoint()
+            store._identity = identify(file)
+            stack.callback(store._end, "PRAGMA busy_timeout = 100", "PRAGMA wal_checkpoint(TRUNCATE)")
+            store._closing = stack.pop_all()
+        return store
+
+    @classmethod
+    def for_shard(
+        cls, folder: Path, shard: Shard, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]],
+        session: Mapping[str, Any], host: str,
+    ) -> Self:  # fmt: skip
+        """Create the store of one attempt of a job in a folder. No other process ever writes it.
+
+        SQLite takes no locks here, because file systems that several machines share often lack them, and because the
+        name of the file is new. The journal is a write-ahead log as in other stores: a rollback journal would wait for
+        the file server several times for each trial. In the exclusive mode, the index of the log is in the memory of
+        the job, and not in a file that only processes of one machine can share.
+
+        Parameters
+        ----------
+        folder
+            Folder for the stores of all shards.
+        shard
+            The shard.
+        spec, tasks
+            As for `for_run`.
+        session, host
+            As for `add_session`.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        path = shard.new_path(folder)
+        with translate_errors(path), ExitStack() as stack:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = resolve(path)
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            connection = sqlite3.connect(f"{file.as_uri()}?vfs={NO_LOCKS}", uri=True, isolation_level=None)
+            stack.callback(connection.close)
+            store = cls(path, connection, file)
+            # After this, the file has no companions and never changes again. Readers read a log that is left.
+            stack.callback(store._end, "PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            store._begin(spec, tasks)
+            with store._transaction():
+                store._replace("run", key="shard", value=str(shard))
+            store.add_session(session, host)
+            store._copy_log()  # other jobs compare what the file has without its log
+            store._sync = partial(_sync_file, log_path(file))  # while the log only grows, copies of both files fit
+            store._identity = identify(file)
+            store._closing = stack.pop_all()
         return store
 
     def _begin(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], *, fresh: bool = False) -> None:
@@ -205,9 +195,9 @@ class Store(Reader):
         self._connection.execute("PRAGMA synchronous = NORMAL")  # checkpoints wait for the disk, commits do not
         self._connection.execute("PRAGMA wal_autocheckpoint = 8000")  # pages
         with self._transaction():
-            if self._is_empty():
-                self._create()
-            self._check_identity()
+            if is_empty(self._connection):
+                create_tables(self._connection)
+            refuse_other_versions(self.path, self._connection)
             is_kept = self._get("spec") is not None and not fresh
             if is_kept and not self.finished_subsamples():  # only failures, which say nothing about another experiment
                 is_kept = not changed_experiment(self.experiment(), spec, tasks)
@@ -223,33 +213,27 @@ class Store(Reader):
         seals = ", ".join(f"{table} = ?" for table in TABLES)
         self._connection.execute(f"UPDATE seal SET changes = changes + 1, {seals}", [NONE] * len(TABLES))  # noqa: S608
 
-    def close(self) -> None:
-        """Copy the write-ahead log into the file, close it and release its lock, or leave no trace of reading it."""
-        if self._lock is not None:
-            with suppress(sqlite3.Error):  # the log keeps what cannot be copied now, and the next run copies it
-                if self._connection.in_transaction:  # a signal has interrupted it
-                    self._connection.execute("ROLLBACK")
-                self._connection.execute("PRAGMA busy_timeout = 100")
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        is_reader = self._lock is None
-        super().close()
-        if is_reader:
-            with translate_errors(self.path):
-                remove_empty_log(self._file)
+    def _end(self, *pragmas: str) -> None:
+        """Copy the write-ahead log into the file."""
+        with suppress(sqlite3.Error):  # the log keeps what cannot be copied now, and the next run copies it
+            if self._connection.in_transaction:  # a signal has interrupted it
+                self._connection.execute("ROLLBACK")
+            for pragma in pragmas:
+                self._connection.execute(pragma)
 
     def _checkpoint(self) -> None:
         """Let all trials reach the disk."""
-        self._flush()
+        self._sync()
         self._last_checkpoint = time.monotonic()
         self._has_log = False
 
-    def _flush(self) -> None:
+    def _copy_log(self) -> None:
         """Copy the write-ahead log into the file, so that a copy of the file alone has all trials."""
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with super()._transaction():
+        with transaction(self._connection):
             yield
             if self._identity is not None and identify(self._file) != self._identity:
                 raise StoreError(
@@ -300,7 +284,7 @@ class Store(Reader):
             "WHERE error IS NULL GROUP BY 1, 2, 3"
         )
         look = describe_look(stored.spec, self.looks(), {tuple(key): count for *key, count in counts})
-        self._insert_look({"is_planned": False, "is_lowering": True, **look})
+        _insert_look(self._connection, {"is_planned": False, "is_lowering": True, **look})
 
     def _forget_failures(self) -> None:
         """Delete failed trials, and all that no finished trial depends on."""
@@ -342,37 +326,7 @@ class Store(Reader):
     def add_look(self, look: PlannedLook) -> None:
         """Store a planned look."""
         with translate_errors(self.path), self._transaction():
-            self._insert_look({"is_planned": True, **asdict(look)})
-
-    def _insert_look(self, look: Mapping[str, Any]) -> None:
-        timed = {**look, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-        self._connection.execute("INSERT INTO looks (look) VALUES (?)", (json.dumps(timed, sort_keys=True),))
-
-    @classmethod
-    def append_look(cls, path: Path, look: Mapping[str, Any]) -> bool:
-        """Store a look that is not planned, at the results of a store that is not open here, also during its run.
-
-        SQLite itself serializes this with the transactions of a run, so the lock of the run is not needed.
-
-        Returns
-        -------
-        bool
-            False if the store cannot be written, or is that of a shard. Then no run can extend it either.
-        """
-        with translate_errors(path):
-            file = resolve(path)
-            if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK) or file.stat().st_nlink > 1:
-                return False
-            with cls._connect_to_read(path, file) as stored:
-                if stored.shard() is not None:  # its job may be writing it, and takes no locks
-                    return False
-            connection = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, isolation_level=None)
-            with closing(connection):
-                store = cls(path, connection)
-                with store._transaction():
-                    add_triggers(connection)
-                    store._insert_look({"is_planned": False, **look})
-        return True
+            _insert_look(self._connection, {"is_planned": True, **asdict(look)})
 
     def add_session(self, provenance: Mapping[str, Any], host: str) -> None:
         """Start a session: store the provenance of the trials that follow.
@@ -481,3 +435,57 @@ class Store(Reader):
         row = (draw, owner, arm.arm, len(arm.predictions), *scores, *times, metrics, hash_bytes(blob))
         cursor = self._connection.execute(INSERT_ARM, row)
         self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))
+
+
+def append_look(path: Path, look: Mapping[str, Any]) -> bool:
+    """Store a look that is not planned, at the results of a store that is not open here, also during its run.
+
+    SQLite itself serializes this with the transactions of a run, so the lock of the run is not needed.
+
+    Returns
+    -------
+    bool
+        False if the store cannot be written, or is that of a shard. Then no run can extend it either.
+    """
+    with translate_errors(path):
+        file = resolve(path)
+        if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK) or file.stat().st_nlink > 1:
+            return False
+        with Store.open(path, verified=False) as stored:
+            if stored.is_shard():  # its job may be writing it, and takes no locks
+                return False
+        connection = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, isolation_level=None)
+        with closing(connection), transaction(connection):
+            add_triggers(connection)
+            _insert_look(connection, {"is_planned": False, **look})
+    return True
+
+
+def _insert_look(connection: sqlite3.Connection, look: Mapping[str, Any]) -> None:
+    timed = {**look, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    connection.execute("INSERT INTO looks (look) VALUES (?)", (json.dumps(timed, sort_keys=True),))
+
+
+def _refuse_unusable(path: Path, file: Path, *, is_verified: bool) -> None:
+    """Refuse a store that cannot be extended, without changing it."""
+    with ExitStack() as stack:
+        stored = Store(path, connect_to_read(path, file, stack))
+        if is_empty(stored._connection):
+            return
+        refuse_other_versions(path, stored._connection)
+        if stored.is_shard():
+            raise StoreError(
+                f"store {path} is that of shard {stored.shard()}; `peekbench merge` puts it into the store of the run. "
+                "Choose another file"
+            )
+        if not is_verified:
+            stored.verify()
+        refuse_hard_links(path, file)
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -206,12 +206,12 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
     peek("run", "small.yaml")
     from peekbench.data.preflight import describe_tasks
     from peekbench.spec.experiment import load_spec
-    from peekbench.store.writer import Store
+    from peekbench.store.writer import StoreWriter
 
     larger = make_raw(design={"num_train": 12, "num_test": 30, "num_subsamples": 4})
     Path("larger.yaml").write_text(yaml.safe_dump(larger))
     grown = load_spec("larger.yaml")
-    Store.for_run("runs/small.sqlite", grown, describe_tasks(grown)).close()
+    StoreWriter.for_run("runs/small.sqlite", grown, describe_tasks(grown)).close()
     assert "1 of 4 subsamples missing or incomplete (3)" in peek("report", "small", status=2).stderr
     allowed = peek("report", "small", "--allow-incomplete").stdout
     assert "12 of 16 trials done" in allowed

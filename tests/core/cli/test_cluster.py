@@ -21,9 +21,9 @@ from peekbench.execution.observers import Progress
 from peekbench.execution.shards import run_shard, shard_items
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.store.merging import Shard
+from peekbench.store.files import Shard
+from peekbench.store.reader import Store
 from peekbench.store.schema import add_triggers, hash_bytes
-from peekbench.store.writer import Store
 
 OUT = Path("out")
 SPEC = Path("small.yaml")

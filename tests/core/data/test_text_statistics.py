@@ -94,7 +94,7 @@ def test_tasks_without_texts_are_not_described(make_spec: MakeSpec) -> None:
 def test_a_run_stores_and_reports_the_descriptions(make_spec: MakeSpec) -> None:
     from peekbench.execution.runner import run
     from peekbench.report import report_of_run
-    from peekbench.store.writer import Store
+    from peekbench.store.reader import Store
 
     spec = make_spec()
     summary = run(spec)

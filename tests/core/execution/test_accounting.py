@@ -12,7 +12,7 @@ from peekbench.execution.runner import run
 from peekbench.plugins import NODE_VARIABLE
 from peekbench.report.build.run_report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 

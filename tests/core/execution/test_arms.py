@@ -19,7 +19,7 @@ from peekbench.results import load_results, pair_arms
 from peekbench.spec.arms import BASE, BLOCK_RULES, EXTRA, MAX_FITS, NAMED, TEST, Arm
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.maintenance import check_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 TEST_ROWS, EXTRA_ROWS = np.arange(200, 220), np.arange(100, 120)

@@ -18,7 +18,7 @@ from peekbench.records.scores import average_scores
 from peekbench.results import load_results
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.maintenance import check_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 DESIGN = {"num_train": 12, "num_test": 30, "num_subsamples": 3}

@@ -14,7 +14,7 @@ from peekbench.execution.observers import Progress
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.writer import Store
+from peekbench.store.writer import StoreWriter
 
 
 def test_saved_outcomes_reach_the_disk_while_no_trial_ends(
@@ -30,7 +30,7 @@ def test_saved_outcomes_reach_the_disk_while_no_trial_ends(
 
     monkeypatch.setattr(module, "_execute", wait_between)
     sizes: list[int] = []
-    with Store.for_run("small.sqlite", spec, describe_tasks(spec)) as store:
+    with StoreWriter.for_run("small.sqlite", spec, describe_tasks(spec)) as store:
         store.add_session(SESSION, "here")
         save_trials = store.save
 

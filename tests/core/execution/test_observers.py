@@ -19,7 +19,7 @@ from peekbench.execution.observers import Observers, Progress
 from peekbench.execution.runner import RunSummary, run
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 STORE = Path("small.sqlite")

@@ -29,7 +29,7 @@ from peekbench.records.trials import Draw, Predictor, Trial, TrialFailure, Trial
 from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.identity import Identity
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 TASK = Task("t", "classification", ("a", "b", "c"), "", SourceRef("toy.words"))

@@ -14,7 +14,7 @@ from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 NUM_DRAWS = 25
 ERRORS: dict[str, Callable[[int], str]] = {

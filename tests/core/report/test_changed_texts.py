@@ -14,7 +14,7 @@ from peekbench.errors import ResultsError, StoreError
 from peekbench.execution.runner import run
 from peekbench.report import changed_texts
 from peekbench.report.build import changed_texts as module
-from peekbench.store.reader import Reader
+from peekbench.store.reader import Store
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def test_texts_that_turn_are_counted_and_shown_with_their_probabilities(store: P
 
 
 def change_tasks(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> None:
-    tasks = Reader.tasks
-    monkeypatch.setattr(Reader, "tasks", lambda self: {name: {**each, **facts} for name, each in tasks(self).items()})
+    tasks = Store.tasks
+    monkeypatch.setattr(Store, "tasks", lambda self: {name: {**each, **facts} for name, each in tasks(self).items()})
 
 
 @pytest.mark.parametrize("stated", ["other", "see its card", "cc-by-nc-nd-4.0"])

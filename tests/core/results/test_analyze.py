@@ -15,7 +15,7 @@ from peekbench.execution.runner import run
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze, find_gaps, only_complete
 from peekbench.spec.components import AnalysisSpec, make_component
-from peekbench.store.writer import Store
+from peekbench.store.writer import StoreWriter
 
 if TYPE_CHECKING:
     Simulate = Callable[..., pd.DataFrame]
@@ -169,7 +169,7 @@ def test_the_planned_trials_of_a_store_are_known(make_spec: Callable[..., Any]) 
     path = run(make_spec()).store
     assert [analysis.name for analysis in analyze(path)] == ["summary", "permutation"]
     larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 4})
-    Store.for_run(path, larger, describe_tasks(larger)).close()
+    StoreWriter.for_run(path, larger, describe_tasks(larger)).close()
     with pytest.raises(ResultsError, match=r"1 of 4 subsamples missing or incomplete \(3\)"):
         analyze(path)
     assert analyze(load_results(path))  # the planned trials of a table are unknown

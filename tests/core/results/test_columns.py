@@ -38,7 +38,7 @@ from peekbench.results import describe_columns, load_results
 from peekbench.results.analyze import analyze
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 path = run(make_spec(json.loads(sys.argv[1]), folder=Path())).store
 with Store.open(path) as store:

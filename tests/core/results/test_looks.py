@@ -28,7 +28,7 @@ from peekbench.results import load_results
 from peekbench.results.analyze import analyze
 from peekbench.results.looks import look_at, read_looks
 from peekbench.store.maintenance import check_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 from peekbench_stats import confidence_sequence_level, level_at
 
 MakeSpec: TypeAlias = Callable[..., ExperimentSpec]

@@ -17,7 +17,7 @@ from peekbench.execution.runner import run
 from peekbench.results import load_results, tidy
 from peekbench.results.columns import COLUMN_NAMES
 from peekbench.results.paired_effects import configurations, paired_scores
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 WIDE = "task,num_test,base,extra,test\na,100,0.29,0.57,0.58\na,100,0.5,0.5,0.6\nb,100,0.1,0.2,0.3\n"
 OTHER_TASK = pd.DataFrame(

@@ -25,7 +25,8 @@ from peekbench.results.analyze import Seen, drop_incomplete, run_analysis
 from peekbench.results.interim import MIN_SUBSAMPLES, estimate, read_state
 from peekbench.results.read import load_results
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
+from peekbench.store.writer import StoreWriter
 
 STORE = Path("runs/small.sqlite")
 
@@ -44,7 +45,7 @@ def larger(make_raw: Callable[..., Any]) -> ExperimentSpec:
 @contextmanager
 def going_on(spec: ExperimentSpec) -> Iterator[Store]:
     """Hold the store open for writing, as a run does."""
-    with Store.for_run(STORE, spec, describe_tasks(spec)) as store:
+    with StoreWriter.for_run(STORE, spec, describe_tasks(spec)) as store:
         yield store
 
 

@@ -18,7 +18,7 @@ from peekbench.records.data import Folders
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 from peekbench.spec.lockfile import CHECKSUM, HEAD, lock_path, make_lock, read_lock, write_lock
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 MakeRaw = Callable[..., dict[str, Any]]
 

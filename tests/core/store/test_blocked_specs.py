@@ -23,9 +23,10 @@ from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import TrialEvidence
 from peekbench.report import report_of_run, state
 from peekbench.spec.experiment import ExperimentSpec, canonical
+from peekbench.store.files import Shard
 from peekbench.store.maintenance import check_store
-from peekbench.store.merging import Shard
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
+from peekbench.store.writer import StoreWriter
 
 MakeSpec: TypeAlias = Callable[..., ExperimentSpec]
 STORE = Path("runs/small.sqlite")
@@ -96,7 +97,7 @@ def test_a_run_that_goes_on_with_the_same_spec_keeps_its_failures_until_they_are
     spec = make_spec(tasks=[TASK], methods=[FAULTY])
     run(spec)
     for more in (spec, make_spec(methods=[FAULTY, VOTE])):
-        with Store.for_run(STORE, more, describe_tasks(more)) as store:
+        with StoreWriter.for_run(STORE, more, describe_tasks(more)) as store:
             assert len(store.failures()) == 3
 
 
@@ -130,7 +131,7 @@ def test_a_corrected_method_gets_no_base_arm_of_its_old_options(make_spec: MakeS
     run(make_spec(tasks=[TASK], methods=[VOTE]))
     for trust in (1.0, 2.0):
         spec = make_spec(tasks=[TASK], methods=[VOTE, {**bold, "options": {"trust": trust}}])
-        with Store.for_run(STORE, spec, describe_tasks(spec)):
+        with StoreWriter.for_run(STORE, spec, describe_tasks(spec)):
             pass
         assert base_arms() == 3
     run(spec)
@@ -168,7 +169,7 @@ def test_a_fresh_run_deletes_the_stored_trials(make_spec: MakeSpec) -> None:
     before = scores()
     other = make_spec(tasks=[TASK], methods=[VOTE], seed=8)
     with (
-        Store.for_run(STORE, make_spec(tasks=[TASK], methods=[VOTE]), describe_tasks(other)),
+        StoreWriter.for_run(STORE, make_spec(tasks=[TASK], methods=[VOTE]), describe_tasks(other)),
         pytest.raises(StoreError, match="in use"),
     ):
         run(other, fresh=True)

@@ -22,8 +22,9 @@ from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
 from peekbench.store import reader
 from peekbench.store.maintenance import check_store
+from peekbench.store.reader import Store
 from peekbench.store.schema import find_damage, hash_row
-from peekbench.store.writer import Store
+from peekbench.store.writer import StoreWriter
 
 MakeSpec = Callable[..., ExperimentSpec]
 PAGE = 4096
@@ -134,7 +135,7 @@ def test_a_run_verifies_its_store_once_unless_it_changes(
         state = store.verified
     change(path, "UPDATE arms SET score = 7.5 WHERE draw = 1 AND arm = 'test'")
     with pytest.raises(StoreError, match="the table arms"):
-        Store.for_run(path, make_spec(), describe_tasks(make_spec()), verified=state)
+        StoreWriter.for_run(path, make_spec(), describe_tasks(make_spec()), verified=state)
 
 
 def test_a_resumed_run_writes_no_stored_trial_again(path: Path, make_spec: MakeSpec) -> None:

@@ -21,14 +21,15 @@ from peekbench.records.trials import ArmResult, Draw, Trial, TrialResult
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import writer
 from peekbench.store.files import is_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
+from peekbench.store.writer import StoreWriter
 
 MakeSpec = Callable[..., ExperimentSpec]
 PATH = Path("runs/small.sqlite")
 
 
-def open_for(spec: ExperimentSpec, path: str | Path = PATH) -> Store:
-    store = Store.for_run(path, spec, describe_tasks(spec))
+def open_for(spec: ExperimentSpec, path: str | Path = PATH) -> StoreWriter:
+    store = StoreWriter.for_run(path, spec, describe_tasks(spec))
     store.add_session(SESSION, "here")
     return store
 

@@ -20,8 +20,8 @@ from peekbench.plugins.work_protocols import Outcome
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import writer
 from peekbench.store.maintenance import back_up, check_store
+from peekbench.store.reader import Store
 from peekbench.store.schema import add_triggers
-from peekbench.store.writer import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 

@@ -25,9 +25,10 @@ from peekbench.records.runs import Host
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import merging
-from peekbench.store.files import has_log, log_path
-from peekbench.store.merging import MergeCounts, MergingStore, Shard, ShardStore, open_shard
-from peekbench.store.writer import Store
+from peekbench.store.files import Shard, has_log, log_path
+from peekbench.store.merging import MergeCounts, merge_shard, open_shard
+from peekbench.store.reader import Store
+from peekbench.store.writer import StoreWriter, append_look
 
 MakeSpec = Callable[..., ExperimentSpec]
 Outcome = TrialResult | TrialFailure
@@ -62,8 +63,8 @@ def make_outcomes(number: int = 4) -> list[Outcome]:
     return [*outcomes, TrialFailure(Trial(Draw("a", 12, 30, number), "toy.vote"), "ValueError: ü\n", "Traceback")]
 
 
-def create(spec: ExperimentSpec, shard: str = "1/2") -> ShardStore:
-    store = ShardStore.create(FOLDER, Shard.parse(shard), spec, describe_tasks(spec), SESSION, "node-1")
+def create(spec: ExperimentSpec, shard: str = "1/2") -> StoreWriter:
+    store = StoreWriter.for_shard(FOLDER, Shard.parse(shard), spec, describe_tasks(spec), SESSION, "node-1")
     store.add_host(Host("node-2", {**SESSION["machine"], "cores": 8}, {"numpy": "2"}))
     return store
 
@@ -86,11 +87,11 @@ def read(path: Path) -> set[Trial]:
 
 def merge(spec: ExperimentSpec, *paths: Path, into: str = "run.sqlite") -> MergeCounts:
     counts = MergeCounts()
-    with MergingStore.for_run(into, spec, describe_tasks(spec)) as store:
+    with StoreWriter.for_run(into, spec, describe_tasks(spec)) as store:
         for path in paths:
             with open_shard(path, is_whole=True) as shard:
                 assert shard is not None
-                counts += store.merge(shard)
+                counts += merge_shard(store, shard)
     return counts
 
 
@@ -113,7 +114,7 @@ def killed(make_spec: MakeSpec) -> Path:
     first, second, *others = make_outcomes()
     with create(spec) as store:
         store.save(first, second)
-        Store._flush(store)
+        store._copy_log()
         for outcome in others:
             store.save(outcome)
         copy = Path("killed") / store.path.name
@@ -132,7 +133,7 @@ def test_merged_trials_have_the_same_bits(make_spec: MakeSpec) -> None:
     outcomes = make_outcomes(5)
     paths = [write(spec, *outcomes[:3]), write(spec, *outcomes[2:])]
     assert merge(spec, *paths) == MergeCounts(added=5, repeated=1, failed=1)
-    with Store.for_run("whole.sqlite", spec, describe_tasks(spec)) as whole:
+    with StoreWriter.for_run("whole.sqlite", spec, describe_tasks(spec)) as whole:
         whole.add_session(SESSION, "node-1")
         whole.add_host(Host("node-2", {**SESSION["machine"], "cores": 8}, {"numpy": "2"}))
         for outcome in outcomes:
@@ -182,12 +183,12 @@ def test_a_store_is_read_while_its_job_writes_it(make_spec: MakeSpec) -> None:
         subprocess.run([sys.executable, "-c", lock, store.path], check=True)
         with open_shard(store.path, is_whole=False) as shard:
             assert shard is not None
-            assert str(shard.part()) == "1/2"
+            assert str(shard.shard()) == "1/2"
         for number, outcome in enumerate(outcomes):
             assert read(store.path) == trials(outcomes[:number])
             store.save(outcome)
             if number % 2:
-                Store._flush(store)  # as SQLite does if the log is long
+                store._copy_log()  # as SQLite does if the log is long
     assert list(FOLDER.iterdir()) == [store.path]
     assert read(store.path) == trials(outcomes)
     with Store.open(store.path):
@@ -279,12 +280,12 @@ def test_only_merging_changes_what_shards_become(make_spec: MakeSpec) -> None:
     spec = make_spec()
     path = write(spec, *make_outcomes())
     content = path.read_bytes()
-    assert not Store.append_look(path, {})
+    assert not append_look(path, {})
     with pytest.raises(StoreError, match=f"{path} is that of shard 1/2"):
-        Store.for_run(path, spec, describe_tasks(spec))
+        StoreWriter.for_run(path, spec, describe_tasks(spec))
     assert path.read_bytes() == content
     path.unlink()
-    Store.for_run(path, spec, describe_tasks(spec)).close()
+    StoreWriter.for_run(path, spec, describe_tasks(spec)).close()
     with pytest.raises(StoreError, match=f"{path} is not that of a shard"), open_shard(path, is_whole=False):
         pass
 

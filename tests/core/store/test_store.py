@@ -28,16 +28,17 @@ from peekbench.report import report_of_run
 from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.reader import Store
 from peekbench.store.schema import VERSION, translate_errors
-from peekbench.store.writer import Store
+from peekbench.store.writer import StoreWriter
 
 MakeSpec = Callable[..., ExperimentSpec]
 DRAW = Draw("a", 12, 30, 0)
 SCORES = {"num_correct": 10, "score": 1 / 3, "log_loss": 1.1, "brier": 0.6, "macro_f1": 0.3, "bits_per_byte": None}
 
 
-def open_for(spec: ExperimentSpec, path: str = "runs/small.sqlite") -> Store:
-    store = Store.for_run(path, spec, describe_tasks(spec))
+def open_for(spec: ExperimentSpec, path: str = "runs/small.sqlite") -> StoreWriter:
+    store = StoreWriter.for_run(path, spec, describe_tasks(spec))
     store.add_session(SESSION, "here")
     return store
 

@@ -17,7 +17,7 @@ from peekbench.plugins.local_code import GIVE_SPEC, Code, is_refused
 from peekbench.records.data import SourceRef
 from peekbench.records.report import Cell, Column, Table
 from peekbench.spec.design import Origin
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 if TYPE_CHECKING:
     from peekbench.records.data import Dataset, FloatArray

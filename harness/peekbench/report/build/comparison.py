@@ -35,7 +35,7 @@ from peekbench.results.texts import StoredPredictions
 from peekbench.spec.compatibility import differences
 from peekbench.spec.design import designs_by_task
 from peekbench.store.files import is_store
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store
 
 if TYPE_CHECKING:
     import pandas as pd

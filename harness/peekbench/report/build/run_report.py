@@ -59,8 +59,7 @@ from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonic
 from peekbench.spec.lockfile import find_lock
 from peekbench.store.identity import find_versions
 from peekbench.store.maintenance import back_up
-from peekbench.store.reader import StoredMethod
-from peekbench.store.writer import Store
+from peekbench.store.reader import Store, StoredMethod
 
 if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
