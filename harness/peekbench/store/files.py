@@ -120,7 +120,7 @@ def is_store(path: Path) -> bool:
 def is_in_use(path: Path) -> bool:
     """Return whether a run has a store open for writing.
 
-    A shared lock, held for microseconds, tells. A run that starts at this moment waits for it (`Store.for_run`).
+    A shared lock, held for microseconds, tells. A run that starts at this moment waits for it (`StoreWriter.for_run`).
     """
     try:
         file = os.open(f"{resolve(path)}.lock", os.O_RDONLY)
