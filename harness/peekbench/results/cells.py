@@ -1,4 +1,4 @@
-"""Reads the cells of a user's table, and computes scores from counts and counts from scores.
+"""Reads the cells of a user's table, computes scores from counts and counts from scores, and finds their metric.
 
 Messages about a cell name the table, the row and the user's column.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from numbers import Real
@@ -18,10 +18,11 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_numeric_dtype
 
 from peekbench.errors import Argument, ResultsError
-from peekbench.formatting import list_names, visible
 from peekbench.records.data import IntArray, TableOptions
+from peekbench.records.report import ACCURACY
 from peekbench.results.columns import (
     LOSS,
+    METRIC,
     SCORE_SOURCES,
     USER_COLUMNS,
     WHOLE_NUMBERS,
@@ -29,6 +30,17 @@ from peekbench.results.columns import (
     Role,
     find_role,
     is_counted,
+    names_loss,
+)
+from peekbench.results.roles import (
+    ALLOW_INCOMPLETE,
+    PERCENT,
+    REGION,
+    ignoring,
+    is_missing,
+    mapping,
+    quoted,
+    short,
 )
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -37,11 +49,6 @@ LINE_BREAK = "[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
 MAX_NAME = 1000  # characters of a task, method or model
 MAX_COUNT = 2**53  # larger whole numbers are not exact as float64
 MAX_SIZE = 1e12  # of a number without a limit of its own, so that squares and sums of effects are finite
-MAX_SHOWN = 100  # characters of a cell in a message
-MAX_QUOTED = 30  # names listed in a message
-PERCENT = TableOptions(percent=True).argument
-ALLOW_INCOMPLETE = Argument("--allow-incomplete", "allow_incomplete=True")
-REGION = Argument("--region WIDTH", "region=WIDTH")
 LIMITS = {
     column.name: (
         -MAX_SIZE if column.minimum is None else column.minimum,
@@ -58,6 +65,7 @@ PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
 MISSING = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None")
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
 
+UNSTATED = "an unknown metric"
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
 DECIMALS = range(2, 6)
@@ -225,11 +233,6 @@ def _explain_scores(source: str) -> tuple[str | Argument, ...]:
     )
 
 
-def is_missing(cell: Any) -> bool:
-    """Return whether a cell is missing or only white space."""
-    return not cell.strip() if isinstance(cell, str) else bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
-
-
 def is_empty(cells: pd.Series[Any]) -> pd.Series[bool]:
     """Return which cells are missing or only white space."""
     return cells.isna() if is_numeric_dtype(cells) else cells.map(is_missing).astype("bool")
@@ -265,26 +268,6 @@ def _is_plain(value: object) -> bool:
     if isinstance(value, str):
         return SURROGATE.search(value) is None
     return isinstance(value, Real | Decimal | date) or value is None or value is pd.NA or value is pd.NaT
-
-
-def short(text: str) -> str:
-    """Return the start of a text of any length."""
-    return visible(text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "...")
-
-
-def mapping(source: str, target: object) -> Argument:
-    """Return the option that names the meaning of a column."""
-    return TableOptions({source: str(target)}).argument
-
-
-def ignoring(source: str) -> Argument:
-    """Return the option that ignores a column."""
-    return TableOptions(ignore=[source]).argument
-
-
-def quoted(names: Collection[object]) -> str:
-    """Return a bounded list of names for a message."""
-    return list_names([repr(short(str(name))) for name in names], MAX_QUOTED)
 
 
 def rank(cells: pd.Series[Any]) -> IntArray:
@@ -401,3 +384,74 @@ def last_decimal(results: pd.DataFrame) -> pd.Series[float]:
     for number in reversed(DECIMALS):
         decimals = decimals.mask((scores - scores.round(number)).abs() < FLOAT_ERROR, number)
     return 0.1 ** decimals.groupby([results["task"], results["arm"]]).transform("max")
+
+
+def find_metric(results: pd.DataFrame, origin: str = "") -> str:
+    """Return the metric of scores: accuracy if all are counts of correct answers, or the one that a table states.
+
+    Parameters
+    ----------
+    results
+        The results table; the column `metric`, which only users' tables have, is used if there is one.
+    origin
+        Name of a user's table, for messages; empty for the results of runs.
+
+    Returns
+    -------
+    str
+        Empty if it is not known.
+
+    Raises
+    ------
+    ResultsError
+        If tasks have different metrics.
+
+    Examples
+    --------
+    >>> find_metric(pd.DataFrame({"task": ["news"], "num_correct": [70], "score": [0.7], "bits_per_byte": [0.0]}))
+    'accuracy'
+    """
+    tasks: dict[str, list[str]] = {}
+    for task, metric in _metrics_by_task(results).items():
+        tasks.setdefault(metric, []).append(task)
+    if len(tasks) <= 1:
+        return next(iter(tasks), "")
+    listed = "; ".join(f"{short(metric) or UNSTATED} of {quoted(names)}" for metric, names in tasks.items())
+    first = TableOptions(tasks=next(iter(tasks.values())))
+    problem = f"the tasks have scores of different metrics, which have no common average: {listed}."
+    if not origin:
+        raise ResultsError(f"{problem} Analyze one metric at a time: peekbench analyze RUN ", first.argument)
+    if {*tasks} == {ACCURACY, ""}:
+        problem += " If all scores are accuracies, give num_test for every task."
+    raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", added=first)
+
+
+def _metrics_by_task(results: pd.DataFrame) -> Mapping[str, str]:
+    of_rows = results["metric"] if METRIC.name in results else pd.Series("", index=results.index)
+    is_bits = (results["score"] == -results["bits_per_byte"]) & (of_rows == "")
+    of_rows = of_rows.mask(is_bits, "bits per byte")
+    of_tasks = of_rows.groupby(results["task"], sort=False).first()
+    is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
+    return {
+        str(task): ACCURACY if counted or is_counted(metric) else str(metric)
+        for (task, metric), counted in zip(of_tasks.items(), is_count, strict=True)
+    }
+
+
+def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin: str) -> None:
+    """Refuse a metric of which lower is better in columns of scores of which higher is better.
+
+    Negative values of such a metric are scores, and so is 1 minus its value.
+    """
+    if not names_loss(metric) or metric.startswith("1 - ") or (results["score"] <= 0).all():
+        return
+    for role, (source, *_) in roles.sources.items():
+        if role.column == SCORE_SOURCES[0]:
+            target = role._replace(column="loss")
+            instead = f" in place of {source}={role}" if source in roles.mapped else ""
+            raise ResultsError(
+                f"{origin}: lower is better for the metric {short(metric)!r}, but higher is better for the column "
+                f"{short(source)!r}; use ",
+                mapping(source, target),
+                instead,
+            )

@@ -144,8 +144,6 @@ ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and c
 """Columns whose values belong to one arm."""
 LOSSES = (LOSS.name, ERROR_RATE.name)
 """Columns of scores of which lower is better."""
-LOSS_WORDS = ("error", "loss", "deviance", "ece")
-"""Last words of names of scores of which lower is better, such as `mean_absolute_error`."""
 COUNTED = ("acc", "acc_norm", "accuracy", "exact_match")
 """Metrics that are shares of correct answers."""
 SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", *LOSSES)
@@ -180,6 +178,69 @@ def is_arm(name: str) -> bool:
     return name in ARMS or any(pattern.fullmatch(name) for pattern in (DOSE, RULE))
 
 
+def sort_arms(arms: Iterable[str]) -> list[str]:
+    """Return base, extra, test, doses in ascending order, and other arms."""
+
+    def rank(arm: str) -> tuple[int, float, str]:
+        if arm in ARMS:
+            return ARMS.index(arm), 0.0, ""
+        if DOSE.fullmatch(arm):
+            return len(ARMS), float(arm.partition("-")[2]), ""
+        return len(ARMS) + 1, 0.0, arm
+
+    return sorted(arms, key=rank)
+
+
+def normalize(name: str) -> str:
+    """Return a name without case, spaces, hyphens, underscores and parentheses.
+
+    Examples
+    --------
+    >>> normalize("Num-Test"), normalize("accuracy (mean)")
+    ('numtest', 'accuracymean')
+    """
+    return re.sub(r"[\s_\-()]+", "", name.casefold())
+
+
+def names_of(column: ResultsColumn) -> list[str]:
+    """Return the normalized name and synonyms of a column."""
+    return [normalize(name) for name in (column.name, *column.synonyms)]
+
+
+LOWER_WORDS = frozenset(
+    [
+        *names_of(LOSS), *names_of(ERROR_RATE), "error", "loss", "deviance", "ece",
+        *(normalize(score.name) for score in SCORES if not score.is_higher_better),
+    ]
+)  # fmt: skip
+"""Words in names of scores of which lower is better, such as `mean_absolute_error`."""
+
+
+def names_loss(name: str) -> bool:
+    """Return whether a name is that of a score of which lower is better: one of its words says it, and none is `neg`.
+
+    Examples
+    --------
+    >>> [names_loss(name) for name in ("nll_heldout", "error rate (own texts)", "acc_heldout", "closed_book")]
+    [True, True, False, False]
+    >>> names_loss("mean_absolute_error"), names_loss("neg_mean_absolute_error")
+    (True, False)
+    """
+    words = re.split(r"[\W_]+", name.casefold())
+    return "neg" not in words and not LOWER_WORDS.isdisjoint([*words, normalize(name)])
+
+
+def is_counted(metric: str) -> bool:
+    """Return whether a metric is the share of correct answers, whatever its filter.
+
+    Examples
+    --------
+    >>> [is_counted(name) for name in ("Accuracy", "exact_match,strict-match", "auc")]
+    [True, True, False]
+    """
+    return normalize(metric.partition(",")[0]) in map(normalize, COUNTED)
+
+
 class Role(NamedTuple):
     """What a column of a user's table contains: a column of the results table, perhaps of one arm only."""
 
@@ -188,9 +249,11 @@ class Role(NamedTuple):
 
     def __str__(self) -> str:
         """Return the role as users write it after `--map`."""
-        if self.arm:
-            return self.arm if self.column == "score" else f"{self.column}_{self.arm}"
-        return self.column
+        if not self.arm:
+            return self.column
+        if self.column == "score":
+            return self.arm
+        return f"{self.column}_{self.arm}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,22 +282,34 @@ class ColumnRoles:
         return names[0] if names else None
 
 
-def normalize(name: str) -> str:
-    """Return a name without case, spaces, hyphens, underscores and parentheses.
-
-    Examples
-    --------
-    >>> normalize("Num-Test"), normalize("accuracy (mean)")
-    ('numtest', 'accuracymean')
-    """
-    return re.sub(r"[\s_\-()]+", "", name.casefold())
+COLUMN_NAMES_OF_USERS = [column.name for column in USER_COLUMNS]
+COLUMN_OF = {name: column.name for column in USER_COLUMNS for name in names_of(column)}
+"""Columns by the normalized names that users give them."""
+OF_ARMS = (*ARM_MEASURES, *LOSSES)
+"""Columns that a table can have for each arm."""
+SINGLE_WORDS = ("single", "swap-in")  # arms whose names mean nothing as a part of a column's name
 
 
-NAMES = {normalize(column.name): column.name for column in USER_COLUMNS}
-SYNONYMS = {normalize(synonym): column.name for column in USER_COLUMNS for synonym in column.synonyms}
-SEPARATOR = re.compile(r"[\s_.:(\-]+")
-"""What separates the arm and the measure in the name of a column."""
-ORDINARY_WORDS = {"single", "swap-in"}  # names of arms that mean nothing as a part of a column's name
+def spell(measure: str, arm: str) -> tuple[str, str]:
+    """Return the normalized names of a column of an arm: `acc_test` and `Test accuracy` mean the same."""
+    return measure + normalize(arm), normalize(arm) + measure
+
+
+ROLES = {
+    spelling: Role(column, arm)
+    for name, column in COLUMN_OF.items()
+    for arm in ARMS
+    for spelling in spell(name, arm)
+    if column in OF_ARMS
+} | {name: Role(column) for name, column in COLUMN_OF.items()}
+"""What columns contain, by normalized name."""
+ERRORS = {
+    spelling: str(Role(ERROR_RATE.name, arm))
+    for name in ("error", "err", "errors")
+    for arm in ARMS
+    for spelling in spell(name, arm)
+}
+"""Names of columns that are probably error rates, but could also be standard errors."""
 
 
 def normalize_arm(name: str) -> str | None:
@@ -249,69 +324,25 @@ def normalize_arm(name: str) -> str | None:
     return folded if is_arm(folded) else None
 
 
-def sort_arms(arms: Iterable[str]) -> list[str]:
-    """Return base, extra, test, doses in ascending order, and other arms."""
-    order = {arm: (number, 0.0) for number, arm in enumerate(ARMS)}
-    others = (len(ARMS) + 1, 0.0)
-    return sorted(
-        sorted(arms),
-        key=lambda arm: (len(ARMS), float(arm.partition("-")[2])) if DOSE.fullmatch(arm) else order.get(arm, others),
-    )
-
-
 def find_role(name: str) -> Role | None:
     """Return what a column contains according to its name, or None.
 
+    A name is an arm, a column, a measure and base, extra or test in either order, or MEASURE_ARM for any arm.
+
     Examples
     --------
-    >>> [str(find_role(name)) for name in ("Seed", "Accuracy (extra)", "num_correct_test", "host")]
-    ['subsample', 'extra', 'num_correct_test', 'None']
+    >>> [str(find_role(name)) for name in ("Seed", "Accuracy (extra)", "num_correct_test", "host", "log_loss_mix-0.25")]
+    ['subsample', 'extra', 'num_correct_test', 'None', 'log_loss_mix-0.25']
     """
     if (arm := normalize_arm(name)) is not None:
         return Role("score", arm)
-    known = NAMES | SYNONYMS
-    if (column := known.get(normalize(name))) is not None:
-        return Role(column)
-    for separator in SEPARATOR.finditer(name):
-        parts = name[: separator.start()], name[separator.end() :]
-        for measure, of_arm in (parts, parts[::-1]):
-            column, arm = known.get(normalize(measure)), normalize_arm(of_arm.removesuffix(")"))
-            if arm in ORDINARY_WORDS:
-                continue  # as arms, they are whole names
-            if arm is not None and column in (*ARM_MEASURES, *LOSSES):
-                return Role(column, arm)
-    return None
-
-
-def names_loss(name: str) -> bool:
-    """Return whether a part of a column's name is that of a score of which lower is better.
-
-    Examples
-    --------
-    >>> [names_loss(name) for name in ("nll_heldout", "error rate (own texts)", "acc_heldout", "closed_book")]
-    [True, True, False, False]
-    >>> names_loss("mean_absolute_error")
-    True
-    """
-    words = SEPARATOR.split(name)
-    if normalize(words[-1]) in LOSS_WORDS:
-        return True
-    parts = {
-        normalize("".join(words[start:end])) for start in range(len(words)) for end in range(start, len(words) + 1)
-    }
-    lower = (*LOSSES, *(score.name for score in SCORES if not score.is_higher_better))
-    return any((NAMES | SYNONYMS).get(part) in lower for part in parts)
-
-
-def is_counted(metric: str) -> bool:
-    """Return whether a metric is the share of correct answers, whatever its filter.
-
-    Examples
-    --------
-    >>> [is_counted(name) for name in ("Accuracy", "exact_match,strict-match", "auc")]
-    [True, True, False]
-    """
-    return normalize(metric.partition(",")[0]) in map(normalize, COUNTED)
+    if (role := ROLES.get(normalize(name))) is not None:
+        return role
+    measure, _, of_arm = name.rpartition("_")
+    column, arm = COLUMN_OF.get(normalize(measure), ""), normalize_arm(of_arm)
+    if arm is None or arm in SINGLE_WORDS or column not in OF_ARMS:
+        return None
+    return Role(column, arm)
 
 
 def describe_columns() -> str:

@@ -18,8 +18,8 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 from peekbench.records.runs import Looks, Size
-from peekbench.results.cells import short
 from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL
+from peekbench.results.roles import short
 from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store

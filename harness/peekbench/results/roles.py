@@ -14,37 +14,37 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import Argument, ResultsError
-from peekbench.formatting import list_names
+from peekbench.formatting import list_names, visible
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.data import TableOptions
-from peekbench.results.cells import MAX_QUOTED, REGION, CellReader, ignoring, is_missing, mapping, quoted, short
 from peekbench.results.columns import (
     ARM_MEASURES,
     ARMS,
-    ERROR_RATE,
+    COLUMN_NAMES_OF_USERS,
+    ERRORS,
     LOSS,
     LOSSES,
-    NAMES,
     SCORE_SOURCES,
-    SEPARATOR,
     ColumnRoles,
     Role,
     find_role,
     names_loss,
     normalize,
-    normalize_arm,
 )
 
+PERCENT = TableOptions(percent=True).argument
+ALLOW_INCOMPLETE = Argument("--allow-incomplete", "allow_incomplete=True")
+REGION = Argument("--region WIDTH", "region=WIDTH")
 ARM, SUBSAMPLE, TASK, SCORE = Role("arm"), Role("subsample"), Role("task"), Role("score")
 METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
 COMBINABLE = (TASK, METHOD, MODEL, SUBSAMPLE, TEXT)
 """Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
+MAX_SHOWN = 100  # characters of a cell in a message
+MAX_QUOTED = 30  # names listed in a message
 MAX_LISTED = 5  # columns that a message lists
 MAX_VALUES = 4  # values of each
 MAX_SCANNED = 1000  # rows from which these values are
 
-ERRORS = ("error", "err", "errors", "errorrate")
-"""Normalized names of columns that are probably error rates, but could also be standard errors."""
 KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
 """Columns of scores with a known unit."""
 MIN_SHARE = 0.05
@@ -59,6 +59,37 @@ WARNINGS_OF_PAIRING = {
     BY_ORDER: "Rows were paired by their order in the table, on request. If arms or methods have "
     "their rows in different orders, all intervals are wrong.",
 }
+
+
+def short(text: str) -> str:
+    """Return the start of a text of any length."""
+    return visible(text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "...")
+
+
+def mapping(source: str, target: object) -> Argument:
+    """Return the option that names the meaning of a column."""
+    return TableOptions({source: str(target)}).argument
+
+
+def ignoring(source: str) -> Argument:
+    """Return the option that ignores a column."""
+    return TableOptions(ignore=[source]).argument
+
+
+def quoted(names: Collection[object]) -> str:
+    """Return a bounded list of names for a message."""
+    return list_names([repr(short(str(name))) for name in names], MAX_QUOTED)
+
+
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell is missing or only white space."""
+    return not cell.strip() if isinstance(cell, str) else bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
+
+
+def suggest_name(name: str, names: Sequence[str], what: str) -> str:
+    """Return a question that names the nearest name, or the list of all."""
+    near = find_nearest(name, names)
+    return f"did you mean {near!r}?" if near else f"its {what} are {quoted(names)}"
 
 
 def plain_table(table: pd.DataFrame, origin: str) -> pd.DataFrame:
@@ -138,12 +169,10 @@ def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> t
     for source, target in options.columns.items():
         option, role = mapping(source, target), find_role(str(target))
         if role is None or normalize(str(target)) != normalize(str(role)):
-            near = find_nearest(str(target), [*NAMES.values(), *ARMS])
-            raise ResultsError(
-                option,
-                ": no such column of the results table; "
-                + (f"did you mean {near}?" if near else f"choose one of {', '.join(NAMES.values())}, or an arm"),
-            )
+            remedy = f"choose one of {', '.join(COLUMN_NAMES_OF_USERS)}, or an arm"
+            if near := find_nearest(str(target), [*COLUMN_NAMES_OF_USERS, *ARMS]):
+                remedy = f"did you mean {near}?"
+            raise ResultsError(option, f": no such column of the results table; {remedy}")
         if role.column == "score" and source in names and names_loss(source):
             raise ResultsError(
                 option,
@@ -163,9 +192,7 @@ def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> t
 
 
 def _no_column(option: Argument, source: str, names: Sequence[str], origin: str) -> ResultsError:
-    near = find_nearest(source, names)
-    remedy = f"did you mean {near!r}?" if near else f"its columns are {quoted(names)}"
-    return ResultsError(option, f": {origin} has no column {short(source)!r}; {remedy}")
+    return ResultsError(option, f": {origin} has no column {short(source)!r}; {suggest_name(source, names, 'columns')}")
 
 
 def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin: str) -> None:
@@ -179,9 +206,9 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin
             names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
             used = names if is_combinable else names[:1]
             columns = {name: str(roles[name]) for name in used if name not in mapped}
+            remedy = "ignore all but one, or combine them" if is_combinable else "ignore all but one"
             raise ResultsError(
-                f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; ignore all but one"
-                + ", or combine them" * is_combinable,
+                f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}",
                 added=TableOptions(columns, names[len(used) :]),
             )
 
@@ -226,10 +253,8 @@ def explain_arms(arm: str) -> str:
 
 def _guess_role(name: str, missing: Role) -> str:
     """Return the role that an unknown column probably has, to be confirmed by the user; empty if nothing is likely."""
-    for separator in SEPARATOR.finditer(name):
-        for measure, arm in (parts := (name[: separator.start()], name[separator.end() :]), parts[::-1]):
-            if normalize_arm(arm) and normalize(measure) in ERRORS:
-                return str(Role(ERROR_RATE.name, str(normalize_arm(arm))))
+    if (role := ERRORS.get(normalize(name))) is not None:
+        return role
     near = find_nearest(name, [*ARMS, str(missing)])
     return near if near and (missing == ARM or near == str(missing)) else ""
 
@@ -254,7 +279,9 @@ def _list_values(cells: pd.Series[Any]) -> str:
     """Return the first distinct values of a column."""
     first = cells.head(MAX_SCANNED).tolist()
     values = list(dict.fromkeys("empty" if is_missing(cell) else short(repr(cell)) for cell in first))
-    return ", ".join(values[:MAX_VALUES]) + ", ..." * (len(values) > MAX_VALUES)
+    if len(values) > MAX_VALUES:
+        values[MAX_VALUES:] = ["..."]
+    return ", ".join(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,28 +335,35 @@ class ColumnUse:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What readers of a report must know about the direction of scores and the pairing of rows."""
-        losses = [name for name, role in self.mapped.items() if role.startswith("loss")]
-        losses += [name for name in self.used if name.startswith("loss")]
-        controls = f"Controls according to the table itself: {_listed(self.controls)}. They are not judged as methods."
-        lower = f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
-        pairing = WARNINGS_OF_PAIRING.get(self.pairing, "")
-        stated = ((self.controls, controls), (losses, lower), (pairing, pairing))
-        return tuple(warning for is_stated, warning in stated if is_stated)
+        meanings = {**self.mapped, **{name: name for name in self.used}}
+        losses = [name for name, role in meanings.items() if role.startswith("loss")]
+        warnings = []
+        if self.controls:
+            controls = _listed(self.controls)
+            warnings.append(f"Controls according to the table itself: {controls}. They are not judged as methods.")
+        if losses:
+            warnings.append(
+                f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
+            )
+        if self.pairing in WARNINGS_OF_PAIRING:
+            warnings.append(WARNINGS_OF_PAIRING[self.pairing])
+        return tuple(warnings)
 
     def as_json(self) -> dict[str, Any]:
         """Return the columns as JSON values."""
-        return {
-            "used": list(self.used),
-            "mapped": dict(self.mapped),
-            "ignored": dict(self.ignored),
-            "percentages": list(self.percentages),
-            "pairing": self.pairing,
-            "controls": list(self.controls),
-        }
+        lists = {"used": self.used, "percentages": self.percentages, "controls": self.controls}
+        as_lists = {name: list(values) for name, values in lists.items()}
+        return {**as_lists, "mapped": dict(self.mapped), "ignored": dict(self.ignored), "pairing": self.pairing}
 
 
 def describe_use(
-    results: pd.DataFrame, roles: ColumnRoles, reader: CellReader, pairing: str, region: float | None, metric: str
+    results: pd.DataFrame,
+    roles: ColumnRoles,
+    percentages: Iterable[str],
+    pairing: str,
+    region: float | None,
+    metric: str,
+    origin: str,
 ) -> ColumnUse:
     """Return what was done with the columns of a table."""
     assigned = [(name, role) for role, names in roles.sources.items() for name in names]
@@ -337,9 +371,9 @@ def describe_use(
         tuple(name for name, role in assigned if name == str(role)),
         {name: str(role) for name, role in assigned if name != str(role)} | dict(roles.arm_names),
         dict.fromkeys(roles.ignored, "by request"),
-        tuple(sorted(reader.percentages)),
+        tuple(sorted(percentages)),
         pairing,
-        _explain_unit(results, roles, reader.origin),
+        _explain_unit(results, roles, origin),
         region,
         metric,
         tuple(results.loc[results["control"] != "", "method"].unique()),

@@ -21,8 +21,9 @@ from peekbench.plugins.toolkit import find_toolkit
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES, average_sets
 from peekbench.records.trials import Draw, Trial
-from peekbench.results.cells import ANSWERS, CellReader, ignoring, natural_key, short
+from peekbench.results.cells import ANSWERS, CellReader, natural_key
 from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL, ColumnRoles, Role
+from peekbench.results.roles import ignoring, short
 from peekbench.store.reader import Store
 
 MAX_TEXT = 1_000_000  # characters of a text, which can be its own name

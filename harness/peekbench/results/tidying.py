@@ -10,22 +10,17 @@ import numpy as np
 import pandas as pd
 
 from peekbench.errors import ResultsError
-from peekbench.plugins.similar_names import find_nearest
 from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.cells import (
-    FLOAT_ERROR,
     MAX_COUNT,
     MAX_NAME,
     CellReader,
     fill_scores,
     fill_text_scores,
-    ignoring,
-    last_decimal,
-    mapping,
-    quoted,
+    find_metric,
     rank,
-    short,
+    refuse_losses,
     to_floats,
 )
 from peekbench.results.columns import (
@@ -47,7 +42,6 @@ from peekbench.results.columns import (
     sort_arms,
 )
 from peekbench.results.looks import state_earlier
-from peekbench.results.metrics import find_metric, refuse_losses
 from peekbench.results.roles import (
     ARM,
     BY_ORDER,
@@ -62,8 +56,12 @@ from peekbench.results.roles import (
     assign_roles,
     describe_use,
     explain_arms,
+    ignoring,
+    mapping,
     plain_table,
     refuse_unknown,
+    short,
+    suggest_name,
 )
 from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
@@ -77,7 +75,6 @@ DIGITS = 9  # of scores that decide the order of rows, so that percentages and f
 MAX_LISTED = 3  # rows that a message lists
 MAX_ARMS = 12  # values of a column of arms that a message lists
 MAX_LOOKS = 100_000  # characters of the column of looks
-MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
 
@@ -168,8 +165,6 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     refuse_unknown(table, roles, origin)
     rows = _read_arms(trials, roles, reader, options.arms)
     (fill_text_scores if texts else fill_scores)(rows, roles, reader)
-    if source := roles.source("subsample"):
-        _refuse_means(rows, to_floats(table[source]), source, reader)
     num_arms = max(1, len(roles.arms))
     if pairing in (BY_ORDER, BY_ROW):
         _refuse_copies(trials, rows, origin)
@@ -194,7 +189,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     if options.independent_tasks or has_texts_as_draws or pairing == BY_ROW:  # the last has no numbers that tasks share
         results = results.assign(**INDEPENDENT)
     results = state_earlier(results, options.earlier_numbers, origin)
-    use = describe_use(results, roles, reader, pairing, options.region, metric)
+    use = describe_use(results, roles, reader.percentages, pairing, options.region, metric, origin)
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 
 
@@ -212,8 +207,7 @@ def select_tasks(table: pd.DataFrame, roles: ColumnRoles, tasks: Collection[str]
     known = names.unique().tolist()
     for task in tasks:
         if task not in known:
-            near = find_nearest(task, known)
-            remedy = f"did you mean {near!r}?" if near else f"its tasks are {quoted(known)}"
+            remedy = suggest_name(task, known, "tasks")
             raise ResultsError(TableOptions(tasks=[task]).argument, f": {origin} has no such task; {remedy}")
     return table[names.isin(tasks)]
 
@@ -387,11 +381,14 @@ def _unnumbered(groups: IntArray, roles: ColumnRoles, reader: CellReader) -> Res
     """Return an error about several rows of the same arm, which no column pairs with rows of other arms."""
     is_same = groups == groups[pd.Series(groups).duplicated(keep=False).to_numpy().argmax()]
     rows = ", ".join(map(str, reader.row_numbers[np.flatnonzero(is_same)[:MAX_LISTED]]))
-    text, unknown = ", text" * (TEXT in roles.sources), dict.fromkeys(roles.unknown, "MEANING")
+    if is_same.sum() > MAX_LISTED:
+        rows += ", ..."
+    place = "task, method, model, sizes, text" if TEXT in roles.sources else "task, method, model, sizes"
+    unknown = dict.fromkeys(roles.unknown, "MEANING")
     return ResultsError(
-        f"{reader.origin}: {is_same.sum():,} rows have the same task, method, model, sizes{text} and arm (rows {rows}"
-        f"{', ...' * bool(is_same.sum() > MAX_LISTED)}), and no column numbers the subsamples, so "
-        "it is unknown which rows belong together. Add a column 'subsample', name yours with ",
+        f"{reader.origin}: {is_same.sum():,} rows have the same {place} and arm (rows {rows}), and no "
+        "column numbers the subsamples, so it is unknown which rows belong together. Add a column 'subsample', name "
+        "yours with ",
         mapping("COLUMN", "subsample"),
         ", or, if the rows of all arms have the same order, pair them by it with ",
         PAIR_BY_ORDER,
@@ -419,28 +416,6 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
     return rows
 
 
-def _refuse_means(rows: pd.DataFrame, numbers: pd.Series[float], source: str, reader: CellReader) -> None:
-    """Refuse draws whose numbers are far from all others, such as -1, and whose scores are the means of the others."""
-    order = np.unique(numbers.dropna())
-    if len(order) < MIN_AVERAGED:
-        return
-    groups = [rows[name] for name in (*PLACE, "arm")]
-    of_rows = np.tile(numbers.to_numpy(), len(rows) // len(numbers))
-    for number, gap in ((order[0], order[1] - order[0]), (order[-1], order[-1] - order[-2])):
-        is_it = of_rows == number
-        if gap <= len(order) and number >= 0:
-            continue
-        means = rows["score"].mask(is_it).groupby(groups, dropna=False).agg(["mean", "std"])
-        found = rows[is_it].merge(means, left_on=[*PLACE, "arm"], right_index=True)
-        is_mean = (found["score"] - found["mean"]).abs() <= last_decimal(rows)[is_it] / 2 + FLOAT_ERROR
-        if is_mean.all() and (found["std"] > 0).any():
-            raise reader.error(
-                int((numbers == number).to_numpy().argmax()),
-                source,
-                "numbers rows with the means of the others; delete them, or give the draws consecutive numbers",
-            )
-
-
 def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> None:
     """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
     scores = rows["score"].to_numpy().reshape(-1, len(trials))
@@ -454,15 +429,19 @@ def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> Non
 
 
 def _refuse_duplicate(rows: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> NoReturn:
-    is_text = TEXT in roles.sources
-    position = int(rows.duplicated([*TRIAL, "arm", *([TEXT.column] if is_text else [])]).to_numpy().argmax())
-    source = roles.source(TEXT.column if is_text else "subsample")
+    place, column = [*TRIAL, "arm"], "subsample"
+    listed = "task, method, model, sizes and arm"
+    if TEXT in roles.sources:
+        place, column = [*place, TEXT.column], TEXT.column
+        listed = "task, method, model, sizes, subsample and arm"
+    position = int(rows.duplicated(place).to_numpy().argmax())
+    source = roles.source(column)
     assert source is not None  # other numbers are distinct
     raise reader.error(
         position % len(reader.index),
         source,
-        f"is duplicated for the same task, method, model, sizes{', subsample' * is_text} and arm; number the "
-        "subsamples, or name the columns that distinguish the rows, such as ",
+        f"is duplicated for the same {listed}; number the subsamples, or name the columns that distinguish the rows, "
+        "such as ",
         mapping("COLUMN", "method"),
     )
 

@@ -27,8 +27,8 @@ from peekbench.results.analyze import (
     only_complete,
     planned_trials,
 )
+from peekbench.results.cells import find_metric
 from peekbench.results.looks import look_at, most_subsamples, read_looks, state_earlier
-from peekbench.results.metrics import find_metric
 from peekbench.results.read import load_table
 from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
