@@ -21,7 +21,8 @@ def rows(analysis: Analysis, title: str) -> list[Row]:
     if table is None:
         titles = [table.title for table in analysis.tables]
         raise SystemExit(f"{analysis.name}: no table {title!r}; its tables are {titles}")
-    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+    names, cells = table.spread()
+    return [dict(zip(names, row, strict=True)) for row in cells]
 
 
 def pick(candidates: Sequence[Row], **values: Any) -> Row:

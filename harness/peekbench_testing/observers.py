@@ -108,8 +108,8 @@ def _trial(number: int) -> TrialFinished:
 
 
 def _analysis() -> Analysis:
-    names = ("method", "num_train", "bias", "bias, low", "bias, high", "controls")
-    rows = (("lsa", 50, 0.01, -0.002, 0.022, None), (METHODS[1], 50, nan, None, None, True))
+    names = ("method", "num_train", "bias", "controls")
+    rows = (("lsa", 50, Estimate(0.01, -0.002, 0.022), None), (METHODS[1], 50, Estimate(), True))
     columns = tuple(Column(name, "difference" if name.startswith("bias") else "text") for name in names)
     verdicts = (
         Verdict("lsa", "bias", "inconclusive", Estimate(0.01, -0.002, 0.022), region=0.01),

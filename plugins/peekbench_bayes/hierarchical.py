@@ -15,7 +15,7 @@ import pandas as pd
 from peekbench import Analysis, Column, Estimate, Table, Verdict
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
-from peekbench.records import Cell, Decision, FailedCheck, Family, FloatArray, PosteriorEvidence, ScoreName, Unit
+from peekbench.records import Cell, Decision, FailedCheck, Family, PosteriorEvidence, ScoreName, Unit
 from peekbench.results import decide, select_score
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results, warn_of_shared_draws
 from peekbench_bayes.calibrated import fit_differences
@@ -107,31 +107,28 @@ def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hie
     for arms, posterior in fits:
         key = (*arms.cells, arms.effect, posterior.engine)
         summary = summarize(posterior.average, options.level)
-        average = (summary.mean, summary.low, summary.high, summary.standard_error, summary.positive)
-        _, *other_tasks, _ = _optional_summary(posterior.other_tasks, options.level)
-        log_odds = _optional_summary(posterior.log_odds, options.level)
-        rows.append((*key, "all" if len(arms.models) > 1 else arms.models[0], *average, *other_tasks, *log_odds))
+        average = (summary.as_cell, summary.standard_error, summary.positive)
+        other_tasks, log_odds = (
+            None if draws is None else summarize(draws, options.level)
+            for draws in (posterior.other_tasks, posterior.log_odds)
+        )
+        optional = (
+            other_tasks and Estimate(low=other_tasks.low, high=other_tasks.high),
+            log_odds and log_odds.as_cell,
+            log_odds and log_odds.standard_error,
+        )
+        rows.append((*key, "all" if len(arms.models) > 1 else arms.models[0], *average, *optional))
         for number, model in enumerate(arms.models if len(arms.models) > 1 else ()):
             summary = summarize(posterior.by_model[:, :, number], options.level)
-            by_model = (summary.mean, summary.low, summary.high, summary.standard_error, summary.positive)
-            rows.append((*key, model, *by_model, *(None,) * 6))
+            by_model = (summary.as_cell, summary.standard_error, summary.positive)
+            rows.append((*key, model, *by_model, None, None, None))
     table_columns = (
         *columns, Column("effect"), Column("engine"), Column("model"),
-        Column("mean", unit), Column("mean, low", unit), Column("mean, high", unit),
-        Column("sd", spread_unit(is_accuracy)), Column("P(> 0)", "fraction"), Column("other tasks, low", unit),
-        Column("other tasks, high", unit),
-        *(Column(f"log-odds{end}", "change") for end in ("", ", low", ", high")), Column("sd of log-odds", "number"),
+        Column("mean", unit), Column("sd", spread_unit(is_accuracy)), Column("P(> 0)", "fraction"),
+        Column("other tasks", unit), Column("log-odds", "change"), Column("sd of log-odds", "number"),
     )  # fmt: skip
     title = f"Boost and bias, preset {options.preset}, {options.level:.0%} intervals"
     return Table(title, table_columns, tuple(rows), NOTES[options.preset])
-
-
-def _optional_summary(draws: FloatArray | None, level: float) -> tuple[Cell, Cell, Cell, Cell]:
-    """Return mean, low, high and sd; None if there are no draws."""
-    if draws is None:
-        return None, None, None, None
-    summary = summarize(draws, level)
-    return summary.mean, summary.low, summary.high, summary.standard_error
 
 
 def _task_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, unit: Unit) -> Table:
@@ -140,9 +137,9 @@ def _task_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hiera
         observed = np.nanmean(arms.cell_means, axis=0).tolist()
         for number, task in enumerate(arms.tasks):
             summary = summarize(posterior.by_task[:, :, number], options.level)
-            estimate = (summary.mean, summary.low, summary.high, summary.positive)
-            rows.append((task, *arms.cells, arms.effect, observed[number], *estimate))
-    numbers = (Column(name, unit) for name in ("observed", "shrunk", "shrunk, low", "shrunk, high"))
+            cells = (observed[number], summary.as_cell, summary.positive)
+            rows.append((task, *arms.cells, arms.effect, *cells))
+    numbers = (Column(name, unit) for name in ("observed", "shrunk"))
     table_columns = (Column("task"), *columns, Column("effect"), *numbers, Column("P(> 0)", "fraction"))
     title = f"Boost and bias by task, {options.level:.0%} intervals"
     note = "Shrunk: the estimate is pulled toward the other tasks; the noisier the task, the stronger the pull."
@@ -154,12 +151,11 @@ def _spread_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hie
     for arms, posterior in fits:
         for name, draws in posterior.spreads.items():
             summary = summarize(draws, options.level)
-            rows.append((*arms.cells, arms.effect, posterior.engine, name, summary.mean, summary.low, summary.high))
+            rows.append((*arms.cells, arms.effect, posterior.engine, name, summary.as_cell))
     names = (*columns, Column("effect"), Column("engine"), Column("standard deviation"))
-    numbers = (Column(name, "number") for name in ("mean", "mean, low", "mean, high"))
     title = f"Variance components, {options.level:.0%} intervals"
     note = "In units of the score (accuracy as a fraction), or in log-odds if the name says so."
-    return Table(title, (*names, *numbers), tuple(rows), note)
+    return Table(title, (*names, Column("mean", "number")), tuple(rows), note)
 
 
 def _check_table(columns: tuple[Column, ...], fits: Sequence[Fit]) -> Table:

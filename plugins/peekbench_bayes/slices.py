@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from peekbench import Analysis, Column, Table
+from peekbench import Analysis, Column, Estimate, Table
 from peekbench.formatting import difference_unit, pluralize, spread_unit
 from peekbench.records import Cell, FloatArray
 from peekbench.results import select_score
@@ -279,7 +279,8 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
         excludes = float(((effects.low > 0) | (effects.high < 0)).mean())
         distributions.append((arms, effects.mean, beyond))
         key = (*arms.cells, arms.effect)
-        means.append((*key, float(effects.mean.mean()), low, high, float(effects.mean.std()), beyond, excludes))
+        middle = Estimate(low=low, high=high)
+        means.append((*key, float(effects.mean.mean()), middle, float(effects.mean.std()), beyond, excludes))
         intervals = zip(effects.low.tolist(), effects.high.tolist(), strict=True)
         conclusions.append((*key, *decision_shares(intervals, region)))
     is_accuracy = all(arms.is_accuracy for arms in splits)
@@ -295,7 +296,7 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
             Table(
                 f"Posterior means {subject}{scale}",
                 (
-                    *columns, Column("mean", unit), Column("middle, low", unit), Column("middle, high", unit),
+                    *columns, Column("mean", unit), Column("middle", unit),
                     Column("sd", spread_unit(is_in_points)),
                     Column(f"beyond {size}", "fraction"), Column("interval excludes 0", "fraction"),
                 ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from peekbench import Column, Table
+from peekbench import Column, Estimate, Table
 from peekbench.formatting import pluralize
 from peekbench.records import Cell
 from peekbench.results import plain_cell
@@ -67,13 +67,13 @@ def tabulate_correlations(table: WideTable) -> Sequence[Table]:
         *(Column(name, "count" if name.startswith("num") else "text") for name in varying),
         Column("tasks", "count"),
         Column("subsamples", "number"),
-        *(Column(f"correlation{end}", "number") for end in ("", ", low", ", high")),
+        Column("correlation", "number"),
         Column("p", "p_value"),
     )
     rows = []
     for key, each in found.items():
         cells = as_mapping(key, CONFIGURATION)
-        estimate = (each.num_tasks, each.num_subsamples, each.mean, each.low, each.high, each.p_value)
+        estimate = (each.num_tasks, each.num_subsamples, Estimate(each.mean, each.low, each.high), each.p_value)
         sizes = (None if cells[name] == UNKNOWN else cells[name] for name in varying)
         rows.append((*sizes, *estimate))
     draws = INDEPENDENT if all(table.is_independent[key[0]] for key in found) else SHARED

@@ -109,7 +109,7 @@ def _finding_table(compared: Compared, verdicts: Mapping[int, Verdict], options:
     columns = (
         Column("method"), Column(compared.comparison.reference, "fraction"),
         Column(compared.comparison.original, "fraction"), Column("predicted", "fraction"),
-        *(Column(f"excess{end}", "difference") for end in ("", ", low", ", high")), Column("p", "p_value"),
+        Column("excess", "difference"), Column("p", "p_value"),
         Column("conclusion"),
     )  # fmt: skip
     rows = tuple(_cells(finding, verdicts[id(finding)]) for finding in _sort(compared.findings))
@@ -127,9 +127,9 @@ def _cells(finding: Finding, verdict: Verdict) -> tuple[Cell, ...]:
     excess = finding.excess
     scores = (finding.model, finding.reference_score, finding.score)
     if excess is None:
-        return (*scores, None, None, None, None, None, f"inconclusive: {finding.problem}")
-    interval = (excess.estimate, *verdict.estimate.limits)
-    return (*scores, excess.predicted, *interval, excess.p_value, verdict.decision)
+        return (*scores, None, None, None, f"inconclusive: {finding.problem}")
+    interval = Estimate(excess.estimate, verdict.estimate.low, verdict.estimate.high)
+    return (*scores, excess.predicted, interval, excess.p_value, verdict.decision)
 
 
 def _curve_table(results: Sequence[Compared]) -> Table:

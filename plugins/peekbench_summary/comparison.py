@@ -15,7 +15,7 @@ from peekbench.results import Configuration, Configurations, independent_units
 from peekbench_stats import stratified_sign_flip_test
 from peekbench_summary import Summary
 from peekbench_summary.estimates import MeanEstimate, estimate_change, estimate_these_tasks, mean_over_tasks
-from peekbench_summary.scores import choose_configurations, interval_columns, resolve_options
+from peekbench_summary.scores import choose_configurations, resolve_options
 from peekbench_summary.verdicts import judge_all
 
 
@@ -155,15 +155,15 @@ def _change_table(before: Configurations, after: Configurations, varying: list[i
         *(KEY_COLUMNS[part] for part in varying),
         Column("quantity"),
         *(Column(name, spread_unit(before.is_accuracy)) for name in ("before", "after")),
-        *interval_columns("change", difference_unit(before.is_accuracy)),
+        Column("change", difference_unit(before.is_accuracy)),
         Column("paired", "count"),
     )
-    overview = tuple(column.name for column in columns if not column.name.endswith((", low", ", high")))
+    overview = tuple(column.name for column in columns)
     return Table(title, columns, rows, NOTE.format(level=level), overview=overview)
 
 
 def _cells(change: Change) -> tuple[Cell, ...]:
-    return (change.before, change.after, change.difference.mean, *change.difference.limits, change.num_paired)
+    return (change.before, change.after, change.difference.as_cell, change.num_paired)
 
 
 def _verdict_table(before: Configurations, after: Configurations, varying: list[int], options: Summary) -> Table:

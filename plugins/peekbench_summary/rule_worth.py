@@ -16,7 +16,7 @@ from peekbench_summary import Summary
 from peekbench_summary.decisions import Bias
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
-from peekbench_summary.scores import interval_columns, level_note, name_score
+from peekbench_summary.scores import level_note, name_score
 from peekbench_summary.verdicts import judge_family
 
 ORDER = tuple(RULE_KINDS)
@@ -120,8 +120,7 @@ def rule_tables(
             *worth.configuration.cells,
             worth.rule,
             mean_over_tasks(list(worth.configuration.scores[worth.rule].values())),
-            worth.verdict.estimate.mean,
-            *worth.verdict.estimate.limits,
+            worth.verdict.estimate.as_cell,
             worth.decision,
         )
         for worth in worths
@@ -130,7 +129,7 @@ def rule_tables(
         *results.columns,
         Column("rule"),
         Column("score", score_unit(results.is_accuracy)),
-        *interval_columns("minus extra", difference_unit(results.is_accuracy)),
+        Column("minus extra", difference_unit(results.is_accuracy)),
         Column("verdict"),
     )
     note = WORTH_NOTE + SWAP_NOTE * any(arm.startswith("swap-in") for arm in arms)

@@ -79,14 +79,9 @@ def shared_note(results: Configurations) -> str:
 EFFECTS = ("bias", "boost")
 
 
-def interval_columns(name: str, unit: Unit) -> tuple[Column, Column, Column]:
-    """Return the columns of an estimate and of the limits of its interval."""
-    return Column(name, unit), Column(f"{name}, low", unit), Column(f"{name}, high", unit)
-
-
 def effect_columns(effects: Sequence[str], unit: Unit) -> list[Column]:
-    """Return the columns of `interval_columns` for each effect."""
-    return [column for effect in effects for column in interval_columns(effect, unit)]
+    """Return a column for each effect."""
+    return [Column(effect, unit) for effect in effects]
 
 
 def effect_cells(configuration: Configuration, effects: Sequence[str], level: float, verdict: Verdict) -> list[Cell]:
@@ -97,10 +92,9 @@ def effect_cells(configuration: Configuration, effects: Sequence[str], level: fl
     cells: list[Cell] = []
     for effect in effects:
         if effect == verdict.effect:
-            cells += [verdict.estimate.mean, *verdict.estimate.limits]
-            continue
-        estimate = estimate_effect(configuration, effect, level)
-        cells += [estimate.mean, *estimate.limits]
+            cells.append(verdict.estimate.as_cell)
+        else:
+            cells.append(estimate_effect(configuration, effect, level).as_cell)
     return cells
 
 
@@ -166,7 +160,7 @@ def score_tables(scores: Mapping[str, Configurations], level: float) -> list[Tab
             for score in scores.values():
                 same = score.configurations[position]
                 estimate = estimate_these_tasks(same.units(same.scores[effect]), level)
-                cells += [estimate.mean, *estimate.limits]
+                cells.append(estimate.as_cell)
             rows.append((*configuration.cells, effect, *cells))
     columns = [*paired.columns, Column("effect")]
     for name in scores:

@@ -18,7 +18,6 @@ from peekbench.records import Answers, Cell, FloatArray, Inflation, Predictions
 from peekbench.results import has_independent_tasks, independent_units, plain_cell
 from peekbench_summary import Selection
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
-from peekbench_summary.scores import interval_columns
 
 NUM_SPLITS = 200  # of the texts of a subsample; each half is used once to choose and once to score
 SEED = 0
@@ -277,7 +276,7 @@ def _tabulate(
     columns = (
         *(Column(size, "count") for size in varying),
         Column("K", "count"),
-        *interval_columns("inflation", difference_unit(is_accuracy)),
+        Column("inflation", difference_unit(is_accuracy)),
         Column("texts", "count"),
         Column("tasks", "count"),
         Column("subsamples", "count"),
@@ -285,7 +284,7 @@ def _tabulate(
     rows = tuple(
         (
             *comparison.sizes,
-            *(number, estimate.mean, *estimate.limits, comparison.num_texts),
+            *(number, estimate.as_cell, comparison.num_texts),
             *(len(comparison.choices), sum(map(len, comparison.choices.values()))),
         )
         for comparison, curve in zip(comparisons, curves, strict=True)

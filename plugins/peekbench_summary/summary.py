@@ -37,7 +37,6 @@ from peekbench_summary.scores import (
     choose_configurations,
     effect_cells,
     effect_columns,
-    interval_columns,
     level_note,
     name_score,
     probabilistic_scores,
@@ -158,15 +157,16 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
             tasks, shared = list(configuration.scores[effect].values()), shared_averages(configuration, effect)
             these = estimate_effect(configuration, effect, level)
             others = estimate_other_tasks(tasks, level, configuration.step, shared)
-            cells = (effect, these.mean, *these.limits, _standard_error(these), *(others.limits if several else ()))
+            interval_of_others = (Estimate(low=others.low, high=others.high),) if several else ()
+            cells = (effect, these.as_cell, _standard_error(these), *interval_of_others)
             rows.append((*configuration.cells, *cells))
     unit = difference_unit(results.is_accuracy)
     columns = (
         *results.columns,
         Column("effect"),
-        *interval_columns("mean", unit),
+        Column("mean", unit),
         Column("se", spread_unit(results.is_accuracy)),
-        *(interval_columns("other tasks", unit)[1:] if several else ()),
+        *((Column("other tasks", unit),) if several else ()),
     )
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
     is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
@@ -229,7 +229,7 @@ def _task_table(results: Configurations, level: float, score: str) -> Table:
             intervals: list[Cell] = []
             for effect, estimate in zip(effects, estimates, strict=True):
                 is_exact = configuration.control == "negative" and not any(configuration.scores[effect][task])
-                intervals += [estimate.mean, *((None, None) if is_exact else estimate.limits)]
+                intervals.append(Estimate(estimate.mean) if is_exact else estimate.as_cell)
             error = _standard_error(estimates[effects.index("bias")])
             rows.append((task, *configuration.cells, len(biases), *scores, *intervals, error))
     columns = (

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from peekbench import Analysis, Column, Table
+from peekbench import Analysis, Column, Estimate, Table
 from peekbench.records import Cell, Predictions, Unit
 from peekbench.results import Configuration, check_region, configurations, decide
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
 from peekbench_summary.estimates import shared_averages
-from peekbench_summary.scores import interval_columns
 
 ARMS = ("extra", "test")
 NEEDS_ANSWERS = (
@@ -68,7 +67,7 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
     scope = "this task" if num_tasks == 1 else f"these {num_tasks} tasks"
     unit: Unit = "difference" if found.is_accuracy else "change"
     columns = (
-        *found.columns, *interval_columns("bias", unit), Column("conclusion"),
+        *found.columns, Column("bias", unit), Column("conclusion"),
         Column("texts", "count"), Column("uses of a text", "number"), Column("variance from texts", "fraction"),
     )  # fmt: skip
     region = f"{100 * options.region:g} points" if found.is_accuracy else f"{options.region:g}"
@@ -107,5 +106,5 @@ def _cells(tasks: list[CrossedMean], shared: Sequence[float], options: OtherText
         return float(np.mean([task.mean for task in tasks])), None, None, "too few subsamples", texts, uses, None
     decision = decide(interval.low, interval.high, options.region)
     # Scores that are means over texts, such as accuracy and F1, lie between 0 and 1.
-    limits = max(interval.low, -1.0), min(interval.high, 1.0)
-    return interval.mean, *limits, decision, texts, uses, interval.text_share
+    bias = Estimate(interval.mean, max(interval.low, -1.0), min(interval.high, 1.0))
+    return bias, decision, texts, uses, interval.text_share

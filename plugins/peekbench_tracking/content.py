@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from peekbench import Analysis, Table
+from peekbench import Analysis
 from peekbench.records import RunStarted, TrialFinished, Verdict
 
 FORBIDDEN = re.compile(r"[^\w.\- ]")  # what MLflow does not allow in a part of a name
@@ -130,15 +130,16 @@ def result_tables(analysis: Analysis) -> Iterator[tuple[str, list[str], Sequence
     """Yield the name, the columns and the rows of each table of results."""
     for table in analysis.tables:
         if table.topic == "results":
-            yield join_names(analysis.name, table.title), _unique_columns(table), table.rows
+            names, rows = table.spread()
+            yield join_names(analysis.name, table.title), _unique_names(names), rows
 
 
-def _unique_columns(table: Table) -> list[str]:
-    names: list[str] = []
-    for column in table.columns:
-        number = sum(name.partition(" (")[0] == column.name for name in names)
-        names.append(f"{column.name} ({number + 1})" if number else column.name)
-    return names
+def _unique_names(names: Sequence[str]) -> list[str]:
+    unique: list[str] = []
+    for name in names:
+        number = sum(other.partition(" (")[0] == name for other in unique)
+        unique.append(f"{name} ({number + 1})" if number else name)
+    return unique
 
 
 def _finite(numbers: Mapping[str, float | None]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from analysis_tables import table_rows
 
 from peekbench.execution.runner import run
 from peekbench.records.report import Analysis
@@ -36,7 +37,7 @@ def findings(results: pd.DataFrame, **options: Any) -> list[dict[str, Any]]:
     table = check(results, **options).tables[0]
     if table.columns[0].name == "looked for":
         return []
-    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
+    return table_rows(table)
 
 
 def clean(

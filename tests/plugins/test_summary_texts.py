@@ -63,8 +63,8 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
 
     (analysis,) = analyze(store, ["summary.texts"])
     (table,) = analysis.tables
-    names = [column.name for column in table.columns]
-    for row in table.rows:
+    names, rows = table.spread()
+    for row in rows:
         cells: dict[str, Any] = dict(zip(names, row, strict=True))
         means = results[results["method"] == cells["method"]].pivot_table(index="task", columns="arm", values="score")
         assert cells["bias"] == pytest.approx((means["test"] - means["extra"]).mean())
@@ -76,7 +76,7 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
 
     texts = rows_of_texts(store, results).assign(independent_tasks="yes")
     (of_table,) = analyze(texts.sample(frac=1, random_state=0), ["summary.texts"])
-    assert sorted(of_table.tables[0].rows) == sorted(table.rows), "the same answers give exactly the same numbers"
+    assert sorted(of_table.tables[0].spread()[1]) == sorted(rows), "the same answers give exactly the same numbers"
     added_up = tidy(texts, "texts").sort_values(TRIAL, ignore_index=True)
     pd.testing.assert_frame_equal(added_up[SHARED], results.sort_values(TRIAL, ignore_index=True)[SHARED])
 

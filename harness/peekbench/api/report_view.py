@@ -53,8 +53,12 @@ class TableView:
         return self.record.note
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the table as a data frame, with numbers in full precision; scores and differences are fractions."""
-        return pd.DataFrame(list(self.record.rows), columns=[column.name for column in self.record.columns])
+        """Return the table as a data frame with numbers in full precision.
+
+        Scores and differences are fractions. The limits of the interval of `bias` are `bias, low` and `bias, high`.
+        """
+        names, rows = self.record.spread()
+        return pd.DataFrame(rows, columns=names)
 
     def __repr__(self) -> str:
         """Return the title and the size."""

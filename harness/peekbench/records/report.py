@@ -27,8 +27,8 @@ Examples
 ('results', 'methods', 'data')
 """
 
-Cell: TypeAlias = str | int | float | bool | None
-"""Value in a row of a table. None is shown as a dash.
+Cell: TypeAlias = str | int | float | bool | Estimate | None
+"""Value in a row of a table. None is shown as a dash, an estimate with its interval.
 
 Examples
 --------
@@ -52,6 +52,11 @@ class Column:
     """Heading of the column."""
     unit: Unit = "text"
     """How the values are shown, see `peekbench.records.Unit`."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the cells are texts."""
+        return self.unit == "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,30 @@ class Table:
     """Facts that reports state in words before the note, or one in each row of a table without columns."""
     ranked_by: str = ""
     """Column whose values descend from row to row; empty if the rows have another order."""
+
+    def spread(self) -> tuple[list[str], tuple[tuple[Any, ...], ...]]:
+        """Return the names of columns and the rows for data frames, in which the limits of intervals have columns.
+
+        Examples
+        --------
+        >>> Table("Mean", (Column("bias", "difference"),), ((Estimate(0.01, -0.01, 0.03),),)).spread()
+        (['bias', 'bias, low', 'bias, high'], ((0.01, -0.01, 0.03),))
+        """
+        names, columns = [], []
+        for place, column in enumerate(self.columns):
+            cells = [row[place] for row in self.rows]
+            if any(isinstance(cell, Estimate) for cell in cells):
+                names += [column.name, f"{column.name}, low", f"{column.name}, high"]
+                columns += [[_part_of(cell, part) for cell in cells] for part in ("mean", "low", "high")]
+            else:
+                names.append(column.name)
+                columns.append(cells)
+        return names, tuple(zip(*columns, strict=True))
+
+
+def _part_of(cell: Cell, part: str) -> float | None:
+    number: float = getattr(cell, part, math.nan)
+    return None if math.isnan(number) else number
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,8 +101,13 @@ class Estimate:
 
     @property
     def limits(self) -> tuple[float, float] | tuple[None, None]:
-        """Limits of the interval as cells of a table; (None, None) if there is none."""
+        """Limits of the interval; (None, None) if there is none."""
         return (self.low, self.high) if self.has_interval else (None, None)
+
+    @property
+    def as_cell(self) -> Estimate:
+        """Value and interval only, as the cell of a table."""
+        return Estimate(self.mean, self.low, self.high)
 
     @property
     def excludes_zero(self) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 
 import jsonschema
 import pytest
+from analysis_tables import table_rows
 
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
 from peekbench.records import Report
-from peekbench.records.report import Table
 from peekbench.report import report_of_comparison, report_of_ranking, report_of_run, write_report
 from peekbench.report.render.json_report import ReportDocument, render_json, report_schema
 
@@ -33,11 +33,7 @@ def make_run(make_spec: Callable[..., Any]) -> Run:
 
 def table(report: Report, title: str) -> list[dict[str, Any]]:
     (matching,) = [table for table in report.tables if table.title.startswith(title)]
-    return rows(matching)
-
-
-def rows(table: Table) -> list[dict[str, Any]]:
-    return [dict(zip((column.name for column in table.columns), row, strict=True)) for row in table.rows]
+    return table_rows(matching)
 
 
 def paired(report: Report) -> set[int]:

@@ -20,9 +20,9 @@ from peekbench.records import Report, TrialEvidence
 from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records.report import Analysis, Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
-from peekbench.records.verdicts import Estimate, Unit, Verdict
+from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import render_text, report_of_table, write_pictures, write_report
-from peekbench.report.render.content import fold_intervals
+from peekbench.report.render.content import cell_number, cell_text, count_key_columns
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import escape, render_markdown
 from peekbench.results.analyze import analyze
@@ -94,32 +94,29 @@ def test_a_fence_is_longer_than_the_backticks_in_its_lines() -> None:
 def test_rows_of_markdown_tables_have_one_cell_per_column(report: Report) -> None:
     for line in render_markdown(replace(report, name="x")).splitlines():
         if line.startswith("|"):
-            counts = {len(fold_intervals(table).columns) + 1 for table in report.tables}
+            counts = {len(table.columns) + 1 for table in report.tables}
             assert line.replace("\\|", "").count("|") in counts
 
 
 def test_an_estimate_and_its_interval_share_a_cell() -> None:
-    names = ("method", "tasks", "bias", "bias, low", "bias, high", "others, low", "others, high", "x, low")
-    units: tuple[Unit, ...] = ("text", "count", *("difference",) * 3, *("change",) * 2, "number")
-    table = Table(
-        "t",
-        tuple(map(Column, names, units)),
-        (("a", 5, 0.0147, 0.0091, 0.0203, -1.5, 2, 3), ("b", 5, 0.01, None, None, None, None, None)),
-    )
-    folded = fold_intervals(table)
-    assert [column.name for column in folded.columns] == ["method", "tasks", "bias", "others", "x, low"]
-    assert [[cell.text for cell in row] for row in folded.rows] == [
-        ["a", "5", "+1.47 [+0.91, +2.03]", "[-1.5000, +2.0000]", "3"],
-        ["b", "5", "+1.00", "-", "-"],
+    columns = (Column("method"), Column("tasks", "count"), Column("bias", "difference"), Column("others", "change"))
+    rows = (("a", 5, Estimate(0.0147, 0.0091, 0.0203), Estimate(low=-1.5, high=2)), ("b", 5, Estimate(0.01), None))
+    table = Table("t", columns, rows)
+    assert [[cell_text(cell, column.unit) for cell, column in zip(row, columns, strict=True)] for row in rows] == [
+        ["a", "5", "+1.47 [+0.91, +2.03]", "[-1.5000, +2.0000]"],
+        ["b", "5", "+1.00", "-"],
     ]
-    assert [row[2].number for row in folded.rows] == [0.0147, 0.01]
-    assert folded.num_key_columns == 1
+    assert [cell_number(row[2]) for row in rows] == [0.0147, 0.01]
+    assert count_key_columns(table) == 1
+    assert table.spread()[1][1] == ("b", 5, 0.01, None, None, None, None, None)
 
 
 def test_json_is_strict_and_has_full_precision(report: Report) -> None:
     content = json.loads(render_json(report), parse_constant=lambda name: pytest.fail(name))
     assert content["verdicts"][0]["estimate"] == asdict(report.verdicts[0].estimate)
-    assert content["tables"][1]["rows"] == json.loads(json.dumps(report.tables[1].rows))
+    cell = report.tables[1].rows[0][2]
+    assert isinstance(cell, Estimate)
+    assert Estimate(**content["tables"][1]["rows"][0][2]).limits == cell.limits
     assert list(content) == sorted(content)
     strange = json.loads(render_json(hostile()))
     assert strange["inf"] == [None]

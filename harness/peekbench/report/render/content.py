@@ -1,17 +1,17 @@
-"""Prepares the content of a report for all formats: printable texts, folded intervals, the part of each method."""
+"""Prepares the content of a report for all formats: printable texts, cells, the part of each method."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from itertools import takewhile
 from typing import Any
 
 from peekbench.formatting import UNKNOWN, format_cell, shorten, visible, visible_lines
 from peekbench.records.report import Cell, Report, Table
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
-from peekbench.records.verdicts import Unit
+from peekbench.records.verdicts import Estimate, Unit
 
 MAX_TEXT = 20_000  # characters of a text in a report
 
@@ -46,84 +46,42 @@ def _clean(value: Any, escape: Callable[[str], str]) -> Any:
 
 
 KEY_UNITS: tuple[Unit, ...] = ("text", "count")  # units of columns that can identify a row
-LOW, HIGH = ", low", ", high"  # the columns 'bias, low' and 'bias, high' are the interval of the column 'bias'
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedCell:
-    """Text of a cell and the number to sort it by."""
+def cell_text(cell: Cell, unit: Unit) -> str:
+    """Return the text of a cell; that of an estimate has its interval, if this is known.
 
-    text: str
-    number: float | None
-    """Value in full precision; None if it is not a number."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoldedColumn:
-    """Name of a column and the unit of its cells, or of the estimates in them."""
-
-    name: str
-    unit: Unit
-
-    @property
-    def is_text(self) -> bool:
-        """Whether the cells are texts."""
-        return self.unit == "text"
+    Examples
+    --------
+    >>> cell_text(Estimate(0.0123, 0.004, 0.0206), "difference"), cell_text(Estimate(low=0.5, high=0.9), "fraction")
+    ('+1.23 [+0.40, +2.06]', '[50.0%, 90.0%]')
+    """
+    if not isinstance(cell, Estimate):
+        return format_cell(cell, unit)
+    parts = []
+    if cell.is_known or not cell.has_interval:
+        parts.append(format_cell(cell.mean if cell.is_known else None, unit))
+    if cell.has_interval:
+        parts.append(f"[{format_cell(cell.low, unit)}, {format_cell(cell.high, unit)}]")
+    return " ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class FoldedTable:
-    """Table in which an estimate and its interval share a cell."""
-
-    title: str
-    columns: tuple[FoldedColumn, ...]
-    rows: tuple[tuple[FoldedCell, ...], ...]
-    note: str
-
-    @property
-    def num_key_columns(self) -> int:
-        """Number of leading columns that identify a row: as many texts and counts as tell the rows apart."""
-        num_candidates = len(list(takewhile(lambda column: column.unit in KEY_UNITS, self.columns)))
-        for number in range(1, num_candidates + 1):
-            if len({row[:number] for row in self.rows}) == len(self.rows):
-                return number
-        return num_candidates if num_candidates < len(self.columns) else 1
-
-
-def fold_intervals(table: Table) -> FoldedTable:
-    """Fold the columns 'X, low' and 'X, high' into the column 'X', or into a new column 'X' if there is none."""
-    names = [column.name for column in table.columns]
-    columns: list[tuple[FoldedColumn, list[int]]] = []  # each with the positions of the cells that it joins
-    for position, column in enumerate(table.columns):
-        for end in (LOW, HIGH):
-            stem = column.name.removesuffix(end)
-            if column.name.endswith(end) and {stem + LOW, stem + HIGH} <= set(names):
-                if stem not in names and end == LOW:
-                    columns.append((FoldedColumn(stem, column.unit), [position, names.index(stem + HIGH)]))
-                break
-        else:
-            ends = [names.index(column.name + end) for end in (LOW, HIGH) if column.name + end in names]
-            columns.append((FoldedColumn(column.name, column.unit), [position, *(ends if len(ends) == 2 else [])]))
-    rows = tuple(
-        tuple(_fold([row[position] for position in positions], column.unit) for column, positions in columns)
-        for row in table.rows
-    )
-    return FoldedTable(table.title, tuple(column for column, _ in columns), rows, table.note)
-
-
-def _fold(values: Sequence[Cell], unit: Unit) -> FoldedCell:
-    """Format a value, an interval, or a value with its interval; an unknown interval is left out."""
-    texts = [format_cell(value, unit) for value in values]
-    is_known = len(values) > 1 and all(_number(end) is not None for end in values[-2:])
-    interval = f"[{texts[-2]}, {texts[-1]}]" if is_known else ""
-    value = texts[0] if len(values) != 2 else "" if interval else format_cell(None, unit)
-    return FoldedCell(" ".join(filter(None, (value, interval))), _number(values[0]))
-
-
-def _number(cell: Cell) -> float | None:
+def cell_number(cell: Cell) -> float | None:
+    """Return the number by which rows are sorted; None if a cell has none."""
+    if isinstance(cell, Estimate):
+        cell = cell.mean if cell.is_known else cell.low
     if isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
         return None
     return cell
+
+
+def count_key_columns(table: Table) -> int:
+    """Return the number of leading columns that identify a row: as many texts and counts as tell the rows apart."""
+    num_candidates = len(list(takewhile(lambda column: column.unit in KEY_UNITS, table.columns)))
+    for number in range(1, num_candidates + 1):
+        if len({row[:number] for row in table.rows}) == len(table.rows):
+            return number
+    return num_candidates if num_candidates < len(table.columns) else 1
 
 
 METHOD = "method"  # column that names the method of a row
@@ -142,12 +100,12 @@ def rows_of(table: Table, method: str) -> Table | None:
 
 def row_as_facts(table: Table) -> list[tuple[str, str]]:
     """Return the only row of a table as (name, text) pairs without the unknown cells."""
-    folded = fold_intervals(table)
-    return [
-        (column.name, cell.text + (" points" if column.unit in ("difference", "spread") else ""))
-        for column, cell in zip(folded.columns, folded.rows[0], strict=True)
-        if cell.text not in ("", UNKNOWN)
-    ]
+    facts = []
+    for column, cell in zip(table.columns, table.rows[0], strict=True):
+        text = cell_text(cell, column.unit)
+        if text not in ("", UNKNOWN):
+            facts.append((column.name, text + (" points" if column.unit in ("difference", "spread") else "")))
+    return facts
 
 
 def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -30,7 +30,7 @@ from peekbench.records.figures import Figure, Forest, Interval
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.answers import answer, summarize
-from peekbench.report.render.content import fold_intervals, make_printable
+from peekbench.report.render.content import cell_number, cell_text, count_key_columns, make_printable
 from peekbench.report.render.pictures import alt_text, make_renderer
 from peekbench.report.render.words import (
     CONTROLS,
@@ -141,7 +141,9 @@ def make_environment() -> Environment:
         format_cell=format_cell,
         format_signed=format_signed,
         pluralize=pluralize,
-        fold_intervals=fold_intervals,
+        cell_text=cell_text,
+        cell_number=cell_number,
+        count_key_columns=count_key_columns,
         name_parts=NAME_PARTS.split,
         find_method=find_method,
         basis_of=basis_of,

@@ -16,7 +16,7 @@ from peekbench.records.trials import MAX_ERROR, MAX_TRACEBACK
 from peekbench.records.verdicts import Verdict
 from peekbench.report.render.sentences import state
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 
 class FailureDocument(BaseModel):
@@ -38,7 +38,7 @@ class ReportDocument(BaseModel):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    schema_version: Literal[9]
+    schema_version: Literal[10]
     """Increases if a field is renamed, removed or changes its meaning."""
     name: str
     headline: str
@@ -50,7 +50,8 @@ class ReportDocument(BaseModel):
     """Reasons to trust the conclusions less."""
     figures: list[Annotated[Figure, Field(discriminator="kind")]]
     tables: list[Table]
-    """Rows in full precision, in the order of the columns; the unit of a column says how reports format it."""
+    """Rows in full precision, in the order of the columns; the unit of a column says how reports format it. A cell with
+    an interval is an object, as the estimate of a verdict."""
     failures: list[FailureDocument]
     methods: list[MethodFacts]
     provenance: dict[str, str]

@@ -11,8 +11,8 @@ from peekbench.records.report import MethodFacts, Report, Table
 from peekbench.records.verdicts import Verdict
 from peekbench.report.render.answers import answer, tell
 from peekbench.report.render.content import (
+    cell_text,
     describe_design,
-    fold_intervals,
     make_printable,
     row_as_facts,
     rows_of,
@@ -119,11 +119,11 @@ def _verdict_lines(heading: str, verdicts: Sequence[tuple[Verdict, str]], report
 
 def table_lines(table: Table) -> Iterator[str]:
     """Yield the lines of a table and its note."""
-    folded = fold_intervals(table)
-    yield "| " + " | ".join(escape(column.name) for column in folded.columns) + " |"
-    yield "|" + "|".join(" --- " if column.is_text else " ---: " for column in folded.columns) + "|"
-    for row in folded.rows:
-        yield "| " + " | ".join(escape(cell.text) for cell in row) + " |"
+    yield "| " + " | ".join(escape(column.name) for column in table.columns) + " |"
+    yield "|" + "|".join(" --- " if column.is_text else " ---: " for column in table.columns) + "|"
+    for row in table.rows:
+        texts = (cell_text(cell, column.unit) for cell, column in zip(row, table.columns, strict=True))
+        yield "| " + " | ".join(map(escape, texts)) + " |"
     if table.note:
         yield from ("", escape(table.note))
 

@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from rich import box
 from rich.cells import cell_len
@@ -18,11 +17,12 @@ from rich.text import Text
 
 from peekbench.formatting import TICK_STEPS, format_signed, pluralize, shorten, tick_decimals, with_sign
 from peekbench.records.figures import Forest, Interval
+from peekbench.records.report import Column as TableColumn
 from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import Unit, Verdict
 from peekbench.report.render.answers import answer, summarize
-from peekbench.report.render.content import FoldedTable, fold_intervals, make_printable
+from peekbench.report.render.content import cell_text, make_printable
 from peekbench.report.render.pictures import list_undrawn_figures
 from peekbench.report.render.words import (
     CONTROLS,
@@ -220,27 +220,32 @@ def _select_tables(report: Report) -> list[Table]:
 def _print_table(table: Table, console: Console, *, full: bool) -> None:
     """Print a table, without the columns that do not fit the width, which are named below."""
     console.print(Text(table.title, "bold"))
-    folded = fold_intervals(table)
+    shown = list(range(len(table.columns)))
     if not full and table.overview:
-        folded = _select_columns(folded, table.overview)
-    num_fitting = _count_fitting(folded, console.width)
-    rows = folded.rows if full else folded.rows[:MAX_ROWS]
+        known = [column.name for column in table.columns]
+        shown = [known.index(name) for name in table.overview if name in known]
+    columns = [table.columns[place] for place in shown]
+    rows = [[cell_text(row[place], table.columns[place].unit) for place in shown] for row in table.rows]
+    num_rows, num_fitting = len(rows), _count_fitting(columns, rows, console.width)
+    rows = rows if full else rows[:MAX_ROWS]
     panel = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
-    for column in folded.columns[:num_fitting]:
+    for column in columns[:num_fitting]:
         panel.add_column(
             Text(column.name if column.is_text else "\n".join(column.name.split())),  # rich would crop it above numbers
             justify="left" if column.is_text else "right",
             overflow="fold",
             no_wrap=not column.is_text,
         )
-    natural = sum(GAP + max(cell_len(row[place].text) for row in rows) for place in range(num_fitting)) if rows else 0
+    natural = sum(GAP + max(cell_len(row[place]) for row in rows) for place in range(num_fitting)) if rows else 0
     for row in rows:
-        texts = [cell.text for cell in row[:num_fitting]]
-        panel.add_row(*(Text(LONG_WORD.sub(_break_name, text) if natural > console.width else text) for text in texts))
+        texts = row[:num_fitting]
+        if natural > console.width:
+            texts = [LONG_WORD.sub(_break_name, text) for text in texts]
+        panel.add_row(*map(Text, texts))
     console.print(panel)
-    if len(rows) < len(folded.rows):
-        console.print(Text(f"... and {len(folded.rows) - len(rows):,} more rows", "dim"))
-    if left_out := ", ".join(column.name for column in folded.columns[num_fitting:]):
+    if len(rows) < num_rows:
+        console.print(Text(f"... and {num_rows - len(rows):,} more rows", "dim"))
+    if left_out := ", ".join(column.name for column in columns[num_fitting:]):
         console.print(Text(f"A wider terminal also shows: {left_out}", "dim"))
     if full and table.note:
         console.print(Text(table.note, "dim"))
@@ -254,23 +259,16 @@ def _break_name(name: re.Match[str]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _select_columns(table: FoldedTable, names: Sequence[str]) -> FoldedTable:
-    known = [column.name for column in table.columns]
-    kept = [known.index(name) for name in names if name in known]
-    rows = tuple(tuple(row[position] for position in kept) for row in table.rows)
-    return replace(table, columns=tuple(table.columns[position] for position in kept), rows=rows)
-
-
-def _count_fitting(table: FoldedTable, width: int) -> int:
+def _count_fitting(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int) -> int:
     """Return the number of leading columns that fit; texts are wrapped, numbers are not."""
     used = 0
-    for position, column in enumerate(table.columns):
-        longest = max((cell_len(row[position].text) for row in table.rows), default=0)
+    for position, column in enumerate(columns):
+        longest = max((cell_len(row[position]) for row in rows), default=0)
         heading = max(map(cell_len, column.name.split()), default=0)
         used += GAP + max(heading, min(longest, MAX_TEXT_WIDTH) if column.is_text else longest)
         if used > width:
             return max(position, 1)
-    return len(table.columns)
+    return len(columns)
 
 
 def _print_figures(report: Report, console: Console) -> None:
