@@ -8,6 +8,7 @@ from typing import Any
 from peekbench.data.loading import load_dataset
 from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.execution.determinism import preserve_global_generators
+from peekbench.execution.preparation import prefetch_component
 from peekbench.execution.work import available_threads
 from peekbench.records.data import Dataset
 from peekbench.records.report import Analysis
@@ -53,13 +54,8 @@ def prepare(spec: ExperimentSpec) -> dict[str, Mapping[str, Any]]:
     DataError
         If something is unavailable.
     """
-    return {
-        component.name: component.entry.preparation.prefetch(
-            options=spec.pinned_options(component), folders=spec.folders()
-        )
-        for component in spec.audits
-        if component.entry.preparation.prefetch is not None
-    }
+    users = [component for component in spec.audits if component.entry.preparation.prefetch is not None]
+    return {component.name: prefetch_component(spec, component) for component in users}
 
 
 def _run_audit(spec: ExperimentSpec, component: AuditSpec, datasets: Mapping[str, Dataset]) -> Analysis:

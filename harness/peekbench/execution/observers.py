@@ -152,7 +152,9 @@ class _Thread(threading.Thread):
 
 def _describe(error: BaseException) -> str:
     message = " ".join(str(error).split()).rstrip(".")
-    return message if isinstance(error, PeekbenchError) else f"{type(error).__name__}: {message}"
+    if isinstance(error, PeekbenchError):
+        return message
+    return f"{type(error).__name__}: {message}"
 
 
 class Observers(Progress):
@@ -182,12 +184,14 @@ class Observers(Progress):
     def watch(self, progress: Progress | None = None) -> Progress:
         """Return a progress that tells the observers, too, what a run reports to it."""
         self._progress = progress or Progress()
-        return self if self._spec.observers else self._progress
+        return self
 
     def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
         """Start the observers. The store must exist."""
         self._progress.start(spec, pending, done)
         self._planned, self._stored = len(pending) + done, done
+        if not self._spec.observers:
+            return
         with Store.open(self._store, verified=False) as store:
             store_id = store.store_id()
         self._threads = [_Thread(observer, self._spec.folders()) for observer in self._spec.observers]
@@ -215,7 +219,8 @@ class Observers(Progress):
         self._failed += isinstance(outcome, TrialFailure)
         self._finished += not isinstance(outcome, TrialFailure)
         number = self._stored + self._finished + self._failed
-        self._send("trial_finished", _trial_finished(outcome, number, self._planned))
+        if self._threads:
+            self._send("trial_finished", _trial_finished(outcome, number, self._planned))
 
     def stop(self, method: str, num_trials: int) -> None:
         """Pass on that the other trials of a method are not tried."""
@@ -232,7 +237,8 @@ class Observers(Progress):
 
     def report_written(self, folder: Path) -> None:
         """Remember the folder with the report's files, if there are any."""
-        self._report = folder.absolute() if folder.is_dir() else None
+        if folder.is_dir():
+            self._report = folder.absolute()
 
     def _send(self, event: str, argument: object) -> None:
         for thread in self._threads:
@@ -257,14 +263,18 @@ class Observers(Progress):
 
         An interrupt while it waits ends the waiting, and nothing else.
         """
-        is_interrupted = isinstance(error, KeyboardInterrupt)
-        status: RunStatus = "interrupted" if is_interrupted else "failed" if error or self._failed else "finished"
-        reason = "" if error is None or is_interrupted else _describe(error)
+        status: RunStatus = "finished"
+        reason, seconds = "", END_SECONDS
+        if isinstance(error, KeyboardInterrupt):
+            status, seconds = "interrupted", INTERRUPT_SECONDS
+        elif error is not None:
+            status, reason = "failed", _describe(error)
+        elif self._failed:
+            status = "failed"
         counts = (self._planned, self._stored, self._finished, self._failed)
         self._send("run_finished", RunFinished(status, *counts, self._report, reason))
         for thread in self._threads:
             thread.end()
-        seconds = INTERRUPT_SECONDS if is_interrupted else END_SECONDS
         deadline = time.monotonic() + seconds
         with suppress(KeyboardInterrupt):
             for thread in self._threads:

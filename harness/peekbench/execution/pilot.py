@@ -111,7 +111,9 @@ class PilotWork(SpecWork):
                 memory=peak_memory(),
                 gpu_memory=max(0, _used_gpu_memory() - gpu_memory),
             )
-            yield replace(outcome, usage=usage) if isinstance(outcome, TrialResult) else outcome
+            if isinstance(outcome, TrialResult):
+                outcome = replace(outcome, usage=usage)
+            yield outcome
 
 
 def peak_memory() -> int:
@@ -121,8 +123,8 @@ def peak_memory() -> int:
         for line in STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _used_gpu_memory() -> int:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from statistics import harmonic_mean
 
 from peekbench.execution.arms import count_fits
-from peekbench.records.runs import DesignPoint, Looks, PlannedDesign
+from peekbench.records.runs import DesignPoint, Looks, PlannedDesign, Settled
 from peekbench.records.trials import Draw, Trial, WorkItem
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -54,19 +54,21 @@ def planned_design(
     repeats_by_point: dict[tuple[int, int], dict[str, int]] = {}
     for task in spec.tasks:
         design = spec.design_of(task)
-        for point in design.points() if num_classes[task.name] else ():
-            repeats_by_point.setdefault(point, {})[task.name] = design.repeats(point[1])
+        if num_classes[task.name]:
+            for point in design.points():
+                repeats_by_point.setdefault(point, {})[task.name] = design.repeats(point[1])
     points = (
         # If tasks are equally noisy, the mean over them has the error of this number of subsamples for each.
         DesignPoint(*point, round(harmonic_mean(list(repeats.values()))), tuple(repeats))
         for point, repeats in sorted(repeats_by_point.items())
     )
     methods = tuple(method.name for method in spec.methods if not method.entry.control)
-    stop = spec.design.stop
-    planned = (stop.method, spec.design.look_fractions(), spec.design.largest) if stop else ()
-    looks = Looks(True, *planned)
-    sets = spec.design.crossover or 1
-    return PlannedDesign(methods, tuple(points), seconds, looks, sets, stop.at if stop else ())
+    looks = Looks(True)
+    stops_at: tuple[Settled, ...] = ()
+    if stop := spec.design.stop:
+        looks = Looks(True, stop.method, spec.design.look_fractions(), spec.design.largest)
+        stops_at = stop.at
+    return PlannedDesign(methods, tuple(points), seconds, looks, spec.design.crossover or 1, stops_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +125,6 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
 def _blob_bytes(size: int) -> int:
     """Return the bytes of a file for an array: SQLite fills pages with whole rows, or spreads a row over pages."""
     rows_per_page = PAGE_BYTES // (size + ROW_OVERHEAD)
-    return PAGE_BYTES // rows_per_page if rows_per_page else PAGE_BYTES * math.ceil(size / PAGE_BYTES)
+    if rows_per_page:
+        return PAGE_BYTES // rows_per_page
+    return PAGE_BYTES * math.ceil(size / PAGE_BYTES)

@@ -12,7 +12,7 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.missing_libraries import describe_missing
 from peekbench.plugins.protocols import Options
-from peekbench.spec.components import AuditSpec, Component, MethodSpec, NamedComponent, TaskSpec
+from peekbench.spec.components import AuditSpec, Component, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 if TYPE_CHECKING:
@@ -95,12 +95,14 @@ def _each_options(spec: ExperimentSpec, component: TaskSpec | MethodSpec | Audit
 
 
 def _place(method: MethodSpec, task: str) -> str:
-    return f"method {method.name}, task {task}" if task in method.by_task else f"method {method.name}"
+    if task in method.by_task:
+        return f"method {method.name}, task {task}"
+    return _place_of(method)
 
 
 def _place_of(component: Component) -> str:
     kind = type(component).__name__.removesuffix("Spec").lower()
-    return f"{kind} {component.name if isinstance(component, NamedComponent) else component.use}"
+    return f"{kind} {getattr(component, 'name', component.use)}"
 
 
 def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> str:
@@ -108,10 +110,15 @@ def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec
     if isinstance(component, MethodSpec):
         facts: Mapping[str, Any] = prefetch_method(spec, component)
     else:
-        facts = _call_prefetch(spec, component, spec.pinned_options(component), _place_of(component))
+        facts = prefetch_component(spec, component)
     if isinstance(component, TaskSpec):
         return pluralize(len(load_dataset(spec.source(component)).labels), "row")
     return ", ".join(f"{name} {value}" for name, value in facts.items() if not isinstance(value, Mapping)) or "done"
+
+
+def prefetch_component(spec: ExperimentSpec, component: TaskSpec | AuditSpec) -> Mapping[str, Any]:
+    """Download or build all that a task or an audit needs, and return facts for readers."""
+    return _call_prefetch(spec, component, spec.pinned_options(component), _place_of(component))
 
 
 def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:

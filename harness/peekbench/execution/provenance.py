@@ -167,7 +167,7 @@ def _processor() -> str:
     except OSError:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or "unknown"
+    return next(iter(names), platform.processor()) or "unknown"
 
 
 def _gpu_names() -> list[str]:
@@ -231,11 +231,11 @@ def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
     versions: dict[str, str] = {}
     queue = [(CORE, frozenset[str]())]
     for plugin in plugins:
-        own = registry.installed()[plugin][0].dist if plugin in registry.installed() else None
         if is_code(plugin):
             queue += [(name, frozenset()) for name in _imported_distributions(plugin)]
-        elif own is not None:
-            queue += [(own.name, frozenset()), *_imported_extras(own.metadata, plugin)]
+        for point in registry.installed().get(plugin, ())[:1]:
+            if point.dist is not None:
+                queue += [(point.dist.name, frozenset()), *_imported_extras(point.dist.metadata, plugin)]
     done: set[tuple[str, frozenset[str]]] = set()
     while queue:
         name, extras = queue.pop()

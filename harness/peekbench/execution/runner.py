@@ -92,14 +92,15 @@ def run(
     progress = progress or Progress()
     forget()
     tasks = describe_tasks(spec)
-    path = Path(store) if store is not None else store_path(spec)
+    path = Path(store or store_path(spec))
     if is_in_use(path):
         raise in_use_error(path)
     stored = StoredRun(path) if fresh else StoredRun.read(path)
+    notes: tuple[str, ...] = ()
     written, spec = spec, stored.keep_subsamples(spec, tasks)
-    notes = [note_kept(stored, written)] if spec != written else []
-    for note in notes:
-        progress.warn(note)
+    if spec != written:
+        notes = (note_kept(stored, written),)
+        progress.warn(*notes)
     trials = list(spec.trials())
     code = describe_code(method.use for method in spec.methods)
     changed_code = stored.changed_code(spec, trials, code, is_allowed=allow_changed_code)
@@ -113,7 +114,7 @@ def run(
         preserve_global_generators(),
         one_thread_pools(),
     ):
-        done = set(stored.session_of) if opened.verified else opened.done()
+        done = opened.done()
         remaining = [trial for trial in trials if trial not in done]
         if not remaining and not opened.texts():
             store_descriptions(spec, opened)
@@ -144,8 +145,7 @@ def run(
             if look.stops:
                 break
     return RunSummary(
-        spec, path, len(trials), num_done, driver.finished, driver.failed, changed_code, driver.stopped, look,
-        tuple(notes),
+        spec, path, len(trials), num_done, driver.finished, driver.failed, changed_code, driver.stopped, look, notes,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from peekbench.errors import ContractError
 from peekbench.formatting import shorten
 from peekbench.plugins.predictors import MAX_SHOWN, in_order
 from peekbench.records.data import FloatArray, Inputs, IntArray, Task, count_bytes
-from peekbench.records.scores import SCORES, ScoringInput, TextLikelihoods
+from peekbench.records.scores import ScoringInput, TextLikelihoods, score_all
 from peekbench.records.trials import Predictor
 
 SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
@@ -61,8 +61,7 @@ def compute_scores(
     ContractError
         If R^2 is undefined or not finite.
     """
-    data = ScoringInput(predictions.astype(np.float64), labels, task.num_classes, texts)
-    return {score.name: score.functions[task.kind](data) if task.kind in score.functions else None for score in SCORES}
+    return score_all(task.kind, ScoringInput(predictions.astype(np.float64), labels, task.num_classes, texts))
 
 
 def check_predictions(
@@ -157,10 +156,12 @@ def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelih
     if predictor.log_likelihoods is None:
         return None
     if task.kind != "classification" or not isinstance(inputs, Sequence):
+        kind: str = task.kind
+        if not isinstance(inputs, Sequence):
+            kind += " of rows of features"
         raise ContractError(
-            f"Predictor.log_likelihoods is for the classification of texts, and this is {task.kind}"
-            f"{'' if isinstance(inputs, Sequence) else ' of rows of features'}; leave it out. In language modeling, "
-            "`predict` returns the log-likelihoods"
+            f"Predictor.log_likelihoods is for the classification of texts, and this is {kind}; leave it out. In "
+            "language modeling, `predict` returns the log-likelihoods"
         )
     name = "log_likelihoods"
     found = in_order(predictor.log_likelihoods(inputs), inputs, task)
@@ -175,7 +176,9 @@ def _check_numbers(values: object, shape: tuple[int, ...], name: str) -> FloatAr
     if array.dtype.kind not in "fiu":
         raise ContractError(f"{name} are {type(values).__name__} of {array.dtype}; return an array of floats")
     if array.shape != shape:
-        expected = "one probability for each class" if len(shape) > 1 else "one number for each input"
+        expected = "one number for each input"
+        if len(shape) > 1:
+            expected = "one probability for each class"
         raise ContractError(
             f"{name} have shape {array.shape}, expected {shape}: {expected}, in the order of the inputs"
         )
@@ -237,10 +240,12 @@ def check_metrics(metrics: object) -> dict[str, float]:
                 raise TypeError
             numbers[name] = float(value)
         except (TypeError, ValueError, OverflowError) as error:
-            shape = f" of shape {_shape(value)}" if _shape(value) else ""
+            kind = type(value).__name__
+            if _shape(value):
+                kind += f" of shape {_shape(value)}"
             raise ContractError(
-                f"metric {name!r} is a {type(value).__name__}{shape}, not a number; return one number for each metric, "
-                "such as a mean, and no texts"
+                f"metric {name!r} is a {kind}, not a number; return one number for each metric, such as a mean, and no "
+                "texts"
             ) from error
     return numbers
 

@@ -169,7 +169,9 @@ def _read_shards(folder: Path, shard: Shard, experiment: Experiment, comparison:
     Stores of other shards of the same plan have no trial of this one, so only the description of their job is read.
     """
     done: set[Trial] = set()
-    for path in find_shards(folder) if folder.exists() else ():
+    if not folder.exists():
+        return done
+    for path in find_shards(folder):
         with open_shard(path, is_whole=False) as store:
             if store is None or not comparison.add_shard(store):
                 continue
@@ -177,7 +179,8 @@ def _read_shards(folder: Path, shard: Shard, experiment: Experiment, comparison:
             is_same_plan = other.count == shard.count and _plan(store.experiment()) == _plan(experiment)
         if not is_same_plan or other.number == shard.number:
             with open_shard(path, is_whole=True) as store:
-                done |= store.done() if store is not None else set()
+                if store is not None:
+                    done |= store.done()
     return done
 
 
@@ -224,7 +227,7 @@ def merge(
             f"no shards in {', '.join(map(str, folders))}; give the folder of `peekbench worker SPEC --out FOLDER`"
         )
     tasks = describe_tasks(spec)
-    path = store if store is not None else store_path(spec)
+    path = store or store_path(spec)
     stored = StoredRun.read(path)
     spec = stored.keep_subsamples(spec, tasks)
     comparison = JobComparison(spec, tasks)

@@ -151,9 +151,9 @@ def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Sub
     """Score each set from the predictions of its parts, and average scores and metrics."""
     pairs = [pair for of_set in scored for pair in of_set]
     predicted = [[fit.predictions[part] for part, fit in of_set] for of_set in scored]
-    of_sets = [np.concatenate([each.numbers for each in predictions]) for predictions in predicted]
+    of_sets = [np.concatenate([part.numbers for part in predictions]) for predictions in predicted]
     scores = [
-        score(numbers, subsample.sets[of_set[0][0].number], _join_texts([each.texts for each in predictions]))
+        score(numbers, subsample.sets[of_set[0][0].number], _join_texts([part.texts for part in predictions]))
         for of_set, numbers, predictions in zip(scored, of_sets, predicted, strict=True)
     ]
     names = dict.fromkeys(name for _, fit in pairs for name in fit.metrics)
@@ -161,7 +161,7 @@ def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Sub
         arm,
         average_scores(scores, len({part.number for part, _ in pairs})),
         sum(fit.fit_seconds for _, fit in pairs),
-        sum(each.seconds for predictions in predicted for each in predictions),
+        sum(part.seconds for predictions in predicted for part in predictions),
         {name: fmean(fit.metrics[name] for _, fit in pairs if name in fit.metrics) for name in names},
         np.concatenate(of_sets),
     )
@@ -330,7 +330,10 @@ class SpecWork:
                 run = partial(self._run_one_fit, method, context, loaded, subsample)
                 missing = [arm for arm in arms if arm.name not in bases]
                 for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover):
-                    (bases if result.arm == "base" else results)[result.arm] = result
+                    if result.arm == "base":
+                        bases["base"] = result
+                    else:
+                        results[result.arm] = result
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # also SystemExit, and the panic of a Rust library
@@ -458,7 +461,9 @@ def _make_failure(trial: Trial, error: BaseException, note: str, host: str) -> T
         error.add_note(note)
         described = traceback.TracebackException.from_exception(error)  # its str works even if that of `error` raises
         place = find_place(error)
-        message = f"{name}: {described} ({place})" if place else f"{name}: {described}"
+        message = f"{name}: {described}"
+        if place:
+            message += f" ({place})"
         text = "".join(described.format())
     except Exception:  # the exception's class breaks the traceback module
         message, text = name, f"{name}: this exception cannot be formatted\n{note}\n"

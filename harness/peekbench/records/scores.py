@@ -232,6 +232,15 @@ def log_likelihood_per_byte(data: ScoringInput) -> float:
     return -bits_per_byte(data)
 
 
+def score_all(kind: TaskKind, data: ScoringInput) -> dict[str, float | int | None]:
+    """Return every score by name; None for scores that are undefined for the kind of task."""
+    return {score.name: score.functions.get(kind, _undefined)(data) for score in SCORES}
+
+
+def _undefined(_: ScoringInput) -> None:
+    return None
+
+
 def average_scores(scores: Sequence[Mapping[str, float | int | None]], num_sets: int) -> dict[str, float | int | None]:
     """Average the scores of fits on sets of equal size, and add up counts.
 

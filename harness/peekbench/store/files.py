@@ -155,7 +155,9 @@ def hold_lock(path: Path, file: Path, stack: ExitStack) -> None:
 def crate_store(folder: Path) -> Path | None:
     """Return the store in an RO-Crate of a run; None for anything else."""
     store = folder / CRATE_STORE
-    return store if (folder / CRATE_METADATA).is_file() and is_store(store) else None
+    if (folder / CRATE_METADATA).is_file() and is_store(store):
+        return store
+    return None
 
 
 def log_path(path: Path) -> Path:
@@ -196,8 +198,9 @@ def read_only_uri(file: Path) -> str:
     """Return the URI with which SQLite opens a store to read it."""
     # To read a write-ahead log, SQLite creates a file beside the store. It cannot do so in a read-only folder, and need
     # not if the log is empty.
-    mode = "immutable=1" if not has_log(file) and not os.access(file.parent, os.W_OK) else "mode=ro"
-    return f"{file.as_uri()}?{mode}"
+    if not has_log(file) and not os.access(file.parent, os.W_OK):
+        return f"{file.as_uri()}?immutable=1"
+    return f"{file.as_uri()}?mode=ro"
 
 
 def remove_empty_log(file: Path) -> None:
@@ -243,8 +246,12 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
     # because it is on one page.
     if alone is None or both is None:
         return
-    if both[0] != alone[0] or both[1] < alone[1]:
-        origin = "belongs to another store" if both[0] != alone[0] else "is older than the file"
+    origin = ""
+    if both[0] != alone[0]:
+        origin = "belongs to another store"
+    elif both[1] < alone[1]:
+        origin = "is older than the file"
+    if origin:
         raise StoreError(
             f"store {path}: the write-ahead log {log_path(file).name} beside it {origin}; move the log away. "
             "Neither was modified"
@@ -275,10 +282,10 @@ def _read_state(file: Path, mode: str) -> tuple[str, int] | None:
     try:
         with closing(sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True)) as connection:
             query = "SELECT store, changes FROM seal"
-            row = connection.execute(query).fetchone()
-    except (sqlite3.Error, UnicodeDecodeError):
+            ((store, changes),) = connection.execute(query).fetchall()
+    except (sqlite3.Error, UnicodeDecodeError, ValueError):
         return None
-    return None if row is None else (str(row[0]), int(row[1]))
+    return str(store), int(changes)
 
 
 FileState: TypeAlias = tuple[tuple[int, int, int, int] | None, ...]
@@ -289,7 +296,7 @@ def read_state(file: Path) -> FileState:
 
     They differ after every write.
     """
-    return tuple(_read_one_state(each) for each in (file, log_path(file)))
+    return tuple(_read_one_state(part) for part in (file, log_path(file)))
 
 
 def _read_one_state(file: Path) -> tuple[int, int, int, int] | None:
@@ -302,7 +309,7 @@ def _read_one_state(file: Path) -> tuple[int, int, int, int] | None:
 
 def identify(file: Path) -> tuple[tuple[int, int] | None, ...]:
     """Return device and inode of a store and of its log; None for one that does not exist."""
-    return tuple(None if state is None else state[:2] for state in read_state(file))
+    return tuple(state and state[:2] for state in read_state(file))
 
 
 def find_shards(folder: Path) -> list[Path]:

@@ -88,13 +88,13 @@ NOTHING_KNOWN = Identity()
 
 def files_of(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Files]:
     """Return the digests of prefetched files, given the facts of methods as `prefetch_method` returns them."""
-    return {
-        f"{method}, task {task}" if task else method: files
-        for method, of_method in facts.items()
-        for name, files in of_method.items()
-        for task, _, key in [name.rpartition(": ")]
-        if key == "sha256"
-    }
+    found = {}
+    for method, of_method in facts.items():
+        for name, files in of_method.items():
+            task, _, key = name.rpartition(": ")
+            if key == "sha256":
+                found[f"{method}, task {task}".removesuffix(", task ")] = files
+    return found
 
 
 def find_differences(identities: Iterable[Identity]) -> list[Difference]:

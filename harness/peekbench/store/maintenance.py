@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from peekbench.errors import PeekbenchError, StoreError
-from peekbench.records.scores import SCORES, ScoringInput, average_scores
+from peekbench.records.scores import SCORES, ScoringInput, average_scores, score_all
 from peekbench.records.trials import Draw
 from peekbench.store.files import log_path, refuse_lost_log, resolve
 from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
@@ -138,10 +138,7 @@ def _find_wrong_scores(store: Store) -> Iterator[str]:
             for first in range(0, len(predictions), num_test)
         ]
         averages = average_scores(
-            [
-                {score.name: score.functions[kind](data) if kind in score.functions else None for score in SCORES}
-                for data in sets
-            ],
+            [score_all(kind, data) for data in sets],
             len(labels) // truth.itemsize // num_test,
         )
         for score, value in zip(SCORES, stored, strict=True):

@@ -28,6 +28,7 @@ from peekbench.store.schema import (
     find_damage,
     hash_bytes,
     is_empty,
+    placeholders,
     refuse_other_tables,
     refuse_other_versions,
     shorten,
@@ -160,8 +161,9 @@ class Store:
         self.close()
 
     def _get(self, key: str) -> str | None:
-        rows = self._query("SELECT value FROM run WHERE key = ?", key)
-        return str(rows[0][0]) if rows else None
+        for (value,) in self._query("SELECT value FROM run WHERE key = ?", key):
+            return str(value)
+        return None
 
     def _query(self, query: str, *values: object) -> list[Any]:
         """Return all rows that a query finds."""
@@ -298,8 +300,10 @@ class Store:
 
     def stopped_at(self) -> int | None:
         """Return the subsamples of the planned look at which the run stopped; None if it did not."""
-        planned = self.planned_looks()
-        return planned[-1].subsamples if planned and planned[-1].stops else None
+        for look in self.planned_looks()[-1:]:
+            if look.stops:
+                return look.subsamples
+        return None
 
     def done(self) -> set[Trial]:
         """Return the finished trials."""
@@ -387,7 +391,7 @@ class Store:
         """
         rows = self._query(
             f"{SELECT_ANSWERS} {FROM_FINISHED} AND draws.task = ? AND trials.method = ? "
-            f"AND draws.num_train = ? AND draws.num_test = ? AND arms.arm IN ({', '.join('?' * len(arms))}) "
+            f"AND draws.num_train = ? AND draws.num_test = ? AND arms.arm IN ({placeholders(arms)}) "
             "ORDER BY draws.subsample",
             task,
             method,
@@ -475,6 +479,8 @@ def describe_arm(draw: Draw, owner: str, arm: str) -> str:
 
 
 def _predictions_damage(numbers: object, checksum: bytes) -> str:
+    if numbers is None:
+        return "missing"
     if isinstance(numbers, bytes) and hash_bytes(numbers) == checksum:
         return ""
-    return "missing" if numbers is None else "changed"
+    return "changed"

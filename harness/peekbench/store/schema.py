@@ -33,7 +33,10 @@ SQL_TYPES = {"integer": "INTEGER", "number": "REAL"}
 
 
 def _column_definition(score: Score) -> str:
-    return f"{score.name} {SQL_TYPES[score.type]}" + (" NOT NULL" if score.is_required else "")
+    definition = f"{score.name} {SQL_TYPES[score.type]}"
+    if score.is_required:
+        return f"{definition} NOT NULL"
+    return definition
 
 
 TABLES = ("run", "sessions", "hosts", "looks", "tasks", "texts", "methods", "draws", "trials", "arms")
@@ -118,6 +121,11 @@ MAX_TEXT, MAX_LINES = 240, 20  # characters of a description, and problems that 
 STATEMENTS = [statement.strip() for statement in SCHEMA.split(";") if statement.strip()]
 
 
+def placeholders(values: Sequence[object]) -> str:
+    """Return the placeholders of values in a statement."""
+    return ", ".join("?" for _ in values)
+
+
 def hash_bytes(content: bytes) -> bytes:
     """Return the hash of bytes."""
     return blake2b(content, digest_size=HASH_BYTES).digest()
@@ -193,9 +201,10 @@ def _find_wrong_values(connection: sqlite3.Connection, table: str) -> Iterator[s
             null = "" if is_required else f" OR {name} IS NULL"
             conditions.append(f"(typeof({name}) = '{kind.lower()}'{null})")
     conditions += CONDITIONS.get(table, ())
-    for condition in conditions if _has_wrong_row(connection, table, " AND ".join(conditions)) else ():
-        if _has_wrong_row(connection, table, condition):
-            yield f"a value in the table {table} is not valid: {condition} does not hold"
+    if _has_wrong_row(connection, table, " AND ".join(conditions)):
+        for condition in conditions:
+            if _has_wrong_row(connection, table, condition):
+                yield f"a value in the table {table} is not valid: {condition} does not hold"
     for _, _, parent, _ in connection.execute(f"PRAGMA foreign_key_check({table})"):
         yield f"a row of the table {table} belongs to a row that the table {parent} has not"
         break
@@ -214,7 +223,8 @@ def integrity_errors(connection: sqlite3.Connection, table: str = str(MAX_LINES)
 
 def shorten(text: str, size: int = MAX_TEXT) -> str:
     """Return text of bounded length in which other than printable characters are escaped."""
-    text = text[:size] + ("..." if len(text) > size else "")
+    if len(text) > size:
+        text = f"{text[:size]}..."
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
@@ -251,7 +261,9 @@ def translate_errors(path: Path) -> Iterator[None]:
 def damage_error(path: Path, problem: str) -> StoreError:
     """Return the error of a store that an integrity check found damaged."""
     file = Path(os.path.realpath(path))
-    log = f" If the log {log_path(file)} belongs to another store, move the log away first." if has_log(file) else ""
+    log = ""
+    if has_log(file):
+        log = f" If the log {log_path(file)} belongs to another store, move the log away first."
     return StoreError(
         f"store {path}: {problem}; the file is damaged. It was not modified.{log} Restore a copy, or move the file "
         "away and run the spec, or the shard, again; `peekbench check-store` lists what is wrong"
@@ -283,7 +295,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     for statement in STATEMENTS:
         connection.execute(statement)
     values = (secrets.token_hex(16), 0, *[NONE] * len(TABLES))
-    connection.execute(f"INSERT INTO seal VALUES ({', '.join('?' * len(values))})", values)  # noqa: S608
+    connection.execute(f"INSERT INTO seal VALUES ({placeholders(values)})", values)  # noqa: S608
 
 
 def refuse_other_versions(path: Path, connection: sqlite3.Connection) -> None:

@@ -46,6 +46,7 @@ from peekbench.store.schema import (
     create_tables,
     hash_bytes,
     is_empty,
+    placeholders,
     refuse_other_versions,
     transaction,
     translate_errors,
@@ -57,7 +58,7 @@ NO_LOCKS = "unix-none"
 """Part of SQLite that opens files without locks."""
 
 _COPIED = ", ".join(name for name in ARM_COLUMNS if name != "owner")
-INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({', '.join('?' * len(ARM_COLUMNS))})"  # noqa: S608
+INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({placeholders(ARM_COLUMNS)})"  # noqa: S608
 COPY_BASES = f"INSERT INTO arms (owner, {_COPIED}) SELECT ?, {_COPIED} FROM arms WHERE owner = ? AND arm = 'base'"  # noqa: S608
 COPY_PREDICTIONS = """
 INSERT INTO predictions
@@ -243,7 +244,7 @@ class StoreWriter(Store):
 
     def _replace(self, table: str, **row: object) -> None:
         """Insert a row, or replace the one with the same key."""
-        names, places = ", ".join(row), ", ".join("?" * len(row))
+        names, places = ", ".join(row), placeholders(tuple(row))
         self._connection.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({places})", tuple(row.values()))  # noqa: S608 - constants only
 
     def _apply_spec(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
@@ -427,7 +428,9 @@ class StoreWriter(Store):
         return int(draw_id)
 
     def _save_arm(self, draw: int, method: str, arm: ArmResult) -> None:
-        owner = self._base_keys[method] if arm.arm == "base" else method
+        owner = method
+        if arm.arm == "base":
+            owner = self._base_keys[method]
         scores = [arm.scores[name] for name in SCORE_COLUMNS]
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
         blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()
