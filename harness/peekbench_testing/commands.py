@@ -8,30 +8,34 @@ from pathlib import Path
 from shlex import quote
 from textwrap import indent
 from traceback import format_exception
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 from peekbench.cli.output import FAILED, echo
-from peekbench.errors import PeekbenchError, PluginError
+from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.formatting import pluralize
+from peekbench.records.data import SourceRef
+from peekbench.spec.components import TaskSpec, make_component, parse_options
+from peekbench_testing.new_plugin import list_commands, make_plugin, write_plugin
+from peekbench_testing.pytest_checks import find_kinds, iterate_checks
 
 
 def check(
     use: Annotated[str, typer.Argument(metavar="PLUGIN.THING", help="Name as in a spec's `use`.")],
     options: Annotated[str, typer.Option(help="Options of the entry, as YAML: '{num_components: 5}'.")] = "{}",
     task: Annotated[
-        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        str | None,
         typer.Option(
             metavar="PLUGIN.TASK", help="Data source to check a method or an audit on. Default: synthetic rows."
         ),
     ] = None,
     task_options: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(help="Options of the data source, as YAML: '{path: reviews.csv}'."),
     ] = None,
     timeout: Annotated[
-        Optional[float],  # noqa: UP045
+        float | None,
         typer.Option(min=0.001, help="Seconds that each fit and each prediction of a method may take. Default: 300."),
     ] = None,
     traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
@@ -40,10 +44,8 @@ def check(
 
     Example: peekbench check classic.lsa --options '{num_components: 5}'
     """
-    from peekbench_testing.pytest_checks import find_kinds, iterate_checks, parse_options, read_source  # noqa: PLC0415 - for a fast --help
-
     kinds = find_kinds(use)
-    values, source = parse_options(options), read_source(task, task_options)
+    values, source = parse_options(options), _find_source(task, task_options)
     num_failed = num_left = 0
     for kind in kinds:
         if len(kinds) > 1:
@@ -68,6 +70,16 @@ def check(
         raise typer.Exit(FAILED)
 
 
+def _find_source(task: str | None, options: str | None) -> SourceRef | None:
+    """Return the data source that a command line names, with options as YAML."""
+    if task is None:
+        if options is not None:
+            raise SpecError("--task-options are options of a task; name the task with --task")
+        return None
+    spec = make_component(TaskSpec, task, parse_options(options or "{}"))
+    return SourceRef(spec.use, spec.raw_options(), Path.cwd())
+
+
 def new(
     kind: Annotated[
         str, typer.Argument(metavar="KIND", help="method, source, analysis, audit, executor, observer or renderer.")
@@ -79,7 +91,7 @@ def new(
         ),
     ],
     folder: Annotated[
-        Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+        Path | None,
         typer.Option(metavar="FOLDER", help="Folder for the files. Default: peekbench-NAME."),
     ] = None,
     author: Annotated[str, typer.Option(metavar="AUTHOR", help="Author of the plugin.")] = "",
@@ -91,8 +103,6 @@ def new(
 
     Example: peekbench new method my_method
     """
-    from peekbench_testing.new_plugin import list_commands, make_plugin, write_plugin  # noqa: PLC0415 - fast --help
-
     plugin = make_plugin(kind, name, author)
     folder = Path(plugin.distribution) if folder is None else folder
     for path in write_plugin(plugin, folder):

@@ -16,7 +16,6 @@ from peekbench.plugins.entries import TaskGroupEntry
 from peekbench.plugins.hookspecs import KINDS
 from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
 from peekbench.records.data import Dataset, SourceRef
-from peekbench.spec.components import TaskSpec, make_component, parse_options
 from peekbench_testing.executors import EXECUTOR_CHECKS, executor_to_check
 from peekbench_testing.methods import METHOD_CHECKS, method_to_check
 from peekbench_testing.observers import OBSERVER_CHECKS, observer_to_check
@@ -100,16 +99,6 @@ def find_kinds(use: str) -> list[str]:
             f"{', '.join(CONTRACTS)}"
         )
     return checked
-
-
-def read_source(task: str | None, options: str | None) -> SourceRef | None:
-    """Return the data source that a command line names, with options as YAML."""
-    if task is None:
-        if options is not None:
-            raise SpecError("--task-options are options of a task; name the task with --task")
-        return None
-    spec = make_component(TaskSpec, task, parse_options(options or "{}"))
-    return SourceRef(spec.use, spec.raw_options(), Path.cwd())
 
 
 def iterate_checks(

@@ -22,7 +22,7 @@ def write_commands() -> dict[str, str]:
     """Return the page of all commands."""
     group = _group()
     context = typer.Context(group, info_name="peekbench")
-    sections = [part for name in command_names() for part in _command(name, group.commands[name])]
+    sections = [part for name in command_names() for part in _command(name)]
     return {
         "commands.md": page(
             "Commands",
@@ -36,10 +36,11 @@ def write_commands() -> dict[str, str]:
 
 
 def _group() -> Any:
-    return typer.main.get_command(app.app)
+    return typer.main.get_group(app.select([]))
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
+def _command(name: str) -> Iterator[str]:
+    command = typer.main.get_group(app.select([name])).commands[name]
     context = typer.Context(command, info_name=f"peekbench {name}")
     yield f"## peekbench {name}"
     summary, _, details = command.help.partition("\n\n")

@@ -1,27 +1,40 @@
-"""Commands that installed distributions add: functions for typer, as entry points of the group `peekbench.commands`.
-
-`peekbench --help` imports their modules for their summaries, so these import heavy packages in the functions only.
-"""
+"""Commands that installed packages add: functions for typer, as entry points of the group `peekbench.commands`."""
 
 from __future__ import annotations
 
-import warnings
+import ast
+import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 
-from peekbench.errors import PluginError, PluginWarning
+from peekbench.errors import PluginError
 
 GROUP = "peekbench.commands"
 
 
 @cache
 def find_commands() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of commands by name, without importing them; one, unless distributions share a name."""
+    """Return the entry points of commands by name, without importing them; several if packages share a name."""
     points: dict[str, dict[str, EntryPoint]] = {}
     for point in entry_points(group=GROUP):
         points.setdefault(point.name, {}).setdefault(point.value, point)
     return {name: tuple(points[name].values()) for name in sorted(points)}
+
+
+def summarize_command(name: str) -> str:
+    """Return the docstring of a command from its source, so that `peekbench --help` imports no module of a package."""
+    point = find_commands()[name][0]
+    with suppress(ImportError, AttributeError, OSError, SyntaxError):  # the import tells what is wrong
+        spec = find_spec(point.module)
+        source = Path(spec.origin) if spec and spec.origin else Path(os.devnull)
+        for node in ast.parse(source.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == point.attr:
+                return ast.get_docstring(node) or ""
+    return ""
 
 
 def load_command(name: str) -> Callable[..., None]:
@@ -30,7 +43,7 @@ def load_command(name: str) -> Callable[..., None]:
     Raises
     ------
     PluginError
-        If it cannot be imported, or if two distributions add a command of this name.
+        If it cannot be imported, or if two packages add a command of this name.
     """
     point, *others = find_commands()[name]
     if others:
@@ -45,14 +58,3 @@ def load_command(name: str) -> Callable[..., None]:
             "uninstall the package that adds it"
         ) from error
     return function
-
-
-def load_working_commands() -> dict[str, Callable[..., None]]:
-    """Import all commands; those that cannot be imported are warnings."""
-    functions = {}
-    for name in find_commands():
-        try:
-            functions[name] = load_command(name)
-        except PluginError as error:
-            warnings.warn(str(error), PluginWarning, stacklevel=2)
-    return functions

@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_command_name
 from typer.models import CommandInfo
 
-from peekbench.cli.added import find_commands, load_command, load_working_commands
+from peekbench.cli.added import find_commands, load_command, summarize_command
 from peekbench.cli.output import echo, restore_stdout
 
 if TYPE_CHECKING:
@@ -25,21 +25,25 @@ if TYPE_CHECKING:
 GROUPS = {
     "Run": ("quickstart", "validate", "plan", "run", "watch", "audit"),
     "Read": ("analyze", "report", "compare", "leaderboard", "import"),
-    "Plugins": ("show",),
+    "Write plugins": ("show", "new", "check"),
     "Clusters": ("worker", "merge", "backup", "check-store"),
 }
-"""Headings of `--help`, with the commands of the core below each; those that packages add are listed under Plugins."""
+"""Headings of `--help`, with the commands of peekbench below each, also of those that its libraries add."""
+ADDED = "Added by other packages"
+"""Heading of all other commands."""
 
 
 class _Group(TyperGroup):
     """Lists the commands below their headings."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        added = sorted(self.commands.keys() - {name for names in GROUPS.values() for name in names})
-        for heading, names in (GROUPS | {"Plugins": (*GROUPS["Plugins"], *added)}).items():
-            with formatter.section(heading):
-                limit = formatter.width - 6 - max(map(len, self.commands))
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
+        sections = {heading: [name for name in names if name in self.commands] for heading, names in GROUPS.items()}
+        sections[ADDED] = sorted(self.commands.keys() - {name for names in GROUPS.values() for name in names})
+        limit = formatter.width - 6 - max(map(len, self.commands))
+        for heading, names in sections.items():
+            if names:
+                with formatter.section(heading):
+                    formatter.write_dl([(name, self.commands[name].get_short_help_str(limit)) for name in names])
 
 
 app = typer.Typer(
@@ -66,13 +70,14 @@ def select(arguments: Sequence[str]) -> typer.Typer:
         selected.registered_commands = [CommandInfo(name, callback=load_command(name))]
     else:
         names = {_name_of(command) for command in app.registered_commands}
-        added = [
-            CommandInfo(name, callback=function)
-            for name, function in load_working_commands().items()
-            if name not in names
-        ]
-        selected.registered_commands = [*app.registered_commands, *added]
+        for other in find_commands().keys() - names:
+            listed = CommandInfo(other, callback=_do_nothing, help=summarize_command(other))
+            selected.registered_commands = [*selected.registered_commands, listed]
     return selected
+
+
+def _do_nothing() -> None:
+    """Stand for the function of a command that is only listed."""
 
 
 def _name_of(command: CommandInfo) -> str:

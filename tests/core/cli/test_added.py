@@ -10,7 +10,6 @@ from commands import run_command
 
 from peekbench.cli.added import find_commands
 
-pytestmark = pytest.mark.filterwarnings("always::peekbench.errors.PluginWarning")
 CODE = '''
 def greet(name: str) -> None:
     """Greet somebody."""
@@ -45,10 +44,8 @@ def test_a_command_is_listed_and_runs(install: Callable[[str, str], None]) -> No
 
 def test_a_broken_command_leaves_the_others(install: Callable[[str, str], None]) -> None:
     install("greet", "greetings:missing")
-    listed = run_command("--help")
-    assert "warning: the command 'greet' cannot be imported from greetings:missing: AttributeError" in listed.stderr
-    assert "  check  " in listed.stdout
-    assert "greetings:missing" in run_command("greet", "you").stderr
+    assert "  greet\n" in run_command("--help").stdout
+    assert "'greet' cannot be imported from greetings:missing: AttributeError" in run_command("greet", "you").stderr
 
 
 def test_two_commands_of_a_name_are_refused_and_one_of_the_core_stays(install: Callable[[str, str], None]) -> None:

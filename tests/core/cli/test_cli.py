@@ -15,9 +15,8 @@ from commands import run_command, shell
 import peekbench
 from peekbench import cli
 from peekbench.cli import app
-from peekbench.cli.added import find_commands
 
-COMMANDS = [*(name for group in app.GROUPS.values() for name in group), *find_commands()]
+COMMANDS = [name for group in app.GROUPS.values() for name in group]
 
 
 def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
