@@ -36,9 +36,9 @@ from peekbench.data.loading import forget
 from peekbench.report import report_of_table, write_report
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze
-from peekbench.results.logs import import_logs
 from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 from peekbench.spec.experiment import load_spec, make_spec, parse_spec
+from peekbench_logs import import_logs
 
 OPTIONS: tuple[dict[str, Any], ...] = ({}, {"drop_missing": True}, {"quote": ""}, {"encoding": "latin-1"})
 

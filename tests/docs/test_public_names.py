@@ -23,7 +23,7 @@ pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
 
 NAMESPACES = ("peekbench", "peekbench.api", "peekbench.cache", "peekbench.data", "peekbench.errors",
               "peekbench.formatting", "peekbench.plugins", "peekbench.records", "peekbench.report",
-              "peekbench.results", "peekbench.results.logs", "peekbench_testing")  # fmt: skip
+              "peekbench.results", "peekbench_logs", "peekbench_testing")  # fmt: skip
 
 
 def own_names(module: ModuleType) -> list[str]:

@@ -12,7 +12,7 @@ from website.reference.markdown import GENERATED, code, page, plain, table
 from website.staging import ROOT
 
 MODULES = ("peekbench", "peekbench.api", "peekbench.plugins", "peekbench.records",
-           "peekbench.results", "peekbench.results.logs", "peekbench.data", "peekbench.report",
+           "peekbench.results", "peekbench_logs", "peekbench.data", "peekbench.report",
            "peekbench_testing", "peekbench.formatting", "peekbench.cache", "peekbench.errors")  # fmt: skip
 """Public modules. A name that several of them export is described on the page of the first one."""
 

@@ -1,8 +1,7 @@
-"""Commands that analyze scores and data, report the results, and import scores from the logs of other tools."""
+"""Commands that analyze scores and data, and report the results."""
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,6 @@ from peekbench.cli.app import (
     scores_path,
     take_records,
 )
-from peekbench.cli.output import note
 from peekbench.cli.reports import (
     FailOnOption,
     Printer,
@@ -35,8 +33,6 @@ from peekbench.cli.reports import (
     report_run,
     show_report,
 )
-from peekbench.errors import PeekbenchError
-from peekbench.formatting import pluralize
 
 FilesOption = Annotated[
     Optional[Path],  # noqa: UP045 - typer evaluates the annotation
@@ -275,74 +271,3 @@ def leaderboard(
     paths = [scores_path(run) for run in runs]
     report = report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table.read())
     show_report(report, reports, printer)
-
-
-@app.command("import")
-@take_records
-def import_(
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool that wrote the logs: lm-eval or inspect.")],
-    printer: Printer,
-    arms: Annotated[
-        list[str],
-        typer.Option(
-            "--arm",
-            metavar="ARM=LOG",
-            help="Log of an arm: extra=PATH; repeatable. Several logs of an arm, such as one for each training seed, "
-            "are paired with those of the other arms in the order in which they are given.",
-        ),
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file to write.")],
-    metric: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(
-            help="Metric or scorer to import; repeatable, for tasks with others. Default: each task's only one."
-        ),
-    ] = None,
-    task: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option(help="Task to import; repeatable. Default: all tasks of the logs."),
-    ] = None,
-    method: Annotated[str, typer.Option(help="Label of the method.")] = "method",
-    region: Annotated[
-        Optional[float],  # noqa: UP045
-        typer.Option(metavar="WIDTH", min=0, help="Largest bias that is negligible; losses need one."),
-    ] = None,
-    reports: FilesOption = None,
-) -> None:
-    """Make a table of scores from the logs of other tools, with one row for each text, arm and log, and analyze it.
-
-    Example: peekbench import lm-eval --arm extra=logs/extra --arm test=logs/test -o scores.csv
-    """
-    from peekbench.cache import atomic_write  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.logs import import_logs  # noqa: PLC0415 - for a fast --help
-
-    printer.start()
-    logs = []
-    for argument in arms:
-        arm, separator, path = argument.partition("=")
-        if not separator:
-            raise PeekbenchError(f"--arm {argument}: there is no '='; write --arm extra=PATH")
-        if not Path(path).exists():
-            raise PeekbenchError(f"--arm {argument}: no such file or folder")
-        logs.append((arm, Path(path)))
-    imported = import_logs(tool, logs, metrics=metric or (), tasks=task or (), method=method)
-    table = imported.table
-    try:
-        with atomic_write(output) as temporary:
-            table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
-    except OSError as error:
-        raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
-    tasks, texts = pluralize(table["task"].nunique(), "task"), len(table[["task", "text"]].drop_duplicates())
-    note(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
-    for each in imported.notes:
-        note(each)
-    if "subsample" in table:
-        note(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
-    scores = table.get("score")
-    if region is None and scores is not None and not scores.between(0, 1).all():
-        raise PeekbenchError(
-            f"the scores are between {scores.min():g} and {scores.max():g}, so there is no default for the largest "
-            f"bias that is negligible; choose one in this unit with --region WIDTH, such as "
-            f"--region {scores.abs().mean() / 100:.1g}, which is 1% of the mean"
-        )
-    inspect.unwrap(analyze)(output, TableFlags(region=region), printer, reports=reports)

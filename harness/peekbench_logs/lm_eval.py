@@ -21,7 +21,8 @@ from pydantic import ConfigDict, Field
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench.results.logs.tables import (
+from peekbench.results.read import check_regular
+from peekbench_logs.tables import (
     MAX_BYTES,
     MAX_METRICS,
     Answer,
@@ -34,7 +35,6 @@ from peekbench.results.logs.tables import (
     read_bounded,
     text_id,
 )
-from peekbench.results.read import check_regular
 
 TIME = r"_\d{4}-\d\d-\d\dT[\d.-]+"
 """End of the name of a file with results, by which its samples are found."""

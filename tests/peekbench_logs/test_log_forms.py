@@ -15,7 +15,7 @@ from commands import run_command
 from tool_logs import CORRECT, TIME, import_table, scores_by_arm, write_inspect, write_lm_eval
 
 from peekbench.errors import ResultsError
-from peekbench.results.logs import import_logs
+from peekbench_logs import import_logs
 
 
 def grades(values: Sequence[object], *, epochs: int = 1) -> list[dict[str, Any]]:

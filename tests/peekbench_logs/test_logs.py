@@ -22,7 +22,7 @@ from peekbench.results import load_results, tidy
 from peekbench.results.analyze import analyze
 from peekbench.results.tidying import tidy_table
 
-LOGS = Path(__file__).parents[2] / "fixtures/logs"
+LOGS = Path(__file__).parents[1] / "fixtures/logs"
 
 
 def test_arms_of_lm_eval_are_paired_text_by_text(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
-from peekbench.results.logs.tables import (
+from peekbench_logs.tables import (
     MAX_METRICS,
     Answer,
     Log,

@@ -156,8 +156,8 @@ class Log:
 
 
 LOG_FORMATS: Mapping[str, Callable[[Path], Log]] = {
-    "lm-eval": Reference("peekbench.results.logs.lm_eval:read_lm_eval"),
-    "inspect": Reference("peekbench.results.logs.inspect_ai:read_inspect"),
+    "lm-eval": Reference("peekbench_logs.lm_eval:read_lm_eval"),
+    "inspect": Reference("peekbench_logs.inspect_ai:read_inspect"),
 }
 """Functions that read a log, by the name of the tool that wrote it.
 

@@ -1,0 +1,85 @@
+"""The command `import`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from peekbench.cache import atomic_write
+from peekbench.cli.analyze import FilesOption, analyze
+from peekbench.cli.app import take_records
+from peekbench.cli.output import note
+from peekbench.cli.reports import Printer, TableFlags
+from peekbench.errors import PeekbenchError
+from peekbench.formatting import pluralize
+from peekbench_logs.tables import import_logs
+
+
+@take_records
+def import_scores(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool that wrote the logs: lm-eval or inspect.")],
+    printer: Printer,
+    arms: Annotated[
+        list[str],
+        typer.Option(
+            "--arm",
+            metavar="ARM=LOG",
+            help="Log of an arm: extra=PATH; repeatable. Several logs of an arm, such as one for each training seed, "
+            "are paired with those of the other arms in the order in which they are given.",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file to write.")],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Metric or scorer to import; repeatable, for tasks with others. Default: each task's only one."
+        ),
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        typer.Option(help="Task to import; repeatable. Default: all tasks of the logs."),
+    ] = None,
+    method: Annotated[str, typer.Option(help="Label of the method.")] = "method",
+    region: Annotated[
+        float | None,
+        typer.Option(metavar="WIDTH", min=0, help="Largest bias that is negligible; losses need one."),
+    ] = None,
+    reports: FilesOption = None,
+) -> None:
+    """Make a table of scores from the logs of other tools, with one row for each text, arm and log, and analyze it.
+
+    Example: peekbench import lm-eval --arm extra=logs/extra --arm test=logs/test -o scores.csv
+    """
+    printer.start()
+    logs = []
+    for argument in arms:
+        arm, separator, path = argument.partition("=")
+        if not separator:
+            raise PeekbenchError(f"--arm {argument}: there is no '='; write --arm extra=PATH")
+        if not Path(path).exists():
+            raise PeekbenchError(f"--arm {argument}: no such file or folder")
+        logs.append((arm, Path(path)))
+    imported = import_logs(tool, logs, metrics=metric or (), tasks=task or (), method=method)
+    table = imported.table
+    try:
+        with atomic_write(output) as temporary:
+            table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
+    except OSError as error:
+        raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
+    tasks, texts = pluralize(table["task"].nunique(), "task"), len(table[["task", "text"]].drop_duplicates())
+    note(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
+    for each in imported.notes:
+        note(each)
+    if "subsample" in table:
+        note(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
+    scores = table.get("score")
+    if region is None and scores is not None and not scores.between(0, 1).all():
+        raise PeekbenchError(
+            f"the scores are between {scores.min():g} and {scores.max():g}, so there is no default for the largest "
+            f"bias that is negligible; choose one in this unit with --region WIDTH, such as "
+            f"--region {scores.abs().mean() / 100:.1g}, which is 1% of the mean"
+        )
+    inspect.unwrap(analyze)(output, TableFlags(region=region), printer, reports=reports)
