@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
+import itertools
+import textwrap
 from importlib import import_module
 from typing import Any
 
-from peekbench.plugins.validation import field_docs
 from website.reference.api import MODULES, public_names
 from website.reference.hooks import entry_types
 from website.reference.markdown import GENERATED, code, page, plain, table
@@ -85,3 +87,26 @@ def _row(name: str, record: type[Any], field: str, default: str) -> tuple[str, s
     annotation = annotations[field]
     kind = annotation if isinstance(annotation, str) else getattr(annotation, "__forward_arg__", str(annotation))
     return code(field), code(kind), code(default) if default else "required", plain(" ".join(meaning.split()))
+
+
+def field_docs(record: type) -> dict[str, str]:
+    """Return the docstrings of the fields of a record, by field.
+
+    Examples
+    --------
+    >>> from peekbench.records import Trial
+    >>> "method" in field_docs(Trial)
+    True
+    """
+    docs: dict[str, str] = {}
+    for cls in reversed(record.__mro__):
+        try:
+            (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+        except (OSError, TypeError, SyntaxError):  # the class has no source code of its own
+            continue
+        assert isinstance(definition, ast.ClassDef)
+        for field, following in itertools.pairwise(definition.body):
+            match field, following:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    docs[name] = inspect.cleandoc(text)
+    return docs

@@ -244,7 +244,7 @@ def option_docs(model: type[Options], defaults: Options | None = None) -> Iterat
             type=describe_type(schema["properties"][name], schema.get("$defs", {})),
             default=json.dumps(to_jsonable_python(default), ensure_ascii=False) if is_plain else "",
             is_required=default is PydanticUndefined,
-            meaning=" ".join(schema["properties"][name].get("description", "").split()),
+            meaning=" ".join((field.description or "").split()),
             nested=() if nested is None else tuple(option_docs(nested, own)),
         )
 

@@ -42,7 +42,7 @@ class Options(BaseModel):
     Lsa(num_components=10)
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -13,9 +10,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar, get_args
 
 import pluggy
-from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema
 
 from peekbench.errors import PluginError
 from peekbench.plugins import hookspecs
@@ -235,55 +230,9 @@ def options_schema(options: type[Options]) -> dict[str, Any]:
         If an option has a type that YAML cannot express.
     """
     try:
-        return options.model_json_schema(schema_generator=DescribedSchema)
+        return options.model_json_schema()
     except PydanticUserError as error:
         raise PluginError(
             f"options {options.__name__}: {error.message}; give each option a type that YAML can express: text, "
             "numbers, booleans, lists, mappings"
         ) from error
-
-
-class DescribedSchema(GenerateJsonSchema):
-    """Generator of JSON schemas in which fields are described by their docstrings."""
-
-    def model_schema(self, schema: Any) -> dict[str, Any]:
-        """Return the schema of a model, with descriptions of its fields."""
-        described: dict[str, Any] = super().model_schema(schema)
-        docs = field_docs(schema["cls"])
-        for name, field in described.get("properties", {}).items():
-            if name in docs:
-                field.setdefault("description", docs[name])
-        return described
-
-
-def field_docs(model: type) -> dict[str, str]:
-    """Return the docstrings of the fields of a model or a record, by field.
-
-    Examples
-    --------
-    >>> from peekbench.spec.design import Design
-    >>> field_docs(Design)["num_test"]
-    'Number of test texts and of extra texts, one number or several.'
-    """
-    docs: dict[str, str] = {}
-    for cls in reversed(model.__mro__):
-        if cls is not BaseModel:
-            docs |= _docs_of_class(cls)
-    return docs
-
-
-def _docs_of_class(cls: type) -> dict[str, str]:
-    try:
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    except (OSError, TypeError, ValueError, SyntaxError):  # the class has no source code of its own
-        return {}
-    assert isinstance(definition, ast.ClassDef)
-    docs = {}
-    for field, following in zip(definition.body, definition.body[1:], strict=False):
-        match field, following:
-            case (
-                ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(text))),
-            ):
-                docs[name] = inspect.cleandoc(text)
-    return docs

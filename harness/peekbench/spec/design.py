@@ -121,7 +121,7 @@ class SpecModel(BaseModel):
     """Base class of the models of a spec."""
 
     # Validators are built at the first use: that of a whole spec contains those of its parts.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True, use_attribute_docstrings=True)
 
 
 MIN_SUBSAMPLES = 2

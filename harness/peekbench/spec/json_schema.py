@@ -14,7 +14,7 @@ from peekbench.plugins.entries import ReportFormatEntry, TaskGroupEntry, has_opt
 from peekbench.plugins.hookspecs import PluginKind, kind_of
 from peekbench.plugins.local_code import join_name
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.validation import DescribedSchema, options_schema
+from peekbench.plugins.validation import options_schema
 from peekbench.records.runs import OWN_FORMATS
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
 from peekbench.spec.arms import BLOCK_RULES, NAMED
@@ -58,8 +58,8 @@ class _Choice:
 
 def make_schema() -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of specs, those that only analyze scores included; leave out broken plugins."""
-    schema = ExperimentSpec.model_json_schema(mode="validation", schema_generator=DescribedSchema)
-    analysis_only = AnalysisOnlySpec.model_json_schema(mode="validation", schema_generator=DescribedSchema)
+    schema = ExperimentSpec.model_json_schema(mode="validation")
+    analysis_only = AnalysisOnlySpec.model_json_schema(mode="validation")
     definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
     working = [name for name in registry.installed() if name not in broken]
@@ -135,9 +135,7 @@ def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[st
 def _self_contained(options: type[Options], key: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of one options model; add the models that it refers to to `definitions`, under `key`."""
     template = "#/$defs/" + key + " {model}"
-    _, described = models_json_schema(
-        [(options, "validation")], ref_template=template, schema_generator=DescribedSchema
-    )
+    _, described = models_json_schema([(options, "validation")], ref_template=template)
     parts = described["$defs"]
     own: dict[str, Any] = parts.pop(options.__name__)
     definitions.update({f"{key} {name}": part for name, part in parts.items()})
