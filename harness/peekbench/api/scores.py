@@ -139,7 +139,7 @@ def _no_command(options: TableOptions) -> str:
 
 
 def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:
-    if is_results_table(scores) and options.is_default:
+    if is_results_table(scores) and not options.given:
         return TidyTable(scores)
     return tidy_table(scores, FRAME, options)
 

@@ -36,7 +36,7 @@ def plan(
     Example: peekbench plan specs/quickstart.yaml --workers 4
     """
     from peekbench.data.data_warnings import count_supported  # noqa: PLC0415 - for a fast --help
-    from peekbench.data.preflight import describe_splits, describe_tasks, summarize  # noqa: PLC0415 - for a fast --help
+    from peekbench.data.preflight import describe_splits, describe_tasks, list_errors  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
     from peekbench.execution.preparation import check_files, split_reachable  # noqa: PLC0415 - for a fast --help
     from peekbench.results.rehearsal import check_analyses  # noqa: PLC0415 - for a fast --help
@@ -59,7 +59,7 @@ def plan(
     )
     for line in describe_splits(part):
         echo(f"  {line}")
-    for line in (*summarize(unread, len(experiment.tasks)), *map(str, unprepared.values())):
+    for line in (*list_errors(unread, len(experiment.tasks)), *map(str, unprepared.values())):
         echo(f"  left out: {line}")
     if unread:
         echo("  not checked: whether the rows of these tasks suffice, and whether the methods suit them")

@@ -135,8 +135,11 @@ def warn_of_texts(spec: ExperimentSpec) -> Iterator[str]:
             f"Texts are empty: {counts}; the first in {name} is that of row {empty[name][0]}. They are drawn like "
             "other texts: remove the rows, or check the column of the text"
         )
-    texts = {name: each for name, each in datasets.items() if isinstance(each.inputs, Sequence)}
-    unread = {name: len(each.inputs) for name, each in texts.items() if not _is_readable(each)}
+    unread = {
+        name: len(dataset.inputs)
+        for name, dataset in datasets.items()
+        if isinstance(dataset.inputs, Sequence) and not _is_readable(dataset)
+    }
     if unread:
         counts = ", ".join(f"{number:,} in {name}" for name, number in _worst(unread)[:MAX_LISTED])
         yield f"Not all texts were checked for empty and equal ones, because they are on a disk: {counts}"
@@ -247,5 +250,7 @@ def _worst(values: Mapping[str, float]) -> list[tuple[str, float]]:
 
 def _list_shares(tasks: Sequence[tuple[str, float]]) -> str:
     """List the first tasks, and count the others: '27% in spam, 12% in news and 3 more tasks'."""
-    more = f" and {pluralize(len(tasks) - MAX_LISTED, 'more task')}" if len(tasks) > MAX_LISTED else ""
-    return ", ".join(f"{share:.0%} in {name}" for name, share in tasks[:MAX_LISTED]) + more
+    listed = ", ".join(f"{share:.0%} in {name}" for name, share in tasks[:MAX_LISTED])
+    if len(tasks) > MAX_LISTED:
+        listed += f" and {pluralize(len(tasks) - MAX_LISTED, 'more task')}"
+    return listed

@@ -67,13 +67,13 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
     >>> find_missing(["bug", "question", "?"])
     ['?']
     """
-    found = [each for each in labels if each.strip() in MISSING or each.strip().casefold() in UNLABELED]
-    others = [each for each in labels if each not in found]
-    numbers = {each: int(match[1]) for each in others if (match := NUMBER.fullmatch(each.strip()))}
-    negative = [each for each, number in numbers.items() if number < 0]
+    found = [label for label in labels if label.strip() in MISSING or label.strip().casefold() in UNLABELED]
+    others = [label for label in labels if label not in found]
+    numbers = {label: int(match[1]) for label in others if (match := NUMBER.fullmatch(label.strip()))}
+    negative = [label for label, number in numbers.items() if number < 0]
     if len(negative) == 1:
         opposite = -numbers[negative[0]]
-        if [numbers.get(each) for each in others if each not in negative] != [opposite]:
+        if [numbers.get(label) for label in others if label not in negative] != [opposite]:
             if found and len(others) > 1 and not isinstance(class_names, Mapping):
                 names = _suggest_names({*others}, class_names, {negative[0]: "no label"})
                 signs = f"{short_repr(negative[0])} and {short_repr(found[0])}"
@@ -82,7 +82,9 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
                     f"`class_names` to {names}, and leave out {negative[0]} if it is one"
                 )
             found += negative
-    return [each for each in found if not isinstance(class_names, Mapping) or each not in class_names]
+    if isinstance(class_names, Mapping):
+        return [label for label in found if label not in class_names]
+    return found
 
 
 def refuse_missing(counts: Mapping[str, int], class_names: ClassNames, place: str, *, first: str = "") -> None:
@@ -168,8 +170,9 @@ def name_classes(
 
 
 def _sort(labels: Collection[str]) -> list[str]:
-    is_numeric = all(map(INTEGER.fullmatch, labels))
-    return sorted(labels, key=lambda key: (int(key) if is_numeric else 0, key))
+    if all(map(INTEGER.fullmatch, labels)):
+        return sorted(labels, key=lambda label: (int(label), label))
+    return sorted(labels)
 
 
 def refuse_variants(name_of: Mapping[str, str], place: str) -> None:

@@ -126,7 +126,9 @@ def _load(use: str, options: str, folder: Path, kind: TaskKind | None) -> Datase
     if not isinstance(dataset, Dataset):
         raise ContractError(f"the data source {use} returned a {type(dataset).__name__}; return peekbench.Dataset")
     check_dataset(dataset, use)
-    return dataset if kind is None else leave_out_labels(dataset, use)
+    if kind is not None:
+        return leave_out_labels(dataset, use)
+    return dataset
 
 
 def leave_out_labels(dataset: Dataset, use: str) -> Dataset:
@@ -148,10 +150,10 @@ def leave_out_labels(dataset: Dataset, use: str) -> Dataset:
         return dataset
     if not isinstance(dataset.inputs, Sequence):
         raise DataError(f"{use}: its inputs are not texts, which language modeling needs; remove `kind` from the task")
-    own = f"{dataset.fingerprint} language_modeling" if dataset.fingerprint else ""
-    return replace(
-        dataset, kind="language_modeling", labels=(), class_names=(), instruction="", fingerprint=own and _hash(own)
-    )
+    identifier = ""
+    if dataset.fingerprint:
+        identifier = _hash(f"{dataset.fingerprint} language_modeling")
+    return replace(dataset, kind="language_modeling", labels=(), class_names=(), instruction="", fingerprint=identifier)
 
 
 def _hash(text: str) -> str:
@@ -260,7 +262,8 @@ def _is_numeric_array(values: Any, ndim: int) -> bool:
 def class_counts(dataset: Dataset, split: Split | None = None) -> dict[int, int]:
     """Return the number of rows by label, of all rows or of those in one official split."""
     labels: Any = dataset.labels
-    labels = labels if isinstance(labels, Sequence) else labels.tolist()
+    if not isinstance(labels, Sequence):
+        labels = labels.tolist()
     if split is None or not dataset.splits:
         return dict(Counter(labels))
     return dict(Counter(label for label, place in zip(labels, dataset.splits, strict=True) if place == split))
@@ -292,7 +295,9 @@ def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:
 def fingerprint(dataset: Dataset) -> str:
     """Return the SHA-256 of the rows, or the source's own fingerprint; with official splits, a hash of both."""
     rows = dataset.fingerprint or hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
-    return _hash("\x1f".join([rows, *dataset.splits])) if dataset.splits else rows
+    if not dataset.splits:
+        return rows
+    return _hash("\x1f".join([rows, *dataset.splits]))
 
 
 def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:

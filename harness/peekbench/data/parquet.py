@@ -131,8 +131,11 @@ def decode(table: pa.Table, origin: str, max_bytes: int, remedy: str) -> pa.Tabl
     for position, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             values = field.type.value_type
-            target = pa.large_binary() if pa.types.is_binary(values) else pa.large_string()
-            column = table.column(position).cast(target if _is_text(values) else values)
+            if pa.types.is_binary(values):
+                values = pa.large_binary()
+            elif _is_text(values):
+                values = pa.large_string()
+            column = table.column(position).cast(values)
             table = table.set_column(position, field.name, column)
     return table
 
@@ -157,7 +160,7 @@ def _decoded_size(column: pa.ChunkedArray) -> int:
     if not pa.types.is_dictionary(column.type) or not _is_text(column.type.value_type):
         return int(column.nbytes)
     lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
-    return sum((pc.sum(each).as_py() or 0) + 8 * len(each) for each in lengths)
+    return sum((pc.sum(of_chunk).as_py() or 0) + 8 * len(of_chunk) for of_chunk in lengths)
 
 
 def _refuse(origin: str, num_bytes: int, max_bytes: int, remedy: str) -> None:

@@ -48,10 +48,10 @@ def check_tasks(spec: ExperimentSpec) -> None:
     if len(errors) == 1:
         raise next(iter(errors.values()))
     if errors:
-        raise DataError("\n".join(summarize(errors, len(spec.tasks))))
+        raise DataError("\n".join(list_errors(errors, len(spec.tasks))))
 
 
-def summarize(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:
+def list_errors(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:
     """Yield one line per error of a task, and only one for tasks that are unavailable for the same reason."""
     names_by_cause: dict[object, list[str]] = {}
     for name, error in errors.items():
@@ -60,8 +60,10 @@ def summarize(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:
         if len(names) == 1:
             yield str(errors[names[0]])
         else:  # if all tasks are affected, readers need only a few names
-            is_partial = len(names) < num_tasks or len(names) <= MAX_NAMED + 1
-            yield f"{len(names)} tasks ({', '.join(names if is_partial else [*names[:MAX_NAMED], '...'])}): {cause}"
+            count = f"{len(names)} tasks"
+            if len(names) == num_tasks and len(names) > MAX_NAMED + 1:
+                names[MAX_NAMED:] = ["..."]
+            yield f"{count} ({', '.join(names)}): {cause}"
 
 
 def _check_kinds(spec: ExperimentSpec, task: str, dataset: Dataset) -> None:
@@ -96,13 +98,15 @@ def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
         kind = "tabular_classification"
     elif dataset.kind == "regression" and dataset.input_kind == "texts":
         kind = "text_regression"
-    return (
-        "" if kind in entry.task_kinds else f"supports {' and '.join(sorted(entry.task_kinds))}, but {task} is {kind}"
-    )
+    if kind in entry.task_kinds:
+        return ""
+    return f"supports {' and '.join(sorted(entry.task_kinds))}, but {task} is {kind}"
 
 
 def _remedy(kind: TaskKind, num_methods: int) -> str:
-    remedy = "put them into different specs" if num_methods > 1 else "choose a method for this kind of task"
+    remedy = "choose a method for this kind of task"
+    if num_methods > 1:
+        remedy = "put them into different specs"
     if kind == "language_modeling":
         remedy += ", or use the labels: remove `kind` from the task, and `label` null from its options"
     return remedy
@@ -166,8 +170,10 @@ def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
             f"task {task}: num_train {min(design.num_train)} is below the number of classes, {num_classes}, so no "
             f"train set can contain every class; use num_train of at least {num_classes}"
         )
-    is_balanced = design.train == "balanced"
-    needed = rows_per_class(num_train, num_classes) if is_balanced else 1
+    needed = 1
+    if design.train == "balanced":
+        needed = rows_per_class(num_train, num_classes)
+        num_train = needed * num_classes
     counts = class_counts(dataset, "train")
     place = " in its train split" if dataset.splits else ""
     for label, class_name in enumerate(dataset.class_names):
@@ -176,10 +182,10 @@ def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
         if counts[label] < needed:
             raise DataError(
                 f"task {task}, class {class_name!r}: {pluralize(counts[label], 'row')}{place}, but num_train "
-                f"{num_train} needs {needed} from each of {num_classes} classes; lower num_train, set `train` to "
-                "natural in the design, or merge the class with another one in the data"
+                f"{max(design.num_train)} needs {needed} from each of {num_classes} classes; lower num_train, set "
+                "`train` to natural in the design, or merge the class with another one in the data"
             )
-    return needed * num_classes if is_balanced else num_train
+    return num_train
 
 
 def describe_tasks(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
@@ -214,7 +220,7 @@ def describe_data(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
 
 def _list_class_counts(dataset: Dataset, split: Split | None = None) -> list[int]:
     """Return the number of rows of each class; empty for regression."""
-    counts = class_counts(dataset, split) if dataset.class_names else {}
+    counts = class_counts(dataset, split)
     return [counts.get(label, 0) for label in range(len(dataset.class_names))]
 
 
@@ -236,5 +242,7 @@ def majority_share(facts: Mapping[str, Any]) -> float | None:
     facts
         Facts about a task's data, as `describe_data` returns them.
     """
-    counts = facts["splits"].get("test", facts)["class_counts"]
-    return max(counts) / sum(counts) if counts else None
+    counts: list[int] = facts["splits"].get("test", facts)["class_counts"]
+    if not counts:
+        return None
+    return max(counts) / sum(counts)

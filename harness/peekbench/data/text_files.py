@@ -52,8 +52,9 @@ def suffix_of(path: Path) -> str:
     >>> suffix_of(Path("reviews.CSV.gz"))
     '.csv'
     """
-    suffix = path.suffix.lower()
-    return path.with_suffix("").suffix.lower() if suffix in SUFFIXES else suffix
+    if path.suffix.lower() in SUFFIXES:
+        path = path.with_suffix("")
+    return path.suffix.lower()
 
 
 def read_lines(
@@ -92,7 +93,7 @@ def read_lines(
     for mark, what in ARCHIVES.items():
         if first.startswith(mark):
             raise DataError(f"{path} is {what}; unpack it, or save it as CSV")
-    unpack = next((each for mark, each in COMPRESSIONS.items() if first.startswith(mark)), open)
+    unpack = next((unpack for mark, unpack in COMPRESSIONS.items() if first.startswith(mark)), open)
     longest = max_characters or MAX_CHARACTERS
     left = size_limit(path.stat().st_size, max_gigabytes)
     try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -332,14 +333,21 @@ class Predictions(Protocol):
         ...
 
 
+FLAGS = {
+    "columns": "--map", "ignore": "--ignore", "pair_by_order": "--pair-by-order", "percent": "--percent",
+    "independent_tasks": "--independent-tasks", "region": "--region", "tasks": "--task", "earlier": "--earlier",
+}  # fmt: skip
+"""Options of the command line by the argument of a function that says the same."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableOptions:
     """How to read a user's table of scores.
 
     Examples
     --------
-    >>> TableOptions(columns={"seed": "subsample"}, ignore=["notes"]).is_default
-    False
+    >>> TableOptions(columns={"seed": "subsample"}, ignore=["notes"]).argument.command
+    '--map seed=subsample --ignore notes'
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -378,9 +386,14 @@ class TableOptions:
         return not set(self.arms) <= {"base"}
 
     @property
-    def is_default(self) -> bool:
-        """Whether the user said nothing."""
-        return replace(self, arms=()) == TableOptions(arms=())
+    def given(self) -> dict[str, Any]:
+        """What the user said, by the name of the argument of a function."""
+        values: dict[str, Any] = {
+            "columns": dict(self.columns), "ignore": [*self.ignored], "pair_by_order": self.pair_by_order,
+            "percent": self.percent, "independent_tasks": self.independent_tasks, "region": self.region,
+            "tasks": [*self.tasks], "earlier": [*self.earlier_numbers],
+        }  # fmt: skip
+        return {name: value for name, value in values.items() if value or isinstance(value, float)}
 
     def combine(self, other: TableOptions) -> TableOptions:
         """Return these options with those of another source; these decide about columns that both name."""
@@ -398,24 +411,21 @@ class TableOptions:
 
     def arguments(self) -> list[str]:
         """Return the arguments of the command line that say the same."""
-        return [
-            *(part for source, target in self.columns.items() for part in ("--map", f"{source}={target}")),
-            *(part for source in self.ignored for part in ("--ignore", source)),
-            *(["--pair-by-order"] if self.pair_by_order else []),
-            *(["--percent"] if self.percent else []),
-            *(["--independent-tasks"] if self.independent_tasks else []),
-            *([] if self.region is None else ["--region", f"{self.region:g}"]),
-            *(part for task in self.tasks for part in ("--task", task)),
-            *(part for number in self.earlier_numbers for part in ("--earlier", str(number))),
-        ]
+        arguments: list[str] = []
+        for name, value in self.given.items():
+            if value is True:
+                arguments.append(FLAGS[name])
+            elif isinstance(value, dict):
+                arguments += chain.from_iterable((FLAGS[name], f"{source}={value[source]}") for source in value)
+            elif isinstance(value, list):
+                arguments += chain.from_iterable((FLAGS[name], str(item)) for item in value)
+            else:
+                arguments += [FLAGS[name], f"{value:g}"]
+        return arguments
 
     @property
     def argument(self) -> Argument:
         """These options in messages, as users of the command line and of Python write them."""
-        values = {
-            "columns": dict(self.columns), "ignore": [*self.ignored], "pair_by_order": self.pair_by_order,
-            "percent": self.percent, "independent_tasks": self.independent_tasks, "region": self.region,
-            "tasks": [*self.tasks], "earlier": [*self.earlier_numbers],
-        }  # fmt: skip
-        python = ", ".join(f"{name}={value!r}" for name, value in values.items() if value)
-        return Argument(shlex.join(self.arguments()), python)
+        return Argument(
+            shlex.join(self.arguments()), ", ".join(f"{name}={value!r}" for name, value in self.given.items())
+        )

@@ -96,10 +96,10 @@ class Score:
     """Kinds of tasks for which the score is defined, with the function that computes it, or None if it cannot."""
     type: Literal["integer", "number"] = "number"
     """Type of the values."""
-    minimum: float | None = 0.0
-    """Smallest value; None if there is no bound."""
-    maximum: float | None = 1.0
-    """Range of the score; None if it has no bound."""
+    minimum: float = 0.0
+    """Smallest value."""
+    maximum: float = 1.0
+    """Largest value."""
     is_required: bool = False
     """Whether every arm has this score for every kind of task."""
     is_higher_better: bool = True
@@ -139,7 +139,7 @@ def find_score(name: str) -> Score:
     """
     known = (score for score in SCORES if score.name == name)
     meaning, is_mean = "a score of scikit-learn", name in MEANS_OF_SKLEARN or name.startswith("neg_mean_")
-    return next(known, Score(name, name, meaning, "number", {}, minimum=None, maximum=None, is_mean=is_mean))
+    return next(known, Score(name, name, meaning, "number", {}, minimum=-math.inf, maximum=math.inf, is_mean=is_mean))
 
 
 def count_correct(data: ScoringInput) -> int:
@@ -291,7 +291,7 @@ SCORES: tuple[Score, ...] = (
         "count",
         {"classification": count_correct},
         type="integer",
-        maximum=None,
+        maximum=math.inf,
         if_missing="round(score x num_scored)",
         synonyms=("n_correct", "correct"),
     ),
@@ -301,7 +301,7 @@ SCORES: tuple[Score, ...] = (
         "accuracy as a fraction, R^2, or the log-likelihood of texts in bits per byte",
         "fraction",
         {"classification": accuracy, "regression": r_squared, "language_modeling": log_likelihood_per_byte},
-        minimum=None,
+        minimum=-math.inf,
         is_required=True,
         if_missing="num_correct / num_scored, or the negative of bits_per_byte",
         synonyms=("accuracy", "acc", "r2"),
@@ -312,7 +312,7 @@ SCORES: tuple[Score, ...] = (
         "mean of -ln p of the true class",
         "number",
         {"classification": log_loss},
-        maximum=None,
+        maximum=math.inf,
         is_higher_better=False,
         is_mean=True,
         region=0.01,
@@ -341,7 +341,7 @@ SCORES: tuple[Score, ...] = (
         "bits that a language model needs for the test texts, per byte",
         "number",
         {"classification": bits_per_byte_of_classified, "language_modeling": bits_per_byte},
-        maximum=None,
+        maximum=math.inf,
         is_higher_better=False,
         region=0.01,
         synonyms=("bpb",),

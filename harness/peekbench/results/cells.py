@@ -47,13 +47,9 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
 LINE_BREAK = "[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
 MAX_NAME = 1000  # characters of a task, method or model
-MAX_COUNT = 2**53  # larger whole numbers are not exact as float64
-MAX_SIZE = 1e12  # of a number without a limit of its own, so that squares and sums of effects are finite
+MAX_SIZE = 2**53  # larger whole numbers are not exact as float64, and squares and sums of all numbers are finite
 LIMITS = {
-    column.name: (
-        -MAX_SIZE if column.minimum is None else column.minimum,
-        column.maximum or (MAX_COUNT if column.type == "integer" else MAX_SIZE),
-    )
+    column.name: (max(column.minimum, -MAX_SIZE), min(column.maximum, MAX_SIZE))
     for column in USER_COLUMNS
     if column.type != "text"
 } | {"score": (-MAX_SIZE, 1.0)}  # R^2 can be negative
@@ -133,16 +129,22 @@ class CellReader:
     ) -> ResultsError:
         """Return an error about the cell of a row, which is counted from 0."""
         cell = self._table[source].iloc[position]
-        text = "the cell" if is_missing(cell) else short(str(cell))
+        text = "the cell"
+        if not is_missing(cell):
+            text = short(str(cell))
         place = f"{self.origin}, row {self.row_numbers[position]}, column {short(source)!r}"
         return ResultsError(f"{place}: {text} ", *problem, added=added)
 
     def column(self, source: str | None, column: str) -> pd.Series[Any]:
         """Return a column of numbers of the results table; all values are missing if the user has no such column."""
-        is_integer = column in WHOLE_NUMBERS
-        if source is None:
-            return pd.Series(np.nan, index=self.index).astype("Int64" if is_integer else "float64")
-        return self.whole_numbers(source, column) if is_integer else self.numbers(source, column)
+        values = pd.Series(np.nan, index=self.index, dtype="float64")
+        if source is not None:
+            values = self.numbers(source, column)
+        if column not in WHOLE_NUMBERS:
+            return values
+        if source is not None:
+            self.require(values.isna() | (values == values.round()), source, "is not a whole number; correct it")
+        return values.astype("Int64")
 
     def numbers(self, source: str, column: str) -> pd.Series[float]:
         """Return a column of the user as float64, checked as a column of the results table."""
@@ -156,7 +158,9 @@ class CellReader:
             if column == "score":
                 remedy += _explain_scores(source)
         self.require(is_absent(cells) | np.isfinite(values), source, problem)
-        low, high = (-MAX_SIZE, MAX_SIZE) if column == "score" and self._has_unit else LIMITS[column]
+        low, high = LIMITS[column]
+        if column == "score" and self._has_unit:
+            high = MAX_SIZE
         self.require(values.isna() | (values >= low), source, f"is below the minimum of {low:g}; correct it")
         self.require(values.isna() | (values <= high), source, f"is above the maximum of {high:g}; ", *remedy)
         return values
@@ -173,7 +177,9 @@ class CellReader:
             texts = cells.where(cells.map(lambda cell: isinstance(cell, str)), "").astype("object").str.strip()
             is_percentage = texts.str.endswith("%")
             numbers = texts.str.removesuffix("%")
-            values = values.fillna(to_floats(numbers.str.replace(",", ".") if is_bounded else numbers))
+            if is_bounded:
+                numbers = numbers.str.replace(",", ".")
+            values = values.fillna(to_floats(numbers))
             if is_percentage.any() and not self._percent:
                 problem = "has no percent sign, but other cells have one; write it in all cells or in none"
                 self.require(is_percentage | values.isna(), source, problem)
@@ -187,12 +193,6 @@ class CellReader:
         self.percentages.add(source)
         with np.errstate(over="ignore"):
             return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
-
-    def whole_numbers(self, source: str, column: str) -> pd.Series[int]:
-        """Return a column of the user as Int64."""
-        values = self.numbers(source, column)
-        self.require(values.isna() | (values == values.round()), source, "is not a whole number; correct it")
-        return values.astype("Int64")
 
     def texts(self, source: str, max_length: int = MAX_NAME) -> pd.Series[str]:
         """Return a column of the user as texts without white space around them, empty where it is missing."""
@@ -222,7 +222,9 @@ class CellReader:
 def _explain_scores(source: str) -> tuple[str | Argument, ...]:
     """Return what to do about scores above 1, from the column of a user."""
     arm = (find_role(source) or Role("")).arm
-    of_arm = "" if arm else " (loss_ARM for a column of one arm)"
+    of_arm = ""
+    if not arm:
+        of_arm = " (loss_ARM for a column of one arm)"
     return (
         "; counts of correct answers belong in columns extra_correct and test_correct, or num_correct with one row per "
         "arm; ",
@@ -235,12 +237,16 @@ def _explain_scores(source: str) -> tuple[str | Argument, ...]:
 
 def is_empty(cells: pd.Series[Any]) -> pd.Series[bool]:
     """Return which cells are missing or only white space."""
-    return cells.isna() if is_numeric_dtype(cells) else cells.map(is_missing).astype("bool")
+    if is_numeric_dtype(cells):
+        return cells.isna()
+    return cells.map(is_missing).astype("bool")
 
 
 def is_absent(cells: pd.Series[Any]) -> pd.Series[bool]:
     """Return which numbers are missing: cells that are empty, and texts that other programs write for them."""
-    return is_empty(cells) if is_numeric_dtype(cells) else is_empty(cells) | cells.isin(MISSING)
+    if is_numeric_dtype(cells):
+        return cells.isna()
+    return is_empty(cells) | cells.isin(MISSING)
 
 
 def to_floats(cells: pd.Series[Any]) -> pd.Series[float]:
@@ -257,8 +263,10 @@ def to_floats(cells: pd.Series[Any]) -> pd.Series[float]:
 
 
 def _to_float(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
+        return math.nan
     try:
-        return float(value) if isinstance(value, str | Real | Decimal) and not isinstance(value, bool) else math.nan
+        return float(value)
     except (ValueError, OverflowError):
         return math.nan
 
@@ -344,7 +352,9 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
         invalid = (~is_valid.astype("bool")).to_numpy()
         if invalid.any():
             position = int(invalid.argmax())
-            arm = str(results["arm"].iloc[position]) if roles.arms else ""
+            arm = ""
+            if roles.arms:
+                arm = str(results["arm"].iloc[position])
             sources = (roles.source(name, arm) for name in (column, *SCORE_SOURCES))
             raise reader.error(position % len(reader.index), next(filter(None, sources)), *problem)
 
@@ -427,7 +437,7 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
 
 
 def _metrics_by_task(results: pd.DataFrame) -> Mapping[str, str]:
-    of_rows = results["metric"] if METRIC.name in results else pd.Series("", index=results.index)
+    of_rows = results.get(METRIC.name, pd.Series("", index=results.index))
     is_bits = (results["score"] == -results["bits_per_byte"]) & (of_rows == "")
     of_rows = of_rows.mask(is_bits, "bits per byte")
     of_tasks = of_rows.groupby(results["task"], sort=False).first()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -33,10 +34,10 @@ class ResultsColumn:
     """Value of the results table if a user's file lacks this column."""
     is_of_arm: bool = True
     """Whether the value belongs to one arm. Otherwise it belongs to the whole trial."""
-    minimum: float | None = None
-    """Smallest value; None if there is no bound."""
-    maximum: float | None = None
-    """Largest value; None if there is no bound."""
+    minimum: float = -math.inf
+    """Smallest value."""
+    maximum: float = math.inf
+    """Largest value."""
     synonyms: tuple[str, ...] = ()
     """Other names of the column in users' tables. Each has a single meaning in a table of scores."""
 
@@ -278,8 +279,7 @@ class ColumnRoles:
 
     def source(self, column: str, arm: str = "") -> str | None:
         """Return the user's column that is a column of the results table, or None."""
-        names = self.sources.get(Role(column, arm))
-        return names[0] if names else None
+        return next(iter(self.sources.get(Role(column, arm), ())), None)
 
 
 COLUMN_NAMES_OF_USERS = [column.name for column in USER_COLUMNS]
@@ -321,7 +321,9 @@ def normalize_arm(name: str) -> str | None:
     ('extra', 'mix-0.25', None)
     """
     folded = re.sub(r"[\s_]+", "-", name.strip().casefold())
-    return folded if is_arm(folded) else None
+    if is_arm(folded):
+        return folded
+    return None
 
 
 def find_role(name: str) -> Role | None:

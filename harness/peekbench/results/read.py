@@ -157,7 +157,7 @@ def load_table(path: str | Path, options: TableOptions) -> TidyTable:
         return _load_tree(path, options)
     if not is_store(path):
         return tidy_table(read_file(path), str(path), options)
-    if not replace(options, independent_tasks=False).is_default:  # in a run, tasks are independent
+    if replace(options, independent_tasks=False).given:  # in a run, tasks are independent
         raise ResultsError(f"{path} is the store of a run, whose columns are known; remove ", options.argument)
     with Store.open(path) as store:
         return TidyTable(read_store(store), predictions=StoredPredictions(path))
@@ -236,7 +236,7 @@ def _refuse_log(path: Path) -> None:
         return
     logs = {"extra": "LOG", "test": "LOG"}
     for folder in path.absolute().parents:
-        siblings = {each.name: str(each) for each in folder.iterdir() if each.is_dir() and is_arm(each.name)}
+        siblings = {place.name: str(place) for place in folder.iterdir() if place.is_dir() and is_arm(place.name)}
         if logs.keys() <= siblings.keys():
             logs = siblings
             break
@@ -271,7 +271,7 @@ def _read_csv(path: Path, delimiters: str) -> pd.DataFrame:
                 "numbers with a decimal comma"
             )
         _check_size(len(rows) - 1, origin)
-    names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(rows[0] if rows else ())]
+    names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(next(iter(rows), ()))]
     refuse_duplicates(names, origin)
     return pd.DataFrame(rows[1:], columns=names, dtype="str")
 
@@ -333,7 +333,7 @@ def read_tree(root: Path) -> pd.DataFrame:
             raise ResultsError(f"{file}: the folders give the column {given[0]!r}; remove it from the file")
         tables.append(table.assign(**known))
     if not tables:
-        for file in (each for each in sorted(root.rglob("*")) if each.is_file()):
+        for file in sorted(filter(Path.is_file, root.rglob("*"))):
             _refuse_log(file)
         raise ResultsError(
             f"{root}: contains no {STUDY_FILE}; choose a folder that contains mM/nN/MODEL/TASK/{STUDY_FILE}"

@@ -63,7 +63,9 @@ WARNINGS_OF_PAIRING = {
 
 def short(text: str) -> str:
     """Return the start of a text of any length."""
-    return visible(text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "...")
+    if len(text) > MAX_SHOWN:
+        text = text[:MAX_SHOWN] + "..."
+    return visible(text)
 
 
 def mapping(source: str, target: object) -> Argument:
@@ -83,13 +85,16 @@ def quoted(names: Collection[object]) -> str:
 
 def is_missing(cell: Any) -> bool:
     """Return whether a cell is missing or only white space."""
-    return not cell.strip() if isinstance(cell, str) else bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
+    if isinstance(cell, str):
+        return not cell.strip()
+    return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
 
 
 def suggest_name(name: str, names: Sequence[str], what: str) -> str:
     """Return a question that names the nearest name, or the list of all."""
-    near = find_nearest(name, names)
-    return f"did you mean {near!r}?" if near else f"its {what} are {quoted(names)}"
+    if near := find_nearest(name, names):
+        return f"did you mean {near!r}?"
+    return f"its {what} are {quoted(names)}"
 
 
 def plain_table(table: pd.DataFrame, origin: str) -> pd.DataFrame:
@@ -204,9 +209,10 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin
         is_combinable = role in COMBINABLE
         if len(names) > 1 and not (is_combinable and set(names) <= set(mapped)):
             names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
-            used = names if is_combinable else names[:1]
+            used, remedy = names[:1], "ignore all but one"
+            if is_combinable:
+                used, remedy = names, "ignore all but one, or combine them"
             columns = {name: str(roles[name]) for name in used if name not in mapped}
-            remedy = "ignore all but one, or combine them" if is_combinable else "ignore all but one"
             raise ResultsError(
                 f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}",
                 added=TableOptions(columns, names[len(used) :]),
@@ -220,7 +226,9 @@ def _find_missing(roles: ColumnRoles, options: TableOptions) -> Role | None:
     arms = roles.arms
     if ARM not in roles.sources and options.needs_pairs and not arms:
         return ARM
-    needed = [Role("score", arm) for arm in options.arms] if arms else [SCORE]
+    needed = [SCORE]
+    if arms:
+        needed = [Role("score", arm) for arm in options.arms]
     return next((role for role in needed if not any(roles.source(name, role.arm) for name in SCORE_SOURCES)), None)
 
 
@@ -230,12 +238,16 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
         f"{origin}: there is no column {str(missing)!r}{alternative.get(missing, '')}; the columns in the first line "
         f"are {quoted(names)}. Add it"
     )
+    warning = ""
+    if missing.arm:
+        warning = f". {explain_arms(missing.arm)}"
     if not roles.unknown:
-        raise ResultsError(f"{problem}. {explain_arms(missing.arm)}" if missing.arm else problem)
+        raise ResultsError(problem + warning)
     if likely := {name: role for name in roles.unknown if (role := _guess_role(name, missing))}:
         raise ResultsError(f"{problem}, or name yours, if this is its meaning", added=TableOptions(likely))
-    example = "extra, test, loss_extra if lower is better, arm" if missing == ARM else missing
-    warning = f". {explain_arms(missing.arm)}, and name its columns" if missing.arm else ""
+    example = {ARM: "extra, test, loss_extra if lower is better, arm"}.get(missing, str(missing))
+    if missing.arm:
+        warning += ", and name its columns"
     raise ResultsError(
         f"{problem}, or name yours: in place of each MEANING, write what the column has, such as {example} or method, "
         f"and ignore columns that say nothing about the scores{warning}",
@@ -255,8 +267,10 @@ def _guess_role(name: str, missing: Role) -> str:
     """Return the role that an unknown column probably has, to be confirmed by the user; empty if nothing is likely."""
     if (role := ERRORS.get(normalize(name))) is not None:
         return role
-    near = find_nearest(name, [*ARMS, str(missing)])
-    return near if near and (missing == ARM or near == str(missing)) else ""
+    near = find_nearest(name, [*ARMS, str(missing)]) or ""
+    if missing == ARM or near == str(missing):
+        return near
+    return ""
 
 
 def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, origin: str) -> None:
@@ -389,7 +403,7 @@ def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tup
     is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
     if not losses and is_share:
         return ()
-    name = quoted(losses) if losses else "the scores"
+    name = quoted(losses) or "the scores"
     return (
         f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
         "largest bias that is negligible; choose one in this unit with ",

@@ -98,7 +98,7 @@ def _score_arms(store: Store, trial: Trial, score: Callable[[FloatArray, Any], f
     for arm, predictions in store.predictions(trial).items():
         predicted, truth = predictions.astype(np.float64), np.resize(labels, len(predictions))
         sets = [slice(first, first + size) for first in range(0, len(predicted), size)]
-        scores[arm] = average_sets([score(predicted[each], truth[each]) for each in sets], len(labels) // size)
+        scores[arm] = average_sets([score(predicted[rows], truth[rows]) for rows in sets], len(labels) // size)
     return scores
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,8 @@ from peekbench.errors import ResultsError
 from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.cells import (
-    MAX_COUNT,
     MAX_NAME,
+    MAX_SIZE,
     CellReader,
     fill_scores,
     fill_text_scores,
@@ -164,7 +164,10 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     subsamples, pairing = _number_rows(table, trials, texts, roles, reader, pair_by_order=options.pair_by_order)
     refuse_unknown(table, roles, origin)
     rows = _read_arms(trials, roles, reader, options.arms)
-    (fill_text_scores if texts else fill_scores)(rows, roles, reader)
+    if texts:
+        fill_text_scores(rows, roles, reader)
+    else:
+        fill_scores(rows, roles, reader)
     num_arms = max(1, len(roles.arms))
     if pairing in (BY_ORDER, BY_ROW):
         _refuse_copies(trials, rows, origin)
@@ -225,8 +228,9 @@ def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
         trials[column] = reader.column(size, column)
         if size is not None and column != MAJORITY and trials[column].notna().any():
             reader.require_numbers(size, "fill it in as in other rows, or use ", ignoring(size))
-    metric = roles.source(METRIC.name)
-    trials["metric"] = "" if metric is None else reader.texts(metric)
+    trials["metric"] = ""
+    if metric := roles.source(METRIC.name):
+        trials["metric"] = reader.texts(metric)
     if "arm" in trials.columns:
         trials["arm"] = _read_arm_names(trials["arm"], roles, reader)
     elif not roles.arms:
@@ -313,7 +317,9 @@ def _number_rows(
             )
         return _read_subsamples(table, roles, reader), ""
     places = trials[[name for name in (*PLACE, "arm") if name in trials]]
-    groups = _number(places.assign(text=texts.numbers) if texts else places)
+    if texts:
+        places = places.assign(text=texts.numbers)
+    groups = _number(places)
     if len(np.unique(groups)) == len(groups):
         return pd.Series(0, index=table.index, dtype="Int64"), ""
     if pair_by_order:
@@ -344,8 +350,8 @@ def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader
     if len(names) == 1 and names[0] not in roles.mapped:
         problem = "is not a whole number; number the draws, delete rows that are not draws, or name them with "
         reader.require(numbers == numbers.round(), names[0], problem, mapping(names[0], SUBSAMPLE))
-        return reader.whole_numbers(names[0], "subsample")
-    if len(names) == 1 and (numbers == numbers.round()).all() and numbers.between(0, MAX_COUNT).all():
+        return reader.column(names[0], "subsample")
+    if len(names) == 1 and (numbers == numbers.round()).all() and numbers.between(0, MAX_SIZE).all():
         return numbers.astype("Int64")
     ranks = pd.DataFrame({name: rank(table[name]) for name in names})
     if len(names) == 1:
@@ -383,7 +389,9 @@ def _unnumbered(groups: IntArray, roles: ColumnRoles, reader: CellReader) -> Res
     rows = ", ".join(map(str, reader.row_numbers[np.flatnonzero(is_same)[:MAX_LISTED]]))
     if is_same.sum() > MAX_LISTED:
         rows += ", ..."
-    place = "task, method, model, sizes, text" if TEXT in roles.sources else "task, method, model, sizes"
+    place = "task, method, model, sizes"
+    if TEXT in roles.sources:
+        place += ", text"
     unknown = dict.fromkeys(roles.unknown, "MEANING")
     return ResultsError(
         f"{reader.origin}: {is_same.sum():,} rows have the same {place} and arm (rows {rows}), and no "
@@ -400,13 +408,15 @@ def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, nee
     """Return one row for each arm of each row of the user's table, one arm below the other."""
     tables = []
     for arm in roles.arms or [""]:
-        measures = {column: reader.column(roles.source(column, arm), column) for column in ARM_MEASURES}
+        measures: dict[str, Any] = {column: reader.column(roles.source(column, arm), column) for column in ARM_MEASURES}
         for column in LOSSES:
             if (source := roles.source(column, arm)) is not None:
                 losses = reader.numbers(source, column)
                 measures["score"] = 1 - losses if column == ERROR_RATE.name else -losses
-        tables.append(trials.assign(**({"arm": arm} if arm else {}), **measures))
-    rows = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
+        if arm:
+            measures["arm"] = arm
+        tables.append(trials.assign(**measures))
+    rows = pd.concat(tables, ignore_index=True)
     for arm in needed:
         if not (rows["arm"] == arm).any():
             raise ResultsError(
@@ -462,5 +472,4 @@ def sort_rows(results: pd.DataFrame, last: Sequence[str] = ()) -> pd.DataFrame |
         is_new |= np.diff(key[order]) != 0
     if not is_new.all():
         return None
-    is_sorted = bool((np.diff(order) == 1).all())
-    return (results if is_sorted else results.iloc[order]).reset_index(drop=True)
+    return results.iloc[order].reset_index(drop=True)

@@ -93,8 +93,8 @@ MAX_SIZE = 1e150  # of a score without a bound, so that its square is finite
 
 
 def _range_of(score: Score) -> str:
-    low = -MAX_SIZE if score.minimum is None else score.minimum
-    high = 1.0 if score.name == "score" else score.maximum or MAX_SIZE  # accuracy, R^2 and log-likelihoods
+    low = max(score.minimum, -MAX_SIZE)
+    high = 1.0 if score.name == "score" else min(score.maximum, MAX_SIZE)  # accuracy, R^2 and log-likelihoods
     return f"{score.name} BETWEEN {low} AND {high}"
 
 

@@ -322,7 +322,7 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: T
     """
     if len({path.absolute() for path in paths}) < len(paths):
         raise ResultsError(f"{', '.join(map(str, paths))}: a run is duplicated; name each run once")
-    if table and not table.is_default and all(map(is_store, paths)):
+    if table and table.given and all(map(is_store, paths)):
         raise ResultsError(f"the columns of stores are known; remove {' '.join(table.arguments())}")
     options = table or TableOptions()
     if len(paths) == 1:
