@@ -18,13 +18,7 @@ MEMORY_UNIT = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU of this machine.
-
-    Examples
-    --------
-    >>> Gpu("0", "GPU-5ad2", "H200", memory=150_754_820_096).name
-    'H200'
-    """
+    """A GPU of this machine."""
 
     index: str
     """Number by which the driver lists it."""

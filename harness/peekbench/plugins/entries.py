@@ -36,12 +36,6 @@ MethodTaskKind: TypeAlias = TaskKind | Literal["tabular_classification", "text_r
 AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
 """What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
 leaderboard`, 'check' for the warnings of every report.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(AnalyzerRole)
-('', 'check', 'comparison', 'estimates', 'ranking')
 """
 
 
@@ -77,8 +71,7 @@ class DataSourceEntry:
     >>> import peekbench
     >>> def load(*, options, folders):
     ...     return peekbench.Dataset(["sunny", "rainy"], [0, 1], ("good", "bad"))
-    >>> peekbench.DataSourceEntry(name="weather", load=load, summary="weather reports").name
-    'weather'
+    >>> entry = peekbench.DataSourceEntry(name="weather", load=load, summary="weather reports")
     """
 
     name: str
@@ -102,8 +95,7 @@ class TaskGroupEntry:
     Examples
     --------
     >>> from peekbench.plugins import TaskGroupEntry
-    >>> TaskGroupEntry(name="all", members=("news", "reviews"), summary="both tasks").members
-    ('news', 'reviews')
+    >>> entry = TaskGroupEntry(name="all", members=("news", "reviews"), summary="both tasks")
     """
 
     name: str
@@ -194,8 +186,7 @@ class AuditEntry:
     Examples
     --------
     >>> from peekbench.plugins import AuditEntry
-    >>> AuditEntry(name="lengths", audit="my_package.lengths:measure", summary="text lengths by class").name
-    'lengths'
+    >>> entry = AuditEntry(name="lengths", audit="my_package.lengths:measure", summary="text lengths by class")
     """
 
     name: str
@@ -220,8 +211,7 @@ class ExecutorEntry:
     >>> def execute(items, work, *, options):
     ...     for item in items:
     ...         yield list(work(item))
-    >>> ExecutorEntry(name="serial", execute=execute, summary="one item after the other").name
-    'serial'
+    >>> entry = ExecutorEntry(name="serial", execute=execute, summary="one item after the other")
     """
 
     name: str
@@ -241,8 +231,7 @@ class ObserverEntry:
     Examples
     --------
     >>> from peekbench.plugins import ObserverEntry
-    >>> ObserverEntry(name="mail", observe="my_package.mail:observe", summary="mail when a run ends").name
-    'mail'
+    >>> entry = ObserverEntry(name="mail", observe="my_package.mail:observe", summary="mail when a run ends")
     """
 
     name: str
@@ -262,8 +251,7 @@ class RendererEntry:
     Examples
     --------
     >>> from peekbench.plugins import RendererEntry
-    >>> RendererEntry(name="plots", render="my_package.plots:draw", summary="figures as SVG and PNG").name
-    'plots'
+    >>> entry = RendererEntry(name="plots", render="my_package.plots:draw", summary="figures as SVG and PNG")
     """
 
     name: str
@@ -283,8 +271,7 @@ class ReportFormatEntry:
     Examples
     --------
     >>> from peekbench.plugins import ReportFormatEntry
-    >>> ReportFormatEntry(name="latex", write="my_package.latex:write", suffix=".tex", summary="LaTeX tables").suffix
-    '.tex'
+    >>> entry = ReportFormatEntry(name="latex", write="my_package.latex:write", suffix=".tex", summary="LaTeX tables")
     """
 
     name: str

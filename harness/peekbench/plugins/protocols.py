@@ -324,12 +324,6 @@ Form: TypeAlias = Literal["svg", "inline svg", "png"]
 """Form of a picture. 'svg': a file with title and note, for light and dark backgrounds. 'inline svg': part of an HTML
 page, which has title and note as text and sets the color of text and axes (`currentColor`). 'png': a file with title
 and note on a white background.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(Form)
-('svg', 'inline svg', 'png')
 """
 
 

@@ -66,14 +66,7 @@ else:  # plugins import these names at run time, when annotations are not evalua
 
 
 TaskKind: TypeAlias = Literal["classification", "regression", "language_modeling"]
-"""What a method predicts: a class, a number, or the text itself.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(TaskKind)
-('classification', 'regression', 'language_modeling')
-"""
+"""What a method predicts: a class, a number, or the text itself."""
 
 InputKind: TypeAlias = Literal["texts", "features"]
 """What the inputs of a task are: texts, or rows of numbers.
@@ -86,14 +79,7 @@ Examples
 """
 
 Split: TypeAlias = Literal["train", "test"]
-"""Part of a data set that its authors set aside for training or for testing.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(Split)
-('train', 'test')
-"""
+"""Part of a data set that its authors set aside for training or for testing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +101,7 @@ class Folders:
 
 @dataclass(frozen=True, slots=True)
 class SourceRef:
-    """The data source of a task with its options, from which the task's rows can be loaded.
-
-    Examples
-    --------
-    >>> SourceRef("files", {"path": "tickets.csv"}, Path("specs")).use
-    'files'
-    """
+    """The data source of a task with its options, from which the task's rows can be loaded."""
 
     use: str
     """Name of the data source: 'plugin.source'."""

@@ -96,13 +96,7 @@ class Forest:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values whose distribution is drawn: paired differences, posterior draws, or quantiles of these.
-
-    Examples
-    --------
-    >>> Sample("tickets", (0.01, 0.03, -0.02), mark=0.0).mark
-    0.0
-    """
+    """Values whose distribution is drawn: paired differences, posterior draws, or quantiles of these."""
 
     label: str
     """Text beside the distribution."""
@@ -137,13 +131,7 @@ class Violins:
 
 @dataclass(frozen=True, slots=True)
 class Densities:
-    """Densities one below the other on one axis, each with its mean and a central interval.
-
-    Examples
-    --------
-    >>> Densities("Posterior", Axis("bias"), (("lsa", (Sample("mean", (0.01, 0.03)),)),), level=0.89).level
-    0.89
-    """
+    """Densities one below the other on one axis, each with its mean and a central interval."""
 
     title: str
     """Heading of the figure."""

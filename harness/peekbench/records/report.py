@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 Topic: TypeAlias = Literal["results", "methods", "data"]
-"""Part of a report to which a table or a figure belongs.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(Topic)
-('results', 'methods', 'data')
-"""
+"""Part of a report to which a table or a figure belongs."""
 
 Cell: TypeAlias = str | int | float | bool | Estimate | None
 """Value in a row of a table. None is shown as a dash, an estimate with its interval.
@@ -40,13 +33,7 @@ Examples
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Heading and unit of a table's column.
-
-    Examples
-    --------
-    >>> Column("bias", "difference").unit
-    'difference'
-    """
+    """Heading and unit of a table's column."""
 
     name: str
     """Heading of the column."""
@@ -61,15 +48,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class RuleWorth:
-    """What a rule of adaptation was worth: its scores minus those with independent unlabeled texts.
-
-    Examples
-    --------
-    >>> verdict = Verdict("lsa", "cross-5 - extra", "equivalent")
-    >>> worth = RuleWorth("cross-5", "cross", "5", "", {"equivalent": 1}, (verdict,))
-    >>> worth.decisions["equivalent"]
-    1
-    """
+    """What a rule of adaptation was worth: its scores minus those with independent unlabeled texts."""
 
     rule: str
     """Name of the arm."""
@@ -87,13 +66,7 @@ class RuleWorth:
 
 @dataclass(frozen=True, slots=True)
 class Inflation:
-    """Inflation of the best score of several configurations, because it was chosen by this score.
-
-    Examples
-    --------
-    >>> Inflation(10, Estimate(0.012), "difference").num_configurations
-    10
-    """
+    """Inflation of the best score of several configurations, because it was chosen by this score."""
 
     num_configurations: int
     """Number of configurations among which the best was selected."""
@@ -167,13 +140,7 @@ def _part_of(cell: Cell, part: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analyzer returns. Analyzers write no files and print nothing; the report does.
-
-    Examples
-    --------
-    >>> Analysis("summary", warnings=("2 trials are missing",)).warnings
-    ('2 trials are missing',)
-    """
+    """What an analyzer returns. Analyzers write no files and print nothing; the report does."""
 
     name: str
     """Name of the analysis."""
@@ -191,14 +158,7 @@ class Analysis:
 
 
 Quantity: TypeAlias = Literal["extra", "bias", "boost"]
-"""'extra' is the score of the arm extra, which is uncontaminated.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(Quantity)
-('extra', 'bias', 'boost')
-"""
+"""'extra' is the score of the arm extra, which is uncontaminated."""
 
 ACCURACY = "accuracy"
 """`ScoreEstimate.metric` of accuracies."""
@@ -329,13 +289,7 @@ def read_estimates(table: Table) -> tuple[ScoreEstimate, ...]:
 
 @dataclass(frozen=True, slots=True)
 class MethodFacts:
-    """Description of a method, as far as the report's source records it.
-
-    Examples
-    --------
-    >>> MethodFacts("lsa", use="classic.lsa", options="num_components 100").options
-    'num_components 100'
-    """
+    """Description of a method, as far as the report's source records it."""
 
     name: str
     """Label of the method."""

@@ -10,14 +10,7 @@ from typing import Any, Literal, TypeAlias
 from peekbench.records.trials import Trial
 
 LookMethod: TypeAlias = Literal["group_sequential", "confidence_sequence"]
-"""How verdicts account for planned looks.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(LookMethod)
-('group_sequential', 'confidence_sequence')
-"""
+"""How verdicts account for planned looks."""
 
 Settled: TypeAlias = Literal["biased", "equivalent"]
 """Kind of verdict at which a run may stop."""
@@ -78,13 +71,7 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class PlannedLook:
-    """A planned look at the results of a run, and what it found.
-
-    Examples
-    --------
-    >>> PlannedLook(subsamples=40, maximum=100, fraction=0.4, decisions={"lsa": "biased up"}, stops=True).stops
-    True
-    """
+    """A planned look at the results of a run, and what it found."""
 
     subsamples: int
     """Subsamples per task, at the test size with the most."""
@@ -100,13 +87,7 @@ class PlannedLook:
 
 @dataclass(frozen=True, slots=True)
 class DesignPoint:
-    """One pair of sizes of a design, with the number of subsamples and the tasks drawn at it.
-
-    Examples
-    --------
-    >>> DesignPoint(num_train=50, num_test=200, num_subsamples=20, tasks=("tickets",)).num_subsamples
-    20
-    """
+    """One pair of sizes of a design, with the number of subsamples and the tasks drawn at it."""
 
     num_train: int
     """Number of labeled texts for training."""
@@ -174,13 +155,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine that does work of a run, as `Work.prepare` describes it.
-
-    Examples
-    --------
-    >>> Host("node-7", machine={"cores": 64}).name
-    'node-7'
-    """
+    """A machine that does work of a run, as `Work.prepare` describes it."""
 
     name: str
     """Name that the outcomes of this machine have."""
@@ -192,13 +167,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Machines and workers that an executor has at present.
-
-    Examples
-    --------
-    >>> Capacity(hosts=2, workers=16).workers
-    16
-    """
+    """Machines and workers that an executor has at present."""
 
     hosts: int
     """Number of machines."""
@@ -207,14 +176,7 @@ class Capacity:
 
 
 RunStatus: TypeAlias = Literal["finished", "failed", "interrupted"]
-"""How a run ended: 'finished' if no trial failed in it, 'interrupted' by Ctrl-C or a signal, otherwise 'failed'.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(RunStatus)
-('finished', 'failed', 'interrupted')
-"""
+"""How a run ended: 'finished' if no trial failed in it, 'interrupted' by Ctrl-C or a signal, otherwise 'failed'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,13 +206,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class ArmScores:
-    """Scores and costs of one arm of a trial.
-
-    Examples
-    --------
-    >>> ArmScores({"score": 0.75}, {"loss": 0.6}, fit_seconds=1.5, predict_seconds=0.1).scores["score"]
-    0.75
-    """
+    """Scores and costs of one arm of a trial."""
 
     scores: Mapping[str, float | int | None]
     """Scores by name, see `peekbench.results.SCORES`; None if a score is undefined for the kind of task."""
@@ -295,13 +251,7 @@ class TrialFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """A run has ended, and its report, if there is one, is written.
-
-    Examples
-    --------
-    >>> RunFinished("finished", planned=40, stored=0, finished=40, failed=0, report=Path("reports/tickets")).report.name
-    'tickets'
-    """
+    """A run has ended, and its report, if there is one, is written."""
 
     status: RunStatus
     """How the run ended."""

@@ -13,28 +13,12 @@ if TYPE_CHECKING:
 
 
 Control: TypeAlias = Literal["", "negative", "positive"]
-"""What is known in advance of a method's bias: 'negative' means none, 'positive' a planted one, '' nothing.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(Control)
-('', 'negative', 'positive')
-"""
+"""What is known in advance of a method's bias: 'negative' means none, 'positive' a planted one, '' nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Seed, threads and folders of one fit.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from peekbench.records import Folders
-    >>> context = Context(seed=1, threads=2, folders=Folders(Path("specs"), Path("cache")))
-    >>> context.threads
-    2
-    """
+    """Seed, threads and folders of one fit."""
 
     seed: int
     """Seed below 2**32. It depends on the draw only, so results do not depend on workers or the order of work."""
@@ -103,13 +87,7 @@ class Subsample:
 
 
 class Draw(NamedTuple):
-    """Identifier of one draw from one task, shared by the arms of a trial and by the trials of all methods.
-
-    Examples
-    --------
-    >>> Draw("tickets", num_train=50, num_test=200, subsample=0).subsample
-    0
-    """
+    """Identifier of one draw from one task, shared by the arms of a trial and by the trials of all methods."""
 
     task: str
     """Name of the task in the spec."""
@@ -217,15 +195,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """A finished trial. It is stored completely or not at all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> labels, rows = np.array([0, 1, 1, 0]), np.array([17, 3, 42, 8])
-    >>> TrialResult(Trial(Draw("tickets", 50, 4, 0), "lsa"), labels, rows, arms=()).trial.method
-    'lsa'
-    """
+    """A finished trial. It is stored completely or not at all."""
 
     trial: Trial
     """The trial that finished."""
@@ -247,14 +217,7 @@ MAX_ERROR, MAX_TRACEBACK = 2_000, 20_000
 
 @dataclass(frozen=True, slots=True)
 class TrialFailure:
-    """A trial that raised an error.
-
-    Examples
-    --------
-    >>> failure = TrialFailure(Trial(Draw("tickets", 50, 4, 0), "lsa"), "ValueError: no texts", "Traceback ...")
-    >>> failure.error
-    'ValueError: no texts'
-    """
+    """A trial that raised an error."""
 
     trial: Trial
     """The trial that failed."""

@@ -26,25 +26,12 @@ Examples
 
 
 FamilyChoice: TypeAlias = Literal["all", "method", "none"]
-"""Configurations that are adjusted together: all of a report, those of one method, or each one alone.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(FamilyChoice)
-('all', 'method', 'none')
-"""
+"""Configurations that are adjusted together: all of a report, those of one method, or each one alone."""
 
 
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive", "inert", "no signal"]
 """What a verdict says about an effect. 'inert': the predictions do not depend on the unlabeled texts. 'no signal': the
 interval lies within the region, but the predictions carry no information on the labels, so no bias could be seen.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(Decision)[:4]
-('biased up', 'biased down', 'equivalent', 'inconclusive')
 """
 
 ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
@@ -117,13 +104,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Configurations that are judged together, for whose number decisions and intervals are adjusted.
-
-    Examples
-    --------
-    >>> Family(20, level=0.95, unadjusted="biased up").size
-    20
-    """
+    """Configurations that are judged together, for whose number decisions and intervals are adjusted."""
 
     size: int = 1
     """Number of configurations."""
@@ -136,13 +117,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Additional subsamples per task, and the probability of a verdict with them.
-
-    Examples
-    --------
-    >>> Advice(40, probability=0.8).subsamples
-    40
-    """
+    """Additional subsamples per task, and the probability of a verdict with them."""
 
     subsamples: int
     """Additional subsamples per task."""
@@ -153,13 +128,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """What would probably settle an inconclusive verdict.
-
-    Examples
-    --------
-    >>> Settling(Advice(40, 0.8)).advice.subsamples
-    40
-    """
+    """What would probably settle an inconclusive verdict."""
 
     advice: Advice | None
     """For a bias near zero, or at least as large as the region; None if more than `maximum` subsamples are needed."""
@@ -176,13 +145,7 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class LooksTaken:
-    """Looks at a run or a table that a verdict accounts for.
-
-    Examples
-    --------
-    >>> LooksTaken(is_run=True, number=2, share=0.5, maximum=12).number
-    2
-    """
+    """Looks at a run or a table that a verdict accounts for."""
 
     is_run: bool = False
     """Whether a run computed the scores, not another tool."""
@@ -271,13 +234,7 @@ class TrialEvidence:
 
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
-    """A diagnostic of a fit that failed.
-
-    Examples
-    --------
-    >>> FailedCheck("R-hat", 1.2, limit="below 1.01", remedy="increase the option draws").value
-    1.2
-    """
+    """A diagnostic of a fit that failed."""
 
     name: str
     """Name of the diagnostic."""
@@ -291,13 +248,7 @@ class FailedCheck:
 
 @dataclass(frozen=True, slots=True)
 class PosteriorEvidence:
-    """Posterior behind a verdict.
-
-    Examples
-    --------
-    >>> PosteriorEvidence(num_tasks=2, num_trials=100, positive=0.98).positive
-    0.98
-    """
+    """Posterior behind a verdict."""
 
     num_tasks: int
     """Number of tasks."""
@@ -318,26 +269,12 @@ class PosteriorEvidence:
 Problem: TypeAlias = Literal[
     "", "too few families", "reference scores do not differ", "too few reference models", "out of range"
 ]
-"""Why reference models cannot predict the score of a model.
-
-Examples
---------
->>> from typing import get_args
->>> get_args(Problem)[1]
-'too few families'
-"""
+"""Why reference models cannot predict the score of a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionEvidence:
-    """Scores of a model on two benchmarks, and the score on one that reference models predict from the other.
-
-    Examples
-    --------
-    >>> scores = {"score": 0.7, "reference_score": 0.5, "predicted": 0.6}
-    >>> PredictionEvidence("gsm", "gsm-new", "", num_answers=(1000, 800), num_references=20, **scores).predicted
-    0.6
-    """
+    """Scores of a model on two benchmarks, and the score on one that reference models predict from the other."""
 
     original: str
     """Name of the original benchmark."""
