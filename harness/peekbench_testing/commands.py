@@ -82,7 +82,8 @@ def _find_source(task: str | None, options: str | None) -> SourceRef | None:
 
 def new(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="method, source, analysis, audit, executor, observer or renderer.")
+        str,
+        typer.Argument(metavar="KIND", help="method, source, analysis, audit, executor, observer, renderer or format."),
     ],
     name: Annotated[
         str,

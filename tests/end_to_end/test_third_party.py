@@ -130,7 +130,7 @@ def test_tests_of_the_distributions_pass(installed: Environment) -> None:
     options = ("-v", "-p", "no:cacheprovider", "--import-mode=importlib")
     done = installed.run("-m", "pytest", *options, *(plugin.distribution for plugin in PLUGINS))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "54 passed" in done.stdout
+    assert "60 passed" in done.stdout
     assert "test_contract[centroid-same-seed-same-predictions] PASSED" in done.stdout
 
 
@@ -150,6 +150,9 @@ def test_spec_runs_to_a_report(installed: Environment) -> None:
     drawn = [figure for figure in report["figures"] if figure["kind"] != "forest"]
     assert page.count('viewBox="0 0 600 40"') == len(drawn) > 0, "the spec chooses the renderer"
 
+    verdicts = (installed.folder / "reports" / "all_examples" / "report-verdict_list.md").read_text()
+    assert verdicts.startswith("# all_examples\n\n- ")
+
     logbook = (installed.folder / "logbook.txt").read_text()
     assert logbook == "all_examples: finished, 80 new trials, 0 failures\n"
 
@@ -157,7 +160,7 @@ def test_spec_runs_to_a_report(installed: Environment) -> None:
 
     in_order = SHOWN["all_examples.yaml"].replace("name: all_examples", "name: in-order")
     in_order = in_order.replace("executor: backwards", "")
-    in_order = in_order.replace("report: {renderer: outlines}", "")
+    in_order = in_order.replace("report: {renderer: outlines, formats: [html, text, json, verdict_list]}", "")
     (installed.folder / "in-order.yaml").write_text(in_order)
     installed.peekbench("run", "in-order.yaml")
     assert scores(installed, "in-order") == scores(installed, "all_examples")

@@ -98,7 +98,7 @@ def test_wrong_names_are_errors(name: str, message: str) -> None:
     ("kind", "message"),
     [
         ("metods", "did you mean method?"),
-        ("dataset", "choose from: analysis, audit, executor, method, observer, renderer, source"),
+        ("dataset", "choose from: analysis, audit, executor, format, method, observer, renderer, source"),
         ("common", "choose from"),
     ],
 )
