@@ -10,7 +10,7 @@ import typer
 
 from peekbench.cache import atomic_write
 from peekbench.cli.analyze import FilesOption, analyze
-from peekbench.cli.app import take_records
+from peekbench.cli.options import take_records
 from peekbench.cli.output import note
 from peekbench.cli.reports import Printer, TableFlags
 from peekbench.errors import PeekbenchError

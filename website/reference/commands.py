@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from peekbench.cli import app
+from peekbench.cli.app import app
 from website.reference.markdown import GENERATED, code, page, plain, table
 
 HELP = "help"
@@ -36,11 +36,11 @@ def write_commands() -> dict[str, str]:
 
 
 def _group() -> Any:
-    return typer.main.get_group(app.select([]))
+    return typer.main.get_command(app)
 
 
 def _command(name: str) -> Iterator[str]:
-    command = typer.main.get_group(app.select([name])).commands[name]
+    command = _group().commands[name]
     context = typer.Context(command, info_name=f"peekbench {name}")
     yield f"## peekbench {name}"
     summary, _, details = command.help.partition("\n\n")

@@ -1,8 +1,8 @@
 """The command line; the only place that prints or exits.
 
 Exit statuses: 0 success, 2 an error that the user can fix, 3 failed trials, 4 a verdict that `--fail-on` names, and 128
-plus the number of the signal that ended the command, such as 130 for Ctrl-C. Commands import their modules when they
-run, so that `peekbench --help` is fast.
+plus the number of the signal that ended the command, such as 130 for Ctrl-C. The module of a command
+is imported when it runs, so that `peekbench --help` is fast.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from peekbench.cli import analyze, app, cluster, output, plan, run, show, store, watch
+from peekbench.cli import app, output
 from peekbench.errors import PeekbenchError, PluginWarning
 from peekbench.standard_streams import protect_streams
 
-__all__ = [
-    "analyze", "app", "cluster", "main", "plan", "run", "run_command", "show", "store", "watch",
-]  # fmt: skip
-
+__all__ = ["main", "run_command"]
 
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Signals of Ctrl-C, of batch systems, and of a terminal that closes."""
@@ -96,7 +93,7 @@ def run_command() -> int:
     output.be_quiet(False)
     try:
         with _plain_plugin_warnings():
-            app.select(sys.argv[1:])()
+            app.app()
     except PeekbenchError as error:
         output.echo(output.describe_error(error, sys.argv[1:]), err=True)
         return output.ERROR

@@ -5,23 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
-from peekbench.cli.app import (
+from peekbench.cli.inputs import find_analysis_spec, find_code, find_scores, find_store, load
+from peekbench.cli.options import (
     IncompleteOption,
     ReportsOption,
     RunArgument,
     SpecArgument,
-    app,
     complete_runs,
-    fail,
-    load,
-    run_path,
-    scores_path,
     take_records,
 )
+from peekbench.cli.output import fail
 from peekbench.cli.reports import (
     FailOnOption,
     Printer,
@@ -33,9 +30,32 @@ from peekbench.cli.reports import (
     report_run,
     show_report,
 )
+from peekbench.execution.audits import audit as run_audits
+from peekbench.execution.audits import prepare
+from peekbench.execution.provenance import describe_session
+from peekbench.report import report_of_audits, report_of_comparison, report_of_ranking
+from peekbench.report.build.descriptions import make_command
+from peekbench.report.build.table_report import (
+    extend_table,
+    read_table,
+    report_of_table,
+)
+from peekbench.results.analyze import analyze as run_analyses
+from peekbench.results.analyze import (
+    choose_analyses,
+    drop_incomplete,
+    find_subjects,
+    needed_arms,
+    only_complete,
+    planned_trials,
+)
+from peekbench.results.looks import look_at
+from peekbench.results.read import load_table
+from peekbench.spec.analysis_only import Selection, load_analysis_only
+from peekbench.store.files import crate_store, is_store
 
 FilesOption = Annotated[
-    Optional[Path],  # noqa: UP045 - typer evaluates the annotation
+    Path | None,
     typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
 ]
 ScoresArgument = Annotated[
@@ -45,7 +65,7 @@ ScoresArgument = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option(
         "--format",
         metavar="FORMAT",
@@ -59,7 +79,6 @@ AnalysisOption = Annotated[
 ]
 
 
-@app.command()
 @take_records
 def analyze(
     path: Annotated[
@@ -74,7 +93,7 @@ def analyze(
     table: TableFlags,
     printer: Printer,
     analyses: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
             "--analysis",
             metavar="PLUGIN.THING",
@@ -82,7 +101,7 @@ def analyze(
         ),
     ] = None,
     spec: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--spec", metavar="SPEC", help="YAML spec with a selection of scores and the analyses to do."),
     ] = None,
     reports: FilesOption = None,
@@ -94,39 +113,18 @@ def analyze(
 
     Example: peekbench analyze accuracies.csv
     """
-    from peekbench.cli.inputs import find_analysis_spec  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.build.descriptions import make_command  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.build.table_report import (  # noqa: PLC0415 - for a fast --help
-        extend_table,
-        read_table,
-        report_of_table,
-    )
-    from peekbench.results.analyze import analyze as run_analyses  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.analyze import (  # noqa: PLC0415 - for a fast --help
-        choose_analyses,
-        drop_incomplete,
-        find_subjects,
-        needed_arms,
-        only_complete,
-        planned_trials,
-    )
-    from peekbench.results.looks import look_at  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.read import load_table  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.analysis_only import Selection, load_analysis_only  # noqa: PLC0415 - for a fast --help
-    from peekbench.store.files import crate_store, is_store  # noqa: PLC0415 - for a fast --help
-
     gates = parse_gates(fail_on)
     chosen = check_formats(formats or ())
     reports = Path("reports") if formats and reports is None else reports
     printer.start()
     if spec is None and not analyses and crate_store(path) is not None:  # as `peekbench report` does
         choices = ReportChoices(allow_incomplete, formats=chosen)
-        apply_gates(gates, report_run(run_path(str(path)), reports, printer, choices))
+        apply_gates(gates, report_run(find_store(str(path)), reports, printer, choices))
         return
     analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
     if analysis_spec is not None and analyses:
         fail("--spec and --analysis exclude each other; give one of them", 2)
-    path = scores_path(path)
+    path = find_scores(str(path))
     options = table.read()
     made = partial(make_command, "analyze", [path], analyses or (), spec=spec, allow_incomplete=allow_incomplete)
     command, typed = made(options), options
@@ -163,7 +161,6 @@ def analyze(
     apply_gates(gates, replace(report, subjects=subjects))
 
 
-@app.command()
 @take_records
 def audit(
     spec: SpecArgument,
@@ -174,11 +171,6 @@ def audit(
 
     Example: peekbench audit specs/audit_small.yaml
     """
-    from peekbench.execution.audits import audit as run_audits  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.audits import prepare  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.provenance import describe_session  # noqa: PLC0415 - for a fast --help
-    from peekbench.report import report_of_audits  # noqa: PLC0415 - for a fast --help
-
     printer.start()
     experiment = load(spec)
     session = {**describe_session(experiment.folder), "methods": prepare(experiment)}
@@ -186,7 +178,6 @@ def audit(
     printer.write_and_print(report, reports / report.name / "audits")
 
 
-@app.command()
 @take_records
 def report(
     run_: RunArgument,
@@ -194,7 +185,7 @@ def report(
     reports: ReportsOption = Path("reports"),
     allow_incomplete: IncompleteOption = False,
     analyses: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
             "--analysis", metavar="PLUGIN.THING", help="Analysis to do instead of those of the spec; repeatable."
         ),
@@ -205,7 +196,7 @@ def report(
         str, typer.Option("--license", metavar="URL", help="License of the results: a URL or an SPDX identifier.")
     ] = "",
     pictures: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
     ] = None,
     texts: Annotated[bool, typer.Option("--texts", help="Show texts whose answers change, in report.html.")] = False,
@@ -214,15 +205,12 @@ def report(
 
     Example: peekbench report quickstart
     """
-    from peekbench.cli.inputs import find_code  # noqa: PLC0415 - for a fast --help
-
     printer.start()
     code = find_code(run_)
     choices = ReportChoices(allow_incomplete, analyses or (), formats or (), author, license_, pictures, texts, code)
-    report_run(run_path(run_), reports, printer, choices)
+    report_run(find_store(run_), reports, printer, choices)
 
 
-@app.command()
 @take_records
 def compare(
     before: ScoresArgument,
@@ -237,16 +225,13 @@ def compare(
 
     Example: peekbench compare runs/before.sqlite runs/after.sqlite
     """
-    from peekbench.report import report_of_comparison  # noqa: PLC0415 - for a fast --help
-
     printer.start()
-    paths = scores_path(before), scores_path(after)
+    paths = find_scores(before), find_scores(after)
     options = table.read()
     report = report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis, table=options)
     show_report(report, reports, printer)
 
 
-@app.command()
 @take_records
 def leaderboard(
     runs: Annotated[
@@ -265,9 +250,7 @@ def leaderboard(
 
     Example: peekbench leaderboard quickstart
     """
-    from peekbench.report import report_of_ranking  # noqa: PLC0415 - for a fast --help
-
     printer.start()
-    paths = [scores_path(run) for run in runs]
+    paths = [find_scores(run) for run in runs]
     report = report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table.read())
     show_report(report, reports, printer)

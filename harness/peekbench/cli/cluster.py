@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from peekbench.cli.app import (
+from peekbench.cli.inputs import check_new_store, load
+from peekbench.cli.options import (
     ChangedCodeOption,
     KeepGoingOption,
     SpecArgument,
     StoreOption,
     WorkersOption,
-    app,
-    fail,
-    load,
 )
-from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, warn
+from peekbench.cli.output import FAILED, INTERRUPTED, echo, fail, make_console, warn
 from peekbench.cli.run import describe_stopped
+from peekbench.execution.runner import RunSummary
+from peekbench.execution.shards import MergeSummary, run_shard
+from peekbench.execution.shards import merge as merge_shards
 from peekbench.formatting import pluralize
-
-if TYPE_CHECKING:
-    from peekbench.execution.runner import RunSummary
-    from peekbench.execution.shards import MergeSummary
-    from peekbench.store.files import Shard
+from peekbench.progress.displays import make_progress
+from peekbench.store.files import Shard
 
 MAX_SHARDS = 10  # shards of which a command is printed
 
 
-@app.command()
 def worker(
     spec: SpecArgument,
     shard: Annotated[str, typer.Option("--shard", metavar="I/N", help="Number of this shard, and of all shards.")],
@@ -43,11 +40,7 @@ def worker(
 
     Example: peekbench worker specs/quickstart.yaml --shard 3/40 --out /shared/quickstart --workers 8
     """
-    from peekbench.execution.shards import run_shard  # noqa: PLC0415 - for a fast --help
-    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.store.files import Shard as AnyShard  # noqa: PLC0415 - for a fast --help
-
-    part = AnyShard.parse(shard)
+    part = Shard.parse(shard)
     experiment = load(spec, workers)
     command = shlex.join(["peekbench", "worker", str(spec), "--shard", shard, "--out", str(out)])
     try:
@@ -78,7 +71,6 @@ def _print_shard(summary: RunSummary, shard: Shard, out: Path) -> None:
         echo(f"written: {summary.store}")
 
 
-@app.command()
 def merge(
     spec: SpecArgument,
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Folders of --out of `peekbench worker`.")],
@@ -91,9 +83,6 @@ def merge(
 
     Example: peekbench merge specs/quickstart.yaml /shared/quickstart
     """
-    from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.shards import merge as merge_shards  # noqa: PLC0415 - for a fast --help
-
     experiment = load(spec)
     if store is not None:
         check_new_store(store)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from peekbench.cli.output import warn
 from peekbench.errors import PeekbenchError, SpecError
@@ -19,12 +19,9 @@ from peekbench.plugins.local_code import Code
 from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS
 from peekbench.spec.design import NAME
-from peekbench.spec.experiment import canonical, load_spec, make_spec
+from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec
 from peekbench.spec.yaml_loader import read_limited, read_yaml
 from peekbench.store.files import RUNS, crate_store, is_store
-
-if TYPE_CHECKING:
-    from peekbench.spec.experiment import ExperimentSpec
 
 Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "folder", "stream", "other"]
 """What commands can do with a file."""
@@ -140,16 +137,27 @@ def find_analysis_spec(argument: Path) -> Path:
     raise _refuse(path, kind, "a spec of analyses; give a YAML file with name and analyses")
 
 
-def load_experiment(argument: Path) -> ExperimentSpec:
-    """Return the experiment of a spec, or the one in the store of a run that is given by its name or its store."""
+def load(path: Path, workers: int | None = None) -> ExperimentSpec:
+    """Load a spec, with another number of workers if one is given."""
+    return _set_workers(load_spec(find_spec(path)), workers)
+
+
+def load_experiment(argument: Path, workers: int | None = None) -> ExperimentSpec:
+    """Load a spec as `load` does, or the one in the store of a run that is given by its name or its store."""
     from peekbench.store.reader import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
 
     path, kind = _find(str(argument), wanted="spec")
     if kind.role != "store":
-        return load_spec(find_spec(argument))
+        return load(argument, workers)
     with Store.open(path) as store:
         raw, folder = store.spec(), store.folder()
-    return make_spec(raw, folder=folder, origin=f"the spec in {path}", given=())
+    return _set_workers(make_spec(raw, folder=folder, origin=f"the spec in {path}", given=()), workers)
+
+
+def _set_workers(spec: ExperimentSpec, workers: int | None) -> ExperimentSpec:
+    if workers is None:
+        return spec
+    return spec.with_executor_options(workers=workers)
 
 
 def _find(argument: str, wanted: str = "run") -> tuple[Path, FileKind]:

@@ -11,7 +11,9 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
+
+import typer
 
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import shorten, visible_lines
@@ -114,8 +116,14 @@ def warn(text: str) -> None:
     note(f"warning: {text}")
 
 
+def fail(message: str, status: int) -> NoReturn:
+    """Print an error message and exit."""
+    echo(f"peekbench: {message}", err=True)
+    raise typer.Exit(status)
+
+
 def make_console(*, err: bool = False) -> Console:
     """Return a console that prints to the standard output, or error, and escapes control characters."""
-    from peekbench.progress.console import PrintableConsole  # noqa: PLC0415 - for a fast --help
+    from peekbench.progress.console import PrintableConsole  # noqa: PLC0415 - few commands need rich
 
     return PrintableConsole(stderr=err, file=None if err else _results.get())

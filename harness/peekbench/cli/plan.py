@@ -6,25 +6,31 @@ import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from peekbench.cli.app import WorkersOption, app, load_any
+from peekbench.cli.inputs import load_experiment
+from peekbench.cli.options import WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, warn
+from peekbench.data.data_warnings import count_supported
+from peekbench.data.preflight import describe_splits, describe_tasks, list_errors
+from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
+from peekbench.execution.planning import measure, planned_design
+from peekbench.execution.preparation import check_files, split_reachable
 from peekbench.formatting import duration, pluralize, shorten
-
-if TYPE_CHECKING:
-    from peekbench.execution.pilot import Forecast, Pilot
-    from peekbench.spec.components import TaskSpec
-    from peekbench.spec.experiment import ExperimentSpec
+from peekbench.progress.displays import make_progress
+from peekbench.report import render_tables
+from peekbench.results.analyze import forecast
+from peekbench.results.rehearsal import check_analyses
+from peekbench.spec.components import TaskSpec
+from peekbench.spec.experiment import ExperimentSpec
 
 RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
 MAX_ERROR = 500  # characters of the error of a pilot trial
 GPU_MARGIN = 1.1  # of the measured memory, for trials with longer texts
 
 
-@app.command()
 def plan(
     spec: RunnableArgument,
     pilot: Annotated[bool, typer.Option(help="Measure a trial of each method at each design point.")] = True,
@@ -35,13 +41,7 @@ def plan(
 
     Example: peekbench plan specs/quickstart.yaml --workers 4
     """
-    from peekbench.data.data_warnings import count_supported  # noqa: PLC0415 - for a fast --help
-    from peekbench.data.preflight import describe_splits, describe_tasks, list_errors  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.preparation import check_files, split_reachable  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.rehearsal import check_analyses  # noqa: PLC0415 - for a fast --help
-
-    experiment = load_any(spec, workers)
+    experiment = load_experiment(spec, workers)
     check_files(experiment)
     part, unread, unprepared = split_reachable(experiment, with_methods=pilot)
     tasks = describe_tasks(part)
@@ -96,10 +96,6 @@ def _known_classes(experiment: ExperimentSpec, task: TaskSpec) -> int:
 def _forecast_power(
     experiment: ExperimentSpec, num_classes: Mapping[str, int], seconds: Mapping[tuple[str, int, int], float]
 ) -> None:
-    from peekbench.execution.planning import planned_design  # noqa: PLC0415 - for a fast --help
-    from peekbench.report import render_tables  # noqa: PLC0415 - for a fast --help
-    from peekbench.results.analyze import forecast  # noqa: PLC0415 - for a fast --help
-
     design = planned_design(experiment, num_classes, seconds)
     console = make_console()
     for analysis in forecast(design, experiment.analyses):
@@ -109,9 +105,6 @@ def _forecast_power(
 
 
 def _run_pilot(experiment: ExperimentSpec) -> Pilot:
-    from peekbench.execution.pilot import run_pilot  # noqa: PLC0415 - for a fast --help
-    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-
     with make_progress(make_console(err=True)) as progress:
         pilot = run_pilot(experiment, progress)
     failed = {failure.trial.method: failure for failure in reversed(pilot.failures)}
@@ -127,8 +120,6 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
 
 def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False) -> list[str]:
     """Return a forecast in words, with its basis; `is_part` if it lacks a method."""
-    from peekbench.execution.pilot import available_cores  # noqa: PLC0415 - for a fast --help
-
     others = " of the other methods" if is_part else ""
     workers, cores = pluralize(forecast.workers, "worker"), pluralize(available_cores(), "core")
     lines = [

@@ -8,27 +8,32 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional, get_args
+from typing import Annotated, get_args
 
 import typer
 
 from peekbench.cli.output import ERROR, GATED, be_quiet, echo, keep_results_apart, make_console, note
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
-
-if TYPE_CHECKING:
-    from peekbench.plugins.local_code import Code
-    from peekbench.records import Report
-    from peekbench.records.data import TableOptions
-    from peekbench.records.report import Analysis, Subject
-    from peekbench.records.verdicts import Verdict
+from peekbench.plugins.local_code import Code, locate_code
+from peekbench.plugins.registry import check_format
+from peekbench.records import Report
+from peekbench.records.data import TableOptions
+from peekbench.records.report import Analysis, Subject
+from peekbench.records.verdicts import Decision, Verdict
+from peekbench.report import changed_texts, render_text, report_of_run, write_pictures, write_report
+from peekbench.report.build.descriptions import make_command
+from peekbench.report.render.files import check_same_report, folder_name
+from peekbench.report.render.json_report import render_json
+from peekbench.results import IN_RULES, label_configuration
+from peekbench.store.files import RUNS
 
 MAX_BESIDE = 4
 """Files that a report names beside the first one."""
 BIASED, FAILED_CONTROLS = "biased", "controls failed"
 
 FailOnOption = Annotated[
-    Optional[list[str]],  # noqa: UP045 - typer evaluates the annotation
+    list[str] | None,
     typer.Option(
         "--fail-on",
         metavar="[RULE:]DECISION[,...]",
@@ -43,7 +48,7 @@ class TableFlags:
     """Options of commands that read tables of scores of other tools."""
 
     columns: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
             "--map",
             metavar="COLUMN=TARGET",
@@ -52,7 +57,7 @@ class TableFlags:
         ),
     ] = None
     ignore: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--ignore", metavar="COLUMN", help="Column that says nothing about the scores; repeatable."),
     ] = None
     pair_by_order: Annotated[
@@ -67,7 +72,7 @@ class TableFlags:
         ),
     ] = False
     region: Annotated[
-        Optional[float],  # noqa: UP045
+        float | None,
         typer.Option(
             "--region",
             metavar="WIDTH",
@@ -76,12 +81,12 @@ class TableFlags:
         ),
     ] = None
     task: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--task", metavar="TASK", help="Task of the table to read; repeatable. Default: all tasks."),
     ] = None
 
     earlier: Annotated[
-        Optional[list[int]],  # noqa: UP045
+        list[int] | None,
         typer.Option(
             "--earlier",
             metavar="NUMBER",
@@ -93,8 +98,6 @@ class TableFlags:
 
     def read(self) -> TableOptions:
         """Return how to read the table."""
-        from peekbench.records.data import TableOptions  # noqa: PLC0415 - for a fast --help
-
         columns = _parse_mapping(self.columns or ())
         ignore = tuple(self.ignore or ())
         tasks = tuple(self.task or ())
@@ -136,9 +139,6 @@ class Gate:
         >>> Gate.parse("cross-10: higher").rule
         'cross-10'
         """
-        from peekbench.records.verdicts import Decision  # noqa: PLC0415 - for a fast --help
-        from peekbench.results import IN_RULES  # noqa: PLC0415 - for a fast --help
-
         rule, _, listed = text.rpartition(":")
         if "," in rule:
             before, _, rule = rule.rpartition(",")
@@ -226,8 +226,6 @@ class Gate:
 
     def _find(self, verdict: Verdict | None) -> Iterator[str]:
         """Yield a verdict in words if it has one of the decisions."""
-        from peekbench.results import IN_RULES  # noqa: PLC0415 - for a fast --help
-
         if verdict is None:
             return
         decision = _decision(verdict)
@@ -267,8 +265,6 @@ def _decision(verdict: Verdict) -> str:
 
 def _name_gap(subject: Subject, verdict: Verdict | None) -> Iterator[str]:
     """Yield what is missing for a verdict on all tasks of a configuration."""
-    from peekbench.results import label_configuration  # noqa: PLC0415 - for a fast --help
-
     label = label_configuration(dict(subject.cells)) if verdict is None else verdict.method
     if subject.lost_tasks:
         tasks = ", ".join(subject.lost_tasks)
@@ -337,9 +333,6 @@ class Printer:
         Without a folder, no files are written; `again` is the command that prints the whole report, and `pictures` a
         folder for the screen and all figures as SVG.
         """
-        from peekbench.report import write_pictures, write_report  # noqa: PLC0415 - for a fast --help
-        from peekbench.report.render.files import check_same_report  # noqa: PLC0415 - for a fast --help
-
         written: list[Path] = []
         if folder is None:
             report = replace(report, formats=())
@@ -359,9 +352,6 @@ class Printer:
         self._print(report, closing)
 
     def _print(self, report: Report, closing: Sequence[str]) -> None:
-        from peekbench.report import render_text  # noqa: PLC0415 - for a fast --help
-        from peekbench.report.render.json_report import render_json  # noqa: PLC0415 - for a fast --help
-
         if self.json:
             echo(render_json(report), end="")
         elif not self.quiet:
@@ -383,16 +373,11 @@ def _list_files(paths: Sequence[Path], folder: Path | None, heading: str = "Repo
 
 def show_report(report: Report, folder: Path | None, printer: Printer) -> None:
     """Print a report. If a folder is given, write the report's files into a folder of it that has the report's name."""
-    from peekbench.report.render.files import folder_name  # noqa: PLC0415 - for a fast --help
-
     printer.write_and_print(report, None if folder is None else folder / folder_name(report.name))
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
     """Return formats with the code that they name; refuse those that do not exist before anything is analyzed."""
-    from peekbench.plugins.local_code import locate_code  # noqa: PLC0415 - for a fast --help
-    from peekbench.plugins.registry import check_format  # noqa: PLC0415 - for a fast --help
-
     return tuple(check_format(locate_code(name, Path.cwd())) for name in formats)
 
 
@@ -419,10 +404,6 @@ def report_run(
     on_analysis: Callable[[Analysis], None] | None = None,
 ) -> Report:
     """Write the files of a run's report, print it, and return it."""
-    from peekbench.report import changed_texts, report_of_run  # noqa: PLC0415 - for a fast --help
-    from peekbench.report.build.descriptions import make_command  # noqa: PLC0415 - for a fast --help
-    from peekbench.store.files import RUNS  # noqa: PLC0415 - for a fast --help
-
     chosen = check_formats(choices.formats)
     allow_incomplete, analyses = choices.allow_incomplete, choices.analyses
     report = report_of_run(

@@ -1,4 +1,4 @@
-"""Commands that check a spec, run an experiment, and fix the versions of its data and models."""
+"""Commands that run an experiment."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from peekbench.cli.app import (
+from peekbench.cli.inputs import check_new_store, load
+from peekbench.cli.options import (
     ChangedCodeOption,
     FreshOption,
     IncompleteOption,
@@ -21,21 +19,19 @@ from peekbench.cli.app import (
     SpecArgument,
     StoreOption,
     WorkersOption,
-    app,
-    fail,
-    load,
     take_records,
 )
-from peekbench.cli.output import FAILED, INTERRUPTED, echo, make_console, note, warn
+from peekbench.cli.output import FAILED, INTERRUPTED, fail, make_console, note, warn
 from peekbench.cli.reports import FailOnOption, Gate, Printer, ReportChoices, apply_gates, parse_gates, report_run
-from peekbench.errors import PeekbenchError
+from peekbench.execution.driver import FIRST_TRIALS
+from peekbench.execution.observers import Observers, Progress
+from peekbench.execution.runner import RunSummary, store_path
+from peekbench.execution.runner import run as execute
 from peekbench.formatting import pluralize
-
-if TYPE_CHECKING:
-    from peekbench.execution.observers import Observers
-    from peekbench.execution.runner import RunSummary
-    from peekbench.records import Report
-    from peekbench.spec.experiment import ExperimentSpec
+from peekbench.progress.displays import make_progress
+from peekbench.records import Report
+from peekbench.spec.arms import BLOCK_RULES
+from peekbench.spec.experiment import ExperimentSpec
 
 SHIPPED = Path(__file__).with_name("quickstart.yaml")
 
@@ -62,7 +58,6 @@ class RunOptions:
         return shlex.join(["peekbench", "run", str(spec), *flags])
 
 
-@app.command()
 @take_records
 def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
     """Run a spec, or resume its run, and write the report.
@@ -72,7 +67,6 @@ def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
     _run_and_report(spec, options, printer)
 
 
-@app.command()
 @take_records
 def quickstart(options: RunOptions, printer: Printer) -> None:
     """Write quickstart.yaml, a spec to start from, and run it: one or two minutes, no download.
@@ -97,11 +91,6 @@ def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:
 
 
 def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate]) -> tuple[RunSummary, Report]:
-    from peekbench.cli.inputs import check_new_store  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.observers import Observers  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.runner import store_path  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.arms import BLOCK_RULES  # noqa: PLC0415 - for a fast --help
-
     experiment = load(spec, options.workers)
     num_controls = sum(bool(method.entry.control) for method in experiment.methods)
     for gate in gates:  # one that could never fail is refused before the run
@@ -130,10 +119,6 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
 def _execute(
     experiment: ExperimentSpec, path: Path, options: RunOptions, printer: Printer, observers: Observers
 ) -> RunSummary:
-    from peekbench.execution.observers import Progress  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.runner import run as execute  # noqa: PLC0415 - for a fast --help
-    from peekbench.progress.displays import make_progress  # noqa: PLC0415 - for a fast --help
-
     # A live display would hide the prompt of a debugger in a method.
     is_live = not getattr(experiment.executor.options, "in_process", False)
     shown = nullcontext(Progress()) if printer.quiet else make_progress(make_console(err=True), is_live=is_live)
@@ -179,124 +164,6 @@ def _describe_failures(summary: RunSummary, command: str) -> str:
 
 def describe_stopped(stopped: Mapping[str, int]) -> Iterator[str]:
     """Yield a line on each method whose first trials all failed, given the number of its trials that were not tried."""
-    from peekbench.execution.driver import FIRST_TRIALS  # noqa: PLC0415 - for a fast --help
-
     for method, num_trials in stopped.items():
         trials = pluralize(num_trials, "trial was", "trials were")
         yield f"  {method}: its first {FIRST_TRIALS} trials failed in the same way; its other {trials} not tried"
-
-
-@app.command()
-def validate(
-    specs: Annotated[list[Path], typer.Argument(metavar="SPEC...", help="YAML specs.")],
-    data: Annotated[bool, typer.Option(help="Load the tasks' data and check the number of rows.")] = True,
-    download: Annotated[
-        bool, typer.Option("--download", help="Download all data and models, so that runs need no network.")
-    ] = False,
-    texts: Annotated[
-        bool,
-        typer.Option(
-            "--texts",
-            help="Describe the texts as the design draws them: lengths, tokens, duplicates between train, extra and "
-            "test.",
-        ),
-    ] = False,
-    lock: Annotated[
-        bool,
-        typer.Option(
-            "--lock",
-            help="Write the revisions of data and models to a lock file beside the spec, for equal results elsewhere.",
-        ),
-    ] = False,
-    newest: Annotated[
-        bool, typer.Option("--newest", help="With --lock: the newest versions, instead of those in use here.")
-    ] = False,
-) -> None:
-    """Check specs: options, libraries, models on this machine, and whether the data suffice for the design.
-
-    Example: peekbench validate specs/*.yaml
-    """
-    if newest and not lock:
-        fail("--newest chooses the versions that --lock writes; add --lock", 2)
-    num_invalid = 0
-    for path in specs:
-        try:
-            if lock:
-                _lock(path, newest=newest)
-            for warning in _validate(path, with_data=data, download=download):
-                warn(f"{path}: {warning}")
-            if texts:
-                _describe_texts(load(path))
-        except PeekbenchError as error:
-            place = "" if str(path) in str(error) else f"{path}: "
-            echo(f"peekbench: {place}{error}", err=True)
-            num_invalid += 1
-    if num_invalid:
-        raise typer.Exit(2)
-
-
-def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
-    """Check one spec, print a summary of it with a line on each task with official splits, and return warnings."""
-    from peekbench.data.data_warnings import expected_overlaps, warn_of_data  # noqa: PLC0415 - for a fast --help
-    from peekbench.data.preflight import describe_splits, describe_tasks  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.planning import measure  # noqa: PLC0415 - for a fast --help
-    from peekbench.execution.preparation import check_files, prefetch  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.experiment import DEFAULT_ANALYSES  # noqa: PLC0415 - for a fast --help
-
-    if path.is_file() and is_analysis_only(path):  # a pipe can be read only once
-        names = [analysis.use for analysis in load_analysis_only(path).analyses]
-        analyses = pluralize(len(names), "analysis", "analyses")
-        echo(f"{path}: OK: {analyses} of existing scores: {', '.join(names)}")
-        return []
-    experiment = load(path)
-    if download:
-        for line in prefetch(experiment):
-            echo(line)
-    check_files(experiment)
-    splits, warnings = [], []
-    if with_data:
-        facts = describe_tasks(experiment)
-        if any(each.use not in DEFAULT_ANALYSES or each.options.model_fields_set for each in experiment.analyses):
-            from peekbench.results.rehearsal import check_analyses  # noqa: PLC0415 - others validate without pandas
-
-            check_analyses(experiment, facts)
-        splits = [f"  {line}" for line in describe_splits(experiment)]
-        warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
-    size = measure(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
-    work = f"{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}"
-    tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
-    for line in [f"{path}: OK: {tasks}, {methods}, {work}", *splits]:
-        echo(line)
-    return warnings
-
-
-def _describe_texts(experiment: ExperimentSpec) -> None:
-    from peekbench.data.text_statistics import describe_texts  # noqa: PLC0415 - for a fast --help
-    from peekbench.report import render_tables, text_tables  # noqa: PLC0415 - for a fast --help
-
-    tables = text_tables({task.name: describe_texts(experiment, task) for task in experiment.tasks})
-    render_tables(tables, make_console())
-
-
-def _lock(path: Path, *, newest: bool) -> None:
-    """Write the lock file of a spec."""
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 - for a fast --help
-
-    from peekbench.cli.inputs import find_spec  # noqa: PLC0415 - for a fast --help
-    from peekbench.records.data import Folders  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.experiment import load_spec  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.lockfile import lock_path, make_lock, write_lock  # noqa: PLC0415 - for a fast --help
-
-    experiment = load_spec(find_spec(path), locked=False)
-    with TemporaryDirectory() as empty:
-        folders = Folders(spec=experiment.folder, cache=Path(empty)) if newest else experiment.folders()
-        content = make_lock(experiment.pinnable(), folders)
-    if not content:
-        echo(f"{path}: nothing to lock: no task, method or audit loads a revision from the Hub")
-        return
-    write_lock(content, lock_path(path))
-    for group in content.values():
-        for name, entry in group.items():
-            echo(f"{name}: " + ", ".join(f"{option} {value}" for option, value in entry["pinned"].items()))
-    echo(f"written: {lock_path(path)}")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
-from peekbench.cli.app import app
+from peekbench.cli.catalog import HEADINGS, describe, list_lines
 from peekbench.cli.output import echo
+from peekbench.report.render.json_report import report_schema
+from peekbench.spec.components import parse_options
+from peekbench.spec.json_schema import broken_plugins, make_schema
 
 
-@app.command()
 def show(
     name: Annotated[
         str,
@@ -23,7 +25,7 @@ def show(
         ),
     ] = "all",
     options: Annotated[
-        Optional[str],  # noqa: UP045 - typer evaluates the annotation
+        str | None,
         typer.Option(help="Options to load the data of a task with, as YAML: '{path: reviews.csv}'."),
     ] = None,
 ) -> None:
@@ -31,9 +33,6 @@ def show(
 
     Example: peekbench show hf.trec
     """
-    from peekbench.cli.catalog import HEADINGS, describe, list_lines  # noqa: PLC0415 - for a fast --help
-    from peekbench.spec.components import parse_options  # noqa: PLC0415 - for a fast --help
-
     if name in ("spec-schema", "report-schema"):
         echo(json.dumps(_schema(name), indent=1, sort_keys=True))
         return
@@ -47,10 +46,7 @@ def show(
 
 def _schema(name: str) -> dict[str, Any]:
     if name == "report-schema":
-        from peekbench.report.render.json_report import report_schema  # noqa: PLC0415 - for a fast --help
-
         return report_schema()
-    from peekbench.spec.json_schema import broken_plugins, make_schema  # noqa: PLC0415 - for a fast --help
 
     for message in broken_plugins().values():
         echo(f"warning: left out: {message}", err=True)

@@ -7,11 +7,14 @@ from typing import Annotated
 
 import typer
 
-from peekbench.cli.app import RunArgument, app, fail, run_path
-from peekbench.cli.output import echo
+from peekbench.cli.inputs import find_store
+from peekbench.cli.options import RunArgument
+from peekbench.cli.output import echo, fail
+from peekbench.formatting import pluralize
+from peekbench.store.maintenance import back_up
+from peekbench.store.maintenance import check_store as verify
 
 
-@app.command()
 def backup(
     run: RunArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File to create.")],
@@ -20,25 +23,19 @@ def backup(
 
     Example: peekbench backup quickstart /mnt/backup/quickstart.sqlite
     """
-    from peekbench.store.maintenance import back_up  # noqa: PLC0415 - for a fast --help
-
-    back_up(run_path(run), file)
+    back_up(find_store(run), file)
     echo(f"written: {file}")
 
 
-@app.command("check-store")
-def check(run: RunArgument) -> None:
+def check_store(run: RunArgument) -> None:
     """Check the store of a run: the file, checksums, and the scores, computed again from the predictions.
 
     The exit status is 2 if anything is wrong.
 
     Example: peekbench check-store quickstart
     """
-    from peekbench.formatting import pluralize  # noqa: PLC0415 - for a fast --help
-    from peekbench.store.maintenance import check_store  # noqa: PLC0415 - for a fast --help
-
-    path = run_path(run)
-    outcome = check_store(path)
+    path = find_store(run)
+    outcome = verify(path)
     for problem in outcome.problems:
         echo(f"{path}: {problem}", err=True)
     if outcome.problems:

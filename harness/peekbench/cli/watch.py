@@ -5,19 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.text import Text
 
-from peekbench.cli.app import RunArgument, app, run_path
+from peekbench.cli.inputs import find_code, find_store
+from peekbench.cli.options import RunArgument
 from peekbench.cli.output import make_console
 from peekbench.formatting import duration, pluralize, shorten
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-    from peekbench.plugins.local_code import Code
-    from peekbench.results.interim import Estimates, RunState
+from peekbench.plugins.local_code import Code
+from peekbench.report.render.terminal import render_verdicts
+from peekbench.results.interim import MIN_SUBSAMPLES, Estimates, RunState, estimate, read_state
+from peekbench.store.files import is_in_use
 
 MAX_SHARE = 0.02
 """Share of the time of one core that watching may take: after a view that took a second, it waits 50 seconds."""
@@ -27,7 +29,6 @@ MAX_ERROR = 300  # characters of the first failure
 BAR_WIDTH = 40
 
 
-@app.command()
 def watch(
     run: RunArgument,
     once: Annotated[bool, typer.Option("--once", help="Print one view and end, as without a terminal.")] = False,
@@ -38,9 +39,7 @@ def watch(
 
     Example: peekbench watch quickstart
     """
-    from peekbench.cli.inputs import find_code  # noqa: PLC0415 - for a fast --help
-
-    view, console = _View(run_path(run), find_code(run)), make_console()
+    view, console = _View(find_store(run), find_code(run)), make_console()
     view.update()
     if once or not console.is_terminal:
         _render(view, console)
@@ -60,8 +59,6 @@ class _View:
 
     def update(self) -> None:
         """Read the state again, and the estimates if there are new trials and they are not too expensive."""
-        from peekbench.results.interim import estimate, read_state  # noqa: PLC0415 - for a fast --help
-
         start = time.process_time()
         self.state = read_state(self._path)
         is_last = not self.state.is_running
@@ -73,17 +70,12 @@ class _View:
 
     def wait(self, seconds: float) -> None:
         """Wait until the next view is due, or the run has ended."""
-        from peekbench.store.files import is_in_use  # noqa: PLC0415 - for a fast --help
-
         due = time.monotonic() + max(seconds, self._cost / MAX_SHARE)
         while (left := due - time.monotonic()) > 0 and is_in_use(self._path):
             time.sleep(min(left, POLL_SECONDS))
 
 
 def _watch(view: _View, console: Console) -> None:
-    from rich.live import Live  # noqa: PLC0415 - for a fast --help
-    from rich.text import Text  # noqa: PLC0415 - for a fast --help
-
     def draw() -> RenderableType:
         with console.capture() as captured:
             _render(view, console)
@@ -97,10 +89,6 @@ def _watch(view: _View, console: Console) -> None:
 
 
 def _render(view: _View, console: Console) -> None:
-    from rich.text import Text  # noqa: PLC0415 - for a fast --help
-
-    from peekbench.report.render.terminal import render_verdicts  # noqa: PLC0415 - for a fast --help
-
     state, estimates = view.state, view.estimates
     status = f"running for {duration(state.seconds)}" if state.is_running else "not running"
     status = "complete" if state.is_complete and not state.is_running else status
@@ -129,8 +117,6 @@ def _render(view: _View, console: Console) -> None:
 
 
 def _describe_missing(estimates: Estimates) -> str:
-    from peekbench.results.interim import MIN_SUBSAMPLES  # noqa: PLC0415 - for a fast --help
-
     if estimates.subsamples < MIN_SUBSAMPLES:
         return f"No estimates yet: they take {MIN_SUBSAMPLES} subsamples of every task and method."
     return "No estimates: no analysis of the spec accounts for looks, as `summary` does."

@@ -14,9 +14,9 @@ from commands import run_command, shell
 
 import peekbench
 from peekbench import cli
-from peekbench.cli import app
+from peekbench.cli.app import GROUPS
 
-COMMANDS = [name for group in app.GROUPS.values() for name in group]
+COMMANDS = [name for group in GROUPS.values() for name in group]
 
 
 def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
@@ -324,10 +324,10 @@ def test_closed_pipe_is_not_an_error(spec: str) -> None:
 
 
 def test_a_full_memory_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail(arguments: list[str]) -> None:
+    def fail() -> None:
         raise MemoryError
 
-    monkeypatch.setattr(app, "select", fail)
+    monkeypatch.setattr(cli.app, "app", fail)
     assert cli.run_command() == 2
     assert "the memory is full; close other programs" in capsys.readouterr().err
 
