@@ -209,8 +209,8 @@ def check_use(folder: Path, arguments: argparse.Namespace) -> bool:
 
 MEASURE = """
 import pickle, sys
-from peekbench.execution.hosts import identify
 from peekbench.execution.observers import Progress
+from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
 from peekbench.data.preflight import describe_tasks
 from peekbench import load_spec

@@ -42,7 +42,7 @@ def worker(
     """
     part = Shard.parse(shard)
     experiment = load(spec, workers)
-    command = shlex.join(["peekbench", "worker", str(spec), "--shard", shard, "--out", str(out)])
+    command = _join("worker", spec, "--shard", shard, "--out", out)
     try:
         with make_progress(make_console(err=True)) as progress:
             summary = run_shard(
@@ -66,9 +66,10 @@ def _print_shard(summary: RunSummary, shard: Shard, out: Path) -> None:
     elif not summary.finished + summary.failed:
         echo(f"nothing to do: all {pluralize(summary.planned, 'trial')} of shard {shard} are in {out}")
     else:
-        resumed = f", {summary.resumed:,} were in {out} already" if summary.resumed else ""
-        echo(f"shard {shard}: {pluralize(summary.finished, 'trial')} finished{resumed}")
-        echo(f"written: {summary.store}")
+        line = f"shard {shard}: {pluralize(summary.finished, 'trial')} finished"
+        if summary.resumed:
+            line += f", {summary.resumed:,} were in {out} already"
+        echo(f"{line}\nwritten: {summary.store}")
 
 
 def merge(
@@ -102,29 +103,34 @@ def merge(
         )
     if summary.missing:
         fail(_describe_missing(summary, spec, folders[0], store), FAILED)
-    run = shlex.quote(str(store) if store else experiment.name)
+    run = shlex.quote(str(store or experiment.name))
     echo(f"all {pluralize(summary.planned, 'trial')} are there; to write the report: peekbench report {run}")
 
 
 def _describe_missing(summary: MergeSummary, spec: Path, folder: Path, store: Path | None) -> str:
     missing = summary.missing
-    failed = f" ({summary.failed:,} of them failed; the store has all tracebacks)" if summary.failed else ""
-    commands = [["worker", str(spec), "--shard", str(shard), "--out", str(folder)] for shard in missing]
-    run = ["run", str(spec), *(["--store", str(store)] if store else [])]
-    return "\n".join(
-        [
-            f"{sum(missing.values()):,} of {pluralize(summary.planned, 'trial')} missing{failed}, in "
-            f"{pluralize(len(missing), 'shard')} of {next(iter(missing)).count}",
-            "To compute them, run these shards again and merge again, or run the spec on one machine:",
-            *("  " + shlex.join(["peekbench", *command]) for command in commands[:MAX_SHARDS]),
-            *([f"  and {len(missing) - MAX_SHARDS:,} more"] if len(missing) > MAX_SHARDS else []),
-            "  " + shlex.join(["peekbench", *run]),
-        ]
-    )
+    line = f"{sum(missing.values()):,} of {pluralize(summary.planned, 'trial')} missing"
+    if summary.failed:
+        line += f" ({summary.failed:,} of them failed; the store has all tracebacks)"
+    lines = [
+        f"{line}, in {pluralize(len(missing), 'shard')} of {next(iter(missing)).count}",
+        "To compute them, run these shards again and merge again, or run the spec on one machine:",
+    ]
+    lines += ["  " + _join("worker", spec, "--shard", shard, "--out", folder) for shard in list(missing)[:MAX_SHARDS]]
+    if len(missing) > MAX_SHARDS:
+        lines.append(f"  and {len(missing) - MAX_SHARDS:,} more")
+    options = ["--store", store] if store else []
+    return "\n".join([*lines, "  " + _join("run", spec, *options)])
+
+
+def _join(*arguments: object) -> str:
+    return shlex.join(["peekbench", *map(str, arguments)])
 
 
 def _describe_failures(summary: RunSummary, command: str) -> str:
     lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.store} has all tracebacks"]
     lines += describe_stopped(summary.stopped)
-    lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
-    return "\n".join(lines)
+    retry = f"To retry them: {command}"
+    if summary.stopped:
+        retry += " (--keep-going tries all trials)"
+    return "\n".join([*lines, retry])

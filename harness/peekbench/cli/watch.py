@@ -27,6 +27,7 @@ SECONDS = 5.0  # between two views
 POLL_SECONDS = 1.0  # between two looks at the lock of the store, which tells that the run has ended
 MAX_ERROR = 300  # characters of the first failure
 BAR_WIDTH = 40
+BAR = "".ljust(BAR_WIDTH, "━")
 
 
 def watch(
@@ -90,12 +91,15 @@ def _watch(view: _View, console: Console) -> None:
 
 def _render(view: _View, console: Console) -> None:
     state, estimates = view.state, view.estimates
-    status = f"running for {duration(state.seconds)}" if state.is_running else "not running"
-    status = "complete" if state.is_complete and not state.is_running else status
+    status = "not running"
+    if state.is_running:
+        status = f"running for {duration(state.seconds)}"
+    elif state.is_complete:
+        status = "complete"
     console.print(Text.assemble((state.name, "bold"), f"  {status}"))
-    filled = round(BAR_WIDTH * state.done / max(1, state.planned))
-    bar = Text.assemble(("━" * filled, "bold"), ("━" * (BAR_WIDTH - filled), "dim"))
-    console.print(Text.assemble(bar, f"  {state.done / max(1, state.planned):.0%}"))
+    share = state.done / max(1, state.planned)
+    filled = round(BAR_WIDTH * share)
+    console.print(Text.assemble((BAR[:filled], "bold"), (BAR[filled:], "dim"), f"  {share:.0%}"))
     console.print(Text(_describe_progress(state)))
     if state.first_failure is not None:
         error = shorten(" ".join(state.first_failure.error.split()), MAX_ERROR)
@@ -123,7 +127,6 @@ def _describe_missing(estimates: Estimates) -> str:
 
 
 def _describe_progress(state: RunState) -> str:
-
     parts = [f"{state.done:,} of {pluralize(state.planned, 'trial')}"]
     if state.failed:
         parts.append(f"{state.failed:,} failed")

@@ -6,22 +6,14 @@ import json
 import os
 import platform
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any
 
 from peekbench.data.loading import fingerprint, load_dataset, remember
 from peekbench.data.shipping import read_shipped
 from peekbench.errors import DataError, HostError, MissingDataError, PeekbenchError
 from peekbench.execution.preparation import prefetch_method
-from peekbench.execution.provenance import (
-    CORE,
-    describe_code,
-    describe_core,
-    describe_machine,
-    package_versions,
-    relevant_versions,
-)
+from peekbench.execution.provenance import describe_code, describe_machine, identify, package_versions
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import NODE_VARIABLE
 from peekbench.records.data import Dataset
@@ -33,23 +25,6 @@ from peekbench.store.identity import Identity, files_of, find_differences
 
 NOT_FOR_WORK = ("analyses", "audits", "executor", "observers", "report")  # parts of a spec on which no trial depends
 SHOWN = 12  # characters of a digest in messages
-
-
-def identify(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> Identity:
-    """Return the identity of this process, with which other machines are compared.
-
-    Parameters
-    ----------
-    spec
-        The spec.
-    tasks
-        Facts about the data, by task, as far as they are known.
-    facts
-        Facts of prefetched methods, by method, as far as they are known.
-    """
-    code = describe_code(method.use for method in spec.methods)
-    data = {name: str(task["fingerprint"]) for name, task in tasks.items()}
-    return Identity({**code, CORE: describe_core()}, relevant_versions(code), files_of(facts), data)
 
 
 def host_name() -> str:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.hosts import identify
 from peekbench.execution.observers import Progress
 from peekbench.execution.preparation import prepare
+from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
 from peekbench.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome

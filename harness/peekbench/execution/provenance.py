@@ -38,7 +38,8 @@ from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.local_code import PACKAGE, Code, find_files_of_code, is_code
 from peekbench.plugins.references import find_reference, iterate_callables
 from peekbench.plugins.source_files import find_files, imported_modules, locate, read_code
-from peekbench.store.identity import Files, plugin_of
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.identity import Files, Identity, files_of, plugin_of
 
 CORE = "peekbench"
 """Package of the core, whose code is no plugin's."""
@@ -62,9 +63,22 @@ def describe_code(uses: Iterable[str]) -> dict[str, Files]:
     return {plugin: _hash_code(plugin) for plugin in dict.fromkeys(map(plugin_of, uses))}
 
 
-def describe_core() -> Files:
-    """Return the first digits of the hashes of the source files of peekbench itself."""
-    return _hash_files(find_files(CORE, Path(__file__).parents[1]))
+def identify(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> Identity:
+    """Return the identity of this process, with which other machines are compared.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    tasks
+        Facts about the data, by task, as far as they are known.
+    facts
+        Facts of prefetched methods, by method, as far as they are known.
+    """
+    code = describe_code(method.use for method in spec.methods)
+    core = {CORE: _hash_files(find_files(CORE, Path(__file__).parents[1]))}
+    data = {name: str(task["fingerprint"]) for name, task in tasks.items()}
+    return Identity({**code, **core}, relevant_versions(code), files_of(facts), data)
 
 
 def _hash_code(plugin: str) -> Files:

@@ -13,9 +13,9 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.data.text_statistics import describe_texts, is_described
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
-from peekbench.execution.hosts import host_name, identify
+from peekbench.execution.hosts import host_name
 from peekbench.execution.observers import Progress
-from peekbench.execution.provenance import describe_code, describe_session, relevant_versions
+from peekbench.execution.provenance import describe_code, describe_session, identify, relevant_versions
 from peekbench.execution.resuming import StoredRun
 from peekbench.execution.work import SpecWork
 from peekbench.records.runs import PlannedLook

@@ -14,11 +14,11 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.errors import SpecError, StoreError
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
-from peekbench.execution.hosts import host_name, identify
+from peekbench.execution.hosts import host_name
 from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials
 from peekbench.execution.preparation import prepare
-from peekbench.execution.provenance import describe_code, describe_session
+from peekbench.execution.provenance import describe_code, describe_session, identify
 from peekbench.execution.resuming import StoredRun
 from peekbench.execution.runner import RunSummary, store_descriptions, store_path
 from peekbench.execution.work import SpecWork

@@ -18,9 +18,9 @@ from peekbench.data.loading import forget, load_dataset
 from peekbench.data.preflight import describe_tasks
 from peekbench.data.shipping import pack_dataset, unpack_dataset
 from peekbench.errors import ContractError, HostError, MissingDataError, PluginError
-from peekbench.execution.hosts import identify
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials
+from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
 from peekbench.plugins import NODE_VARIABLE, Options, Preparation, Work, registry
 from peekbench.plugins.entries import ExecutorEntry, MethodEntry
