@@ -47,6 +47,7 @@ EXPECTED: tuple[tuple[set[str], str, str], ...] = (
     ({"int_type", "int_parsing", "int_from_float", "int_parsing_size"}, "a whole number",
      "write digits without quotes, such as 50"),
     ({"counts_type"}, "a whole number or a list of them", "write digits without quotes, such as 50 or [50, 100]"),
+    ({"invalid_key"}, "a name", "put it in quotes, since YAML reads some words and digits as other values"),
     ({"float_type", "float_parsing", "finite_number"}, "a number", "write it without quotes, such as 0.5 or 1.0e-4"),
     ({"bool_type", "bool_parsing"}, "True or False", "write one of them without quotes"),
     ({"string_type"}, "a text", "put it in quotes, since some words and digits mean other values without them"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -18,7 +17,7 @@ MAX_CHARACTERS = 10_000_000  # of all values, counted again for each alias
 MAX_MESSAGE = 500  # characters of a message of the library
 DECIMAL_OR_HEX = re.compile(r"[-+]?(0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)")
 MAX_BITS = 1024  # of an integer; Python refuses to print much larger ones
-MERGE = "tag:yaml.org,2002:merge"
+NUMBER = re.compile(r"[-+.\d]")
 
 
 def read_limited(path: Path) -> bytes:
@@ -79,8 +78,8 @@ def read_yaml(text: str, origin: str) -> Any:
     {'num_train': [50, 100]}
     """
     try:
-        _check_size(text)
-        return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a safe loader
+        _check(text)
+        return yaml.load(text, Loader=_NumberLoader)  # noqa: S506 - a safe loader
     except SpecError as error:
         raise SpecError(f"{origin}: {error}") from error
     except Exception as error:  # the library raises many types: for `!!bool x` a KeyError
@@ -91,19 +90,6 @@ def read_yaml(text: str, origin: str) -> Any:
         raise SpecError(f"{origin} is not valid YAML: {message[:MAX_MESSAGE]}") from error
 
 
-def _check_size(text: str) -> None:
-    """Refuse texts that are too long, too deep, or too large once their aliases are replaced by what they stand for.
-
-    Ten aliases of ten aliases of a list are 100 lists, so a few hundred characters can stand for billions of values.
-    """
-    if len(text) > MAX_CHARACTERS:
-        raise SpecError(f"more than {MAX_CHARACTERS:,} characters; remove what is no part of the spec")
-    sizes = _Sizes()
-    event: Any
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        sizes.add(event)
-
-
 class _Size(NamedTuple):
     """Size of a value after its aliases are replaced."""
 
@@ -111,70 +97,77 @@ class _Size(NamedTuple):
     characters: int = 0
     depth: int = 0
 
-    def inside(self, outer: _Size) -> _Size:
-        """Return the size of a collection to which this value is added."""
-        return _Size(outer.values + self.values, outer.characters + self.characters, max(outer.depth, self.depth + 1))
 
+class _Open:
+    """A collection, or the whole text, of which the end is not read yet."""
 
-class _Sizes:
-    """Adds up the sizes of the values of a YAML text from its events."""
+    def __init__(self, values: int = 0, anchor: str | None = None, *, is_mapping: bool = False) -> None:
+        self.size, self.anchor, self.is_mapping = _Size(values), anchor, is_mapping
+        self.expects_key = is_mapping
+        self.lines: dict[Any, int] = {}
 
-    def __init__(self) -> None:
-        self._open: list[_Size] = [_Size()]
-        self._anchors: list[str | None] = []
-        self._anchored: dict[str, _Size] = {}
-
-    def add(self, event: Any) -> None:
-        """Add an event, and refuse it if a limit is exceeded."""
+    def begin_item(self, event: Any) -> None:
+        """Check the key of an entry: a word or a number that no other entry has."""
+        if not self.expects_key:
+            return
         line = event.start_mark.line + 1
+        if not isinstance(event, yaml.ScalarEvent):
+            raise SpecError(f"line {line}: a key must be a word or a number; write one")
+        key = event.value
+        if event.implicit[0] and NUMBER.match(key):  # 0x10 and 16 are the same number
+            key = yaml.load(key, Loader=_NumberLoader)  # noqa: S506 - a safe loader
+        if key in self.lines:
+            shown = reprlib.repr(key)
+            raise SpecError(
+                f"line {line}: the key {shown} is a duplicate of line {self.lines[key]}; remove one of them"
+            )
+        self.lines[key] = line
+
+    def end_item(self, item: _Size) -> None:
+        """Add the size of a key, of a value, or of an item of a list."""
+        values, characters, depth = self.size
+        self.size = _Size(values + item.values, characters + item.characters, max(depth, item.depth + 1))
+        self.expects_key = self.is_mapping and not self.expects_key
+
+
+def _check(text: str) -> None:
+    """Refuse duplicated keys, and texts that are too long, too deep, or too large once their aliases are replaced.
+
+    Ten aliases of ten aliases of a list are 100 lists, so a few hundred characters can stand for billions of values.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise SpecError(f"more than {MAX_CHARACTERS:,} characters; remove what is no part of the spec")
+    opened = [_Open()]
+    anchored: dict[str, _Size] = {}
+    event: Any
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        line, anchor, size = event.start_mark.line + 1, getattr(event, "anchor", None), None
+        if isinstance(event, yaml.NodeEvent):
+            opened[-1].begin_item(event)
         if isinstance(event, yaml.CollectionStartEvent):
-            self._open.append(_Size(values=1))
-            self._anchors.append(event.anchor)
+            opened.append(_Open(1, anchor, is_mapping=isinstance(event, yaml.MappingStartEvent)))
         elif isinstance(event, yaml.CollectionEndEvent):
-            self._close(self._open.pop(), self._anchors.pop())
+            size, anchor = opened[-1].size, opened.pop().anchor
         elif isinstance(event, yaml.ScalarEvent):
-            self._close(_Size(1, len(event.value)), event.anchor)
+            size = _Size(1, len(event.value))
         elif isinstance(event, yaml.AliasEvent):
-            if event.anchor in self._anchors:
+            if any(anchor == collection.anchor for collection in opened):
                 raise SpecError(f"line {line}: an alias that contains itself; write its value out")
-            self._close(self._anchored.get(str(event.anchor), _Size()), None)
-        size = self._open[-1]
-        if max(len(self._open) - 1, len(self._open) - 2 + size.depth) > MAX_DEPTH:
+            size = anchored.get(anchor, _Size())
+        if size is not None:
+            opened[-1].end_item(size)
+            anchored[anchor] = size
+        total = opened[-1].size
+        if max(len(opened) - 1, len(opened) - 2 + total.depth) > MAX_DEPTH:
             raise SpecError(f"line {line}: nested more than {MAX_DEPTH} levels deep; close the open brackets")
-        if size.values > MAX_VALUES:
+        if total.values > MAX_VALUES:
             raise SpecError(f"line {line}: more than {MAX_VALUES:,} values, aliases included; use fewer")
-        if size.characters > MAX_CHARACTERS:
+        if total.characters > MAX_CHARACTERS:
             raise SpecError(f"line {line}: more than {MAX_CHARACTERS:,} characters, aliases included; use fewer")
 
-    def _close(self, size: _Size, anchor: str | None) -> None:
-        if anchor is not None:
-            self._anchored[anchor] = size
-        self._open[-1] = size.inside(self._open[-1])
 
-
-class _UniqueKeyLoader(yaml.CSafeLoader):
-    """Safe loader in which a duplicated key is an error, instead of the last value replacing the others."""
-
-    def get_single_node(self) -> yaml.Node | None:
-        root: yaml.Node | None = super().get_single_node()
-        for node in _iterate_nodes(root):
-            if isinstance(node, yaml.MappingNode):
-                self._check_keys(node)
-        return root
-
-    def _check_keys(self, node: yaml.MappingNode) -> None:
-        """Refuse keys that are written twice; a key may override a merged one."""
-        lines: dict[Any, int] = {}
-        for key_node, _ in node.value:
-            line = key_node.start_mark.line + 1
-            key: Any = "<<" if key_node.tag == MERGE else self.construct_object(key_node, deep=True)
-            if not isinstance(key, str | int | float | bool | None):
-                raise SpecError(f"line {line}: a key must be a word or a number, not {type(key).__name__}")
-            if key in lines:
-                raise SpecError(
-                    f"line {line}: the key {reprlib.repr(key)} is a duplicate of line {lines[key]}; remove one of them"
-                )
-            lines[key] = line
+class _NumberLoader(yaml.CSafeLoader):
+    """Safe loader that refuses numbers of YAML 1.1 that are not what they look like: 010 is 8, and 1:40 is 100."""
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         # Base 60 (1:30:00) takes quadratic time, and the length bounds the bits of every other base.
@@ -193,31 +186,14 @@ class _UniqueKeyLoader(yaml.CSafeLoader):
         return value
 
     def _refuse_number(self, node: yaml.ScalarNode, value: float) -> NoReturn:
-        """Refuse a number of YAML 1.1 that is not what it looks like: 010 is 8, and 1:40 is 100."""
         raise SpecError(
             f"line {node.start_mark.line + 1}: YAML reads {node.value} as the number {value}; write {value}, or "
             f"'{node.value}' for a text"
         )
 
 
-_UniqueKeyLoader.add_constructor("tag:yaml.org,2002:int", _UniqueKeyLoader.construct_yaml_int)
-_UniqueKeyLoader.add_constructor("tag:yaml.org,2002:float", _UniqueKeyLoader.construct_yaml_float)
-
-
-def _iterate_nodes(root: yaml.Node | None) -> Iterator[yaml.Node]:
-    """Iterate over all nodes, each once even if it has aliases."""
-    pending = [] if root is None else [root]
-    seen: set[int] = set()
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield node
-        if isinstance(node, yaml.MappingNode):
-            pending += [part for pair in reversed(node.value) for part in reversed(pair)]
-        elif isinstance(node, yaml.SequenceNode):
-            pending += reversed(node.value)
+_NumberLoader.add_constructor("tag:yaml.org,2002:int", _NumberLoader.construct_yaml_int)
+_NumberLoader.add_constructor("tag:yaml.org,2002:float", _NumberLoader.construct_yaml_float)
 
 
 YAML_REMEDIES = (

@@ -163,7 +163,7 @@ def test_yaml_traps_are_errors_within_seconds(text: str) -> None:
     ("text", "message"),
     [
         ("a: &a [1, 2, 3]\nb: [*a, *a]\nc: [*a]", "line 2: more than 15 values"),
-        ("a: &a [1, 2, 3]\nb: &b [*a]\na: &a 1\nc: [*b, *b]", "line 4: more than 15 values"),
+        ("a: &a [1, 2, 3]\nb: &b [*a]\nd: &a 1\nc: [*b, *b]", "line 4: more than 15 values"),
         ("[1, 2, 3, 4, 5, 6, 7, 8,\n9, 10, 11, 12, 13, 14, 15]", "line 2: more than 15 values"),
         ("a: &a xxxxxxxxxxxxx\nb: [*a, *a, *a]", "line 2: more than 40 characters"),
         ("a: &a [[[1]]]\nb: [[*a]]", "line 2: nested more than 5 levels"),
