@@ -18,14 +18,13 @@ from peekbench.records.data import Predictions, TableOptions
 from peekbench.records.report import Analysis, Cell, Subject
 from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.trials import Trial
-from peekbench.results.cells import find_metric
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at, read_looks
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.read import is_results_table, load_table
 from peekbench.results.roles import ALLOW_INCOMPLETE, ColumnUse, quoted
 from peekbench.results.texts import StoredPredictions
-from peekbench.results.tidying import TidyTable, tidy_table
+from peekbench.results.tidying import TidyTable, find_metric, tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task, list_trials
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES

@@ -1,80 +1,59 @@
-"""Checks a user's table of scores and brings it into the form of the results table."""
+"""Brings the rows of a user's table into the form of the results table: numbers, counts, order and metric."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, get_args
+from typing import NoReturn
 
 import numpy as np
 import pandas as pd
 
-from peekbench.errors import ResultsError
+from peekbench.errors import Argument, ResultsError
 from peekbench.records.data import IntArray, Predictions, TableOptions
-from peekbench.records.trials import Control
-from peekbench.results.cells import (
-    MAX_NAME,
-    MAX_SIZE,
-    CellReader,
-    fill_scores,
-    fill_text_scores,
-    find_metric,
-    rank,
-    refuse_losses,
-    to_floats,
-)
+from peekbench.records.report import ACCURACY
+from peekbench.results.cells import ANSWERS, CellReader, rank, read_arms, read_subsamples, read_trials, select_tasks
 from peekbench.results.columns import (
-    ARM_MEASURES,
     COLUMN_NAMES,
     CONFIGURATION,
-    ERROR_RATE,
     INDEPENDENT,
-    LOSSES,
-    MAJORITY,
+    LOSS,
     METRIC,
-    SIZES,
-    TEXT_DEFAULTS,
+    SCORE_SOURCES,
     TRIAL,
     ColumnRoles,
-    Role,
-    normalize,
-    normalize_arm,
+    is_counted,
+    names_loss,
     sort_arms,
 )
 from peekbench.results.looks import state_earlier
 from peekbench.results.roles import (
-    ARM,
+    ALLOW_INCOMPLETE,
     BY_ORDER,
     BY_ROW,
     BY_TEXT,
-    METHOD,
-    MODEL,
-    SUBSAMPLE,
-    TASK,
     TEXT,
     ColumnUse,
     assign_roles,
     describe_use,
-    explain_arms,
     ignoring,
     mapping,
     plain_table,
+    quoted,
     refuse_unknown,
     short,
-    suggest_name,
 )
 from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
 PAIR_BY_ORDER = TableOptions(pair_by_order=True).argument
-AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
-"""Normalized names of rows that summarize other rows."""
-SPREADS = frozenset(("std", "sd", "se", "sem", "stderr", "var", "ci", "median", "min", "max"))
-"""Normalized names of further rows that are no draws."""
 PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
 MAX_LISTED = 3  # rows that a message lists
-MAX_ARMS = 12  # values of a column of arms that a message lists
-MAX_LOOKS = 100_000  # characters of the column of looks
+UNSTATED = "an unknown metric"
+DECIMALS = range(2, 6)
+"""Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
+FLOAT_ERROR = 1e-7
+"""Largest error of a score in single precision."""
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
 
@@ -159,11 +138,11 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     table = select_tasks(table, roles, options.tasks, origin)
     numbers, table = table.index + 1, grades_as_numbers(table.reset_index(drop=True), roles)
     reader = CellReader(table, origin, numbers, percent=options.percent, has_unit=options.region is not None)
-    trials = _read_trials(roles, reader)
+    trials = read_trials(roles, reader)
     texts = read_texts(roles, reader)
     subsamples, pairing = _number_rows(table, trials, texts, roles, reader, pair_by_order=options.pair_by_order)
     refuse_unknown(table, roles, origin)
-    rows = _read_arms(trials, roles, reader, options.arms)
+    rows = read_arms(trials, roles, reader, options.arms)
     if texts:
         fill_text_scores(rows, roles, reader)
     else:
@@ -196,104 +175,6 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 
 
-def select_tasks(table: pd.DataFrame, roles: ColumnRoles, tasks: Collection[str], origin: str) -> pd.DataFrame:
-    """Return the rows of some tasks, before cells of others are checked, or all rows if none are named.
-
-    Raises
-    ------
-    ResultsError
-        If the table lacks a task.
-    """
-    if not tasks:
-        return table
-    names = CellReader(table, origin, table.index + 1, percent=False).joined_texts(roles.sources[TASK])
-    known = names.unique().tolist()
-    for task in tasks:
-        if task not in known:
-            remedy = suggest_name(task, known, "tasks")
-            raise ResultsError(TableOptions(tasks=[task]).argument, f": {origin} has no such task; {remedy}")
-    return table[names.isin(tasks)]
-
-
-def _read_trials(roles: ColumnRoles, reader: CellReader) -> pd.DataFrame:
-    """Return the columns that are not of one arm, and the arm if each row has one."""
-    trials = pd.DataFrame(index=reader.index)
-    for column, default in TEXT_DEFAULTS.items():
-        if sources := roles.sources.get(Role(column)):
-            trials[column] = reader.joined_texts(sources, MAX_LOOKS if column == "looks" else MAX_NAME)
-        elif column != "arm":
-            trials[column] = pd.Series(default, index=reader.index, dtype="str")
-    for column in (*SIZES, "num_scored", MAJORITY):
-        size = roles.source(column)
-        trials[column] = reader.column(size, column)
-        if size is not None and column != MAJORITY and trials[column].notna().any():
-            reader.require_numbers(size, "fill it in as in other rows, or use ", ignoring(size))
-    trials["metric"] = ""
-    if metric := roles.source(METRIC.name):
-        trials["metric"] = reader.texts(metric)
-    if "arm" in trials.columns:
-        trials["arm"] = _read_arm_names(trials["arm"], roles, reader)
-    elif not roles.arms:
-        trials["arm"] = pd.Series("base", index=reader.index, dtype="str")
-    _check_names(trials, roles, reader)
-    return trials
-
-
-def _read_arm_names(cells: pd.Series[str], roles: ColumnRoles, reader: CellReader) -> pd.Series[str]:
-    """Return the arms of the rows, with values that the user renames."""
-    (source,) = roles.sources[ARM]
-    values = [str(value) for value in cells.unique()]
-    for name, arm in roles.arm_names.items():
-        if name not in values:
-            raise ResultsError(
-                mapping(name, arm),
-                f": {reader.origin} has no column {short(name)!r}, and the column of arms, "
-                f"{short(source)!r}, has no such value, but {', '.join(map(short, values[:MAX_ARMS]))}",
-            )
-    arms = {value: roles.arm_names.get(value) or normalize_arm(value) for value in values}
-    if unknown := [value for value, arm in arms.items() if arm is None]:
-        raise reader.error(
-            int(cells.isin(unknown).to_numpy().argmax()),
-            source,
-            "is not an arm. Correct it, or name each value: write base (without unlabeled text), extra (independent "
-            "text), test (the test texts), a dose such as mix-0.25 or a rule such as cross-5 in place of each ARM",
-            added=TableOptions(dict.fromkeys(unknown[:MAX_ARMS], "ARM")),
-        )
-    return cells.map(arms).astype("str")
-
-
-def _check_names(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
-    """Refuse missing names, averages of other rows, and values that differ between rows of which all need the same."""
-    reader.require(trials["task"] != "", roles.sources[TASK][0], "is empty; name the task")
-    remedy = "is empty, but other rows have a name; fill in every cell, also below merged cells"
-    if METHOD in roles.sources:
-        reader.require(trials["method"] != "", roles.sources[METHOD][0], remedy)
-    if MODEL in roles.sources:
-        has_some = (trials["model"] != "").groupby(trials["method"]).transform("any")
-        reader.require((trials["model"] != "") | ~has_some, roles.sources[MODEL][0], remedy)
-    for role in (TASK, METHOD, MODEL):
-        for name in roles.sources.get(role, ()):
-            reader.require_one_spelling(name)
-    is_average = trials["task"].map(normalize).isin(AVERAGES)
-    if not is_average.all():
-        problem = "is an average of other tasks, which would count twice; delete its rows, or rename the task"
-        reader.require(~is_average, roles.sources[TASK][0], problem)
-    if source := roles.source(METRIC.name):
-        reader.require(trials["metric"] != "", source, "is empty; name the metric, or ignore the column")
-        is_first = trials["metric"] == trials.groupby("task")["metric"].transform("first")
-        problem = "differs from the first row of its task, so scores are not comparable; give one metric for each task"
-        reader.require(is_first, source, problem)
-    if source := roles.source("independent_tasks"):
-        problem = "is neither 'yes' nor empty; write 'yes' if different tasks have independent draws, or leave it empty"
-        reader.require(trials["independent_tasks"].isin(("", "yes")), source, problem)
-    if source := roles.source("control"):
-        problem = "is neither 'negative' nor 'positive'; leave it empty for methods that are not controls"
-        reader.require(trials["control"].isin(get_args(Control)), source, problem)
-        problem = "differs from the first row of its method; use one value for all rows of a method"
-        first = trials.groupby("method")["control"].transform("first")
-        reader.require(trials["control"] == first, source, problem)
-
-
 def _number_rows(
     table: pd.DataFrame,
     trials: pd.DataFrame,
@@ -315,7 +196,7 @@ def _number_rows(
                 f" is given, but the column {short(source)!r} numbers the subsamples; remove the option, or use ",
                 ignoring(source),
             )
-        return _read_subsamples(table, roles, reader), ""
+        return read_subsamples(table, roles, reader), ""
     places = trials[[name for name in (*PLACE, "arm") if name in trials]]
     if texts:
         places = places.assign(text=texts.numbers)
@@ -332,31 +213,6 @@ def _number_rows(
 def _number(places: pd.DataFrame) -> IntArray:
     """Return a number for each row, equal for equal rows."""
     return places.groupby(list(places.columns), dropna=False, sort=False).ngroup().to_numpy().astype(np.int64)
-
-
-def _read_subsamples(table: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> pd.Series[int]:
-    """Return the numbers of the subsamples.
-
-    Whole numbers are kept. Texts, negative or very large numbers, and combinations of columns are numbered in their
-    sorted order, if the user named the columns.
-    """
-    names = roles.sources[SUBSAMPLE]
-    for name in names:
-        reader.require_numbers(name, "number every row, or none, and delete rows that are not draws, such as means")
-        if name in roles.mapped:
-            is_summary = reader.texts(name).map(normalize).isin(AVERAGES | SPREADS)
-            reader.require(~is_summary, name, "summarizes other rows; delete its rows, or rename the draw")
-    numbers = to_floats(table[names[0]])
-    if len(names) == 1 and names[0] not in roles.mapped:
-        problem = "is not a whole number; number the draws, delete rows that are not draws, or name them with "
-        reader.require(numbers == numbers.round(), names[0], problem, mapping(names[0], SUBSAMPLE))
-        return reader.column(names[0], "subsample")
-    if len(names) == 1 and (numbers == numbers.round()).all() and numbers.between(0, MAX_SIZE).all():
-        return numbers.astype("Int64")
-    ranks = pd.DataFrame({name: rank(table[name]) for name in names})
-    if len(names) == 1:
-        return ranks[names[0]].astype("Int64")
-    return ranks.groupby(list(names)).ngroup().astype("Int64")
 
 
 def number_by_content(trials: pd.DataFrame, scores: pd.DataFrame) -> pd.Series[int]:
@@ -404,28 +260,6 @@ def _unnumbered(groups: IntArray, roles: ColumnRoles, reader: CellReader) -> Res
     )
 
 
-def _read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, needed: Sequence[str]) -> pd.DataFrame:
-    """Return one row for each arm of each row of the user's table, one arm below the other."""
-    tables = []
-    for arm in roles.arms or [""]:
-        measures: dict[str, Any] = {column: reader.column(roles.source(column, arm), column) for column in ARM_MEASURES}
-        for column in LOSSES:
-            if (source := roles.source(column, arm)) is not None:
-                losses = reader.numbers(source, column)
-                measures["score"] = 1 - losses if column == ERROR_RATE.name else -losses
-        if arm:
-            measures["arm"] = arm
-        tables.append(trials.assign(**measures))
-    rows = pd.concat(tables, ignore_index=True)
-    for arm in needed:
-        if not (rows["arm"] == arm).any():
-            raise ResultsError(
-                f"{reader.origin}: no row has the arm {arm!r}, which the analysis needs; add these rows. "
-                f"{explain_arms(arm)}"
-            )
-    return rows
-
-
 def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> None:
     """Refuse rows without numbers of which each occurs several times, so that copies would count as draws."""
     scores = rows["score"].to_numpy().reshape(-1, len(trials))
@@ -454,6 +288,180 @@ def _refuse_duplicate(rows: pd.DataFrame, roles: ColumnRoles, reader: CellReader
         "such as ",
         mapping("COLUMN", "method"),
     )
+
+
+def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+    """Compute missing scores and counts of rows that are about single texts, and the column of numbers of answers.
+
+    Scores of 0 and 1 are those of a single answer, also if `num_test` is the number of all texts. With `num_correct`,
+    `num_test` is the number of answers to each text. Other scores are no counts.
+
+    Parameters
+    ----------
+    results
+        Rows of the user's table, once for each arm that they contain; changed in place.
+    roles, reader
+        As for `fill_scores`.
+
+    Raises
+    ------
+    ResultsError
+        As `fill_scores`, or if a row has bits per byte, whose mean over texts would be another measure.
+    """
+    for column in (names[0] for role, names in roles.sources.items() if role.column == "bits_per_byte"):
+        raise ResultsError(
+            f"{reader.origin}: bits per byte of single texts cannot be averaged, because texts have different lengths; "
+            "give one row for each subsample and arm, or use ",
+            ignoring(column),
+        )
+    given, sizes = results["num_correct"], results["num_test"]
+    scores = results["score"].fillna(given.astype("float64"))
+    if scores.isin((0.0, 1.0)).all() and (given.isna() | (given == scores)).all():
+        answers = pd.Series(1, index=results.index, dtype="Int64")
+        results["num_correct"] = given.fillna(scores.astype("Int64"))
+    else:
+        answers = sizes.where(given.notna())
+    results["num_test"] = answers
+    fill_scores(results, roles, reader)
+    results["num_test"], results["num_scored"], results[ANSWERS] = sizes, pd.NA, answers.fillna(1)
+
+
+def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+    """Compute missing scores and counts, counts by rounding: 0.29 x 100 is 28.999999999999996, not 28.
+
+    Parameters
+    ----------
+    results
+        Rows of the user's table, once for each arm that they contain; changed in place.
+    roles
+        Roles of the user's columns, for messages.
+    reader
+        Reader of the user's table, for messages.
+
+    Raises
+    ------
+    ResultsError
+        If a row has no score, or scores, counts and sizes contradict each other.
+    """
+
+    def require(is_valid: pd.Series[bool], *problem: str | Argument, column: str = "score") -> None:
+        """Refuse the first row that is not valid; the message names the column, or one of a score."""
+        invalid = (~is_valid.astype("bool")).to_numpy()
+        if invalid.any():
+            position = int(invalid.argmax())
+            arm = ""
+            if roles.arms:
+                arm = str(results["arm"].iloc[position])
+            sources = (roles.source(name, arm) for name in (column, *SCORE_SOURCES))
+            raise reader.error(position % len(reader.index), next(filter(None, sources)), *problem)
+
+    given = results["num_correct"]
+    results["num_scored"] = results["num_scored"].fillna(results["num_test"])
+    size = results["num_scored"].astype("float64")
+    scores = results["score"].fillna(given.astype("float64") / size)
+    if scores.isna().all():  # an accuracy that is missing beside others is an error
+        scores = -results["bits_per_byte"]
+    is_count = given.notna() & results["score"].isna()
+    unknown_size = "is a count, and the number of test texts is missing; add the column 'num_test' and fill it in"
+    require(scores.notna() | ~is_count, unknown_size, column="num_correct")
+    require(scores.notna(), "is empty; fill it in, or delete the row and use ", ALLOW_INCOMPLETE)
+    fits = given.isna() | (scores <= 1)
+    require(fits, "is larger than the number of test texts; correct one of them", column="num_correct")
+    is_loss = any(role.column == LOSS.name for role in roles.sources)
+    is_other = given.isna() & results["metric"].map(lambda metric: bool(metric) and not is_counted(metric))
+    is_none = ~scores.between(0, 1) | is_loss | is_other  # R^2 can be negative
+    is_accuracy = ~is_none.groupby(results["task"]).transform("any")
+    exact = scores * size
+    tolerance = size * (last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100
+    is_whole = exact.isna() | ~is_accuracy | ((exact - exact.round()).abs() <= tolerance)
+    size_column = roles.source("num_scored") or roles.source("num_test") or "num_test"
+    problem = f"is not a whole number of correct answers out of {short(size_column)}; correct {short(size_column)}, or "
+    require(is_whole, f"{problem}use ", ignoring(size_column), " if the score is not an accuracy")
+    counts = exact.where(is_accuracy).round().astype("Int64")
+    agrees = given.isna() | counts.isna() | ((given - exact).abs() <= tolerance)
+    require(agrees.fillna(True), "is not score x num_test; correct one of them", column="num_correct")
+    results["score"] = scores
+    results["num_correct"] = given.fillna(counts)
+
+
+def last_decimal(results: pd.DataFrame) -> pd.Series[float]:
+    """Return the unit of the last decimal of the scores of each task and arm: 0.0001 for 0.7222 and 0.7."""
+    scores = results["score"]
+    decimals = pd.Series(DECIMALS.stop, index=scores.index).where(scores.notna(), DECIMALS.start)
+    for number in reversed(DECIMALS):
+        decimals = decimals.mask((scores - scores.round(number)).abs() < FLOAT_ERROR, number)
+    return 0.1 ** decimals.groupby([results["task"], results["arm"]]).transform("max")
+
+
+def find_metric(results: pd.DataFrame, origin: str = "") -> str:
+    """Return the metric of scores: accuracy if all are counts of correct answers, or the one that a table states.
+
+    Parameters
+    ----------
+    results
+        The results table; the column `metric`, which only users' tables have, is used if there is one.
+    origin
+        Name of a user's table, for messages; empty for the results of runs.
+
+    Returns
+    -------
+    str
+        Empty if it is not known.
+
+    Raises
+    ------
+    ResultsError
+        If tasks have different metrics.
+
+    Examples
+    --------
+    >>> find_metric(pd.DataFrame({"task": ["news"], "num_correct": [70], "score": [0.7], "bits_per_byte": [0.0]}))
+    'accuracy'
+    """
+    tasks: dict[str, list[str]] = {}
+    for task, metric in _metrics_by_task(results).items():
+        tasks.setdefault(metric, []).append(task)
+    if len(tasks) <= 1:
+        return next(iter(tasks), "")
+    listed = "; ".join(f"{short(metric) or UNSTATED} of {quoted(names)}" for metric, names in tasks.items())
+    first = TableOptions(tasks=next(iter(tasks.values())))
+    problem = f"the tasks have scores of different metrics, which have no common average: {listed}."
+    if not origin:
+        raise ResultsError(f"{problem} Analyze one metric at a time: peekbench analyze RUN ", first.argument)
+    if {*tasks} == {ACCURACY, ""}:
+        problem += " If all scores are accuracies, give num_test for every task."
+    raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", added=first)
+
+
+def _metrics_by_task(results: pd.DataFrame) -> Mapping[str, str]:
+    of_rows = results.get(METRIC.name, pd.Series("", index=results.index))
+    is_bits = (results["score"] == -results["bits_per_byte"]) & (of_rows == "")
+    of_rows = of_rows.mask(is_bits, "bits per byte")
+    of_tasks = of_rows.groupby(results["task"], sort=False).first()
+    is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
+    return {
+        str(task): ACCURACY if counted or is_counted(metric) else str(metric)
+        for (task, metric), counted in zip(of_tasks.items(), is_count, strict=True)
+    }
+
+
+def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin: str) -> None:
+    """Refuse a metric of which lower is better in columns of scores of which higher is better.
+
+    Negative values of such a metric are scores, and so is 1 minus its value.
+    """
+    if not names_loss(metric) or metric.startswith("1 - ") or (results["score"] <= 0).all():
+        return
+    for role, (source, *_) in roles.sources.items():
+        if role.column == SCORE_SOURCES[0]:
+            target = role._replace(column="loss")
+            instead = f" in place of {source}={role}" if source in roles.mapped else ""
+            raise ResultsError(
+                f"{origin}: lower is better for the metric {short(metric)!r}, but higher is better for the column "
+                f"{short(source)!r}; use ",
+                mapping(source, target),
+                instead,
+            )
 
 
 def sort_rows(results: pd.DataFrame, last: Sequence[str] = ()) -> pd.DataFrame | None:

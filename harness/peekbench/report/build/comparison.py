@@ -27,11 +27,11 @@ from peekbench.results.analyze import (
     only_complete,
     planned_trials,
 )
-from peekbench.results.cells import find_metric
 from peekbench.results.looks import look_at, most_subsamples, read_looks, state_earlier
 from peekbench.results.read import load_table
 from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
+from peekbench.results.tidying import find_metric
 from peekbench.spec.compatibility import differences
 from peekbench.spec.design import designs_by_task
 from peekbench.store.files import is_store
