@@ -22,7 +22,7 @@ from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, 
 from peekbench import load_results, load_spec
 from peekbench.records import FloatArray
 from peekbench.results import Configuration, configurations, resolve_score, select_score
-from peekbench.results.analyze import analyze, planned_trials, without_controls
+from peekbench.results.analyze import AnalysisOptions, analyze, planned_trials, without_controls
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.reader import Store
 from peekbench_summary.power.detection import Criterion, minimum_detectable
@@ -156,8 +156,9 @@ def read_finished(name: str, folder: Path) -> pd.DataFrame | None:
     if not path.is_file():
         return None
     with Store.open(path) as store:
-        stored, done = store.spec(), store.done()
-    if _experiment(canonical(spec)) != _experiment(stored) or not set(planned_trials(path)) <= done:
+        is_finished = set(planned_trials(store)) <= store.done()
+        is_same = _experiment(canonical(spec)) == _experiment(store.spec())
+    if not (is_same and is_finished):
         return None
     return load_results(path)
 
@@ -407,7 +408,7 @@ def judge(results: pd.DataFrame) -> dict[str, Effect]:
 
 
 def _judge_each(results: pd.DataFrame) -> Iterator[tuple[Configuration, Effect]]:
-    (summary,) = analyze(results, ["summary"])
+    (summary,) = analyze(results, AnalysisOptions(["summary"])).analyses
     for configuration, verdict in zip(configurations(results).configurations, summary.verdicts, strict=True):
         low, high = (None if number is None else round(number, DIGITS) for number in verdict.estimate.limits)
         mean = round(verdict.estimate.mean, DIGITS)

@@ -35,7 +35,7 @@ from peekbench import load_dataset
 from peekbench.data.loading import forget
 from peekbench.report import report_of_table, write_report
 from peekbench.results import load_results, tidy
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 from peekbench.spec.experiment import load_spec, make_spec, parse_spec
 from peekbench_logs import import_logs
@@ -280,7 +280,7 @@ def judge_file(path: Path) -> None:
 
 def judge(results: pd.DataFrame) -> None:
     """Analyze a table and make its report."""
-    report = report_of_table(Path("scores.csv"), results, analyze(results, ANALYSES, allow_incomplete=True))
+    report = report_of_table(analyze(results, AnalysisOptions(ANALYSES, allow_incomplete=True, origin="scores.csv")))
     with tempfile.TemporaryDirectory() as folder:
         write_report(replace(report, formats=("html", "markdown", "json")), Path(folder))
 

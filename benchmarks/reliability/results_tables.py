@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from peekbench.errors import ResultsError
 from peekbench.results import tidy
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 
 sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
 from user_tables import UserTable, user_tables
@@ -31,7 +31,7 @@ Verdicts = list[tuple[str | float, ...]]
 
 def read_verdicts(results: pd.DataFrame) -> Verdicts:
     """Return the decisions of a results table with their numbers, in an order that does not depend on names."""
-    (summary,) = analyze(results, ["summary"])
+    (summary,) = analyze(results, AnalysisOptions(["summary"])).analyses
     verdicts = [
         (
             verdict.decision,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pages import Row, markdown, picture, points, rows
 
 from peekbench import Analysis, load_results
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.analysis_only import load_analysis_only
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench_bayes.arrays import PairedArms, split_results
@@ -35,7 +35,7 @@ Scores = Mapping[str, pd.DataFrame]
 def run(spec: str, results: pd.DataFrame) -> tuple[Analysis, ...]:
     """Run the analyses of `specs/paper/analysis_SPEC.yaml` on the rows that it selects."""
     analysis_spec = load_analysis_only(SPECS / f"analysis_{spec}.yaml")
-    return analyze(analysis_spec.only.select_rows(results), analysis_spec.analyses)
+    return analyze(analysis_spec.only.select_rows(results), AnalysisOptions(analysis_spec.analyses)).analyses
 
 
 def run_with_options(name: str, results: pd.DataFrame, **options: Any) -> Analysis:
@@ -175,7 +175,7 @@ def pca(_scores: Scores, folder: Path) -> dict[str, str]:
     """Run or resume `pca.yaml`, compare its biases with those of a scikit-learn loop, and draw figure 6."""
     subprocess.run([sys.executable, "-m", "peekbench", "run", "--quiet", SPECS / "pca.yaml"], check=True)
     store = Path("runs", "pca.sqlite")
-    (summary,) = analyze(store, ["summary"])
+    (summary,) = analyze(store, AnalysisOptions(["summary"])).analyses
     by_task = {row["task"]: row for row in rows(summary, "Scores, boost and bias by task")}
     body, same = [], 0
     for rank, values in PUBLISHED["pca"].items():

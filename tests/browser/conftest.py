@@ -53,7 +53,7 @@ def make_report(*, tasks: int = 25, methods: int = 10, subsamples: int = 6) -> R
     from peekbench.records.trials import Draw, Trial, TrialFailure
     from peekbench.report import report_of_table
     from peekbench.results import tidy
-    from peekbench.results.analyze import analyze
+    from peekbench.results.analyze import AnalysisOptions, analyze
 
     rng = np.random.default_rng(0)
     rows: list[Any] = []
@@ -67,7 +67,7 @@ def make_report(*, tasks: int = 25, methods: int = 10, subsamples: int = 6) -> R
                     rows.append((task, method, 50, 200, subsample, arm, min(1.0, np.round(score * 200) / 200)))
     table = pd.DataFrame(rows, columns=["task", "method", "num_train", "num_test", "subsample", "arm", "score"])
     results = tidy(table, "made up")
-    report = report_of_table(Path("scores.csv"), results, analyze(results))
+    report = report_of_table(analyze(results, AnalysisOptions(origin="scores.csv")))
     failure = TrialFailure(Trial(Draw(LONG, 50, 200, 1), "lsa"), STRANGE, "Traceback\n" + "  a long line " * 30)
     losses = Table(
         "Means of the metrics that methods recorded, by arm",

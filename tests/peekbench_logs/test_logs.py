@@ -19,7 +19,7 @@ from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 from peekbench.report.render.words import basis_of
 from peekbench.results import load_results, tidy
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.tidying import tidy_table
 
 LOGS = Path(__file__).parents[1] / "fixtures/logs"
@@ -32,7 +32,7 @@ def test_arms_of_lm_eval_are_paired_text_by_text(tmp_path: Path) -> None:
     assert "written: scores.csv (1 task, 6 texts, arms base, extra, test)" in done.stderr
     table = pd.read_csv("scores.csv")
     assert scores_by_arm(table) == CORRECT
-    (summary,) = analyze("scores.csv", ["summary"])
+    (summary,) = analyze("scores.csv", AnalysisOptions(["summary"])).analyses
     (verdict,) = summary.verdicts
     assert verdict.method == "lsa"
     assert verdict.estimate.mean == pytest.approx(1 / 6)
@@ -99,7 +99,7 @@ def test_losses_are_read_with_their_direction(tmp_path: Path) -> None:
         table = import_table("lm-eval", logs, metrics=[metric], tasks=[task])
         extra, test = (unit(each[task][f"{metric},none"]) for each in stated)
         assert table.groupby("arm")["loss"].mean().to_dict() == pytest.approx({"extra": extra, "test": test})
-        (verdict,) = analyze(table, ["summary"], region=0.01)[0].verdicts
+        (verdict,) = analyze(table, AnalysisOptions(["summary"], TableOptions(region=0.01))).analyses[0].verdicts
         assert verdict.estimate.mean == pytest.approx(extra - test), "a lower loss is a better score"
     assert set(import_table("lm-eval", logs, metrics=["acc"], tasks=["docs_last"])["score"]) == {0, 1}
     with pytest.raises(ResultsError, match="import docs_text alone"):
@@ -147,7 +147,7 @@ def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) 
         for arm, expected in runs.items():
             scores = rows[rows["arm"] == arm].set_index("text")["score"]
             assert (scores.tolist(), scores.index.nunique()) == (expected[int(str(number))], 3), task
-    summary, _, texts = analyze(table)
+    summary, _, texts = analyze(table).analyses
     assert basis_of(summary.verdicts[0]) == "2 tasks, 4 trials"
     assert table_rows(texts.tables[0])[0]["texts"] == 6
     with pytest.raises(ResultsError, match=r"task news: the arms have different numbers of logs \(extra 2, test 1\)"):

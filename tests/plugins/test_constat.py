@@ -18,7 +18,7 @@ from peekbench.records import Forest
 from peekbench.records.data import TableOptions
 from peekbench.report import state
 from peekbench.report.render.words import basis_of
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.tidying import tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench_constat.excess import fit_curve, read_scores, refit
@@ -59,7 +59,9 @@ def read(table: pd.DataFrame) -> pd.DataFrame:
 
 def constat(table: pd.DataFrame, **options: Any) -> Analysis:
     """Run the analysis on a user's table."""
-    (analysis,) = analyze(table, [make_component(AnalysisSpec, "constat", {**OPTIONS, **options})])
+    (analysis,) = analyze(
+        table, AnalysisOptions([make_component(AnalysisSpec, "constat", {**OPTIONS, **options})])
+    ).analyses
     return analysis
 
 
@@ -253,14 +255,14 @@ def test_only_analyses_of_base_arms_take_tables_without_arms(tmp_path: Path) -> 
     path = tmp_path / "scores.csv"
     table.to_csv(path, index=False)
     chosen = make_component(AnalysisSpec, "constat", OPTIONS)
-    (from_file,) = analyze(path, [chosen])
+    (from_file,) = analyze(path, AnalysisOptions([chosen])).analyses
     assert from_file.verdicts == constat(table).verdicts
     with_arms = pd.concat([table.assign(arm=arm, subsample=0) for arm in ("base", "extra", "test")])
-    (from_run,) = analyze(with_arms.rename(columns={"model": "method"}), [chosen])
+    (from_run,) = analyze(with_arms.rename(columns={"model": "method"}), AnalysisOptions([chosen])).analyses
     assert from_run.verdicts == from_file.verdicts
     with pytest.raises(PeekbenchError, match="there is no column 'arm', or one for each arm"):
-        analyze(path, [chosen, "summary"])
+        analyze(path, AnalysisOptions([chosen, "summary"]))
     with pytest.raises(PeekbenchError, match="the analysis summary needs scores of the arm 'extra', .* only .* base"):
-        analyze(read(table[table["benchmark"] == "gsm"]), ["summary"])
+        analyze(read(table[table["benchmark"] == "gsm"]), AnalysisOptions(["summary"]))
     with pytest.raises(PeekbenchError, match="no row has the arm 'base'"):
-        analyze(with_arms[with_arms["arm"] != "base"], [chosen])
+        analyze(with_arms[with_arms["arm"] != "base"], AnalysisOptions([chosen]))

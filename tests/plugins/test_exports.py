@@ -24,7 +24,7 @@ from peekbench.execution.runner import run
 from peekbench.records import Report
 from peekbench.report import report_of_run, write_report
 from peekbench.report.render.json_report import render_json
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.experiment import make_spec
 from peekbench_exports.latex import escape
 from peekbench_exports.ro_crate import METADATA
@@ -102,7 +102,7 @@ def test_csv_has_the_scores_and_their_intervals(exported: Path, report: Report) 
         assert float(row["low"]) <= float(row["estimate"]) <= float(row["high"])
     effects = pd.read_csv(exported / "csv/effects.csv")
     assert (effects["test"] - effects["extra"]).tolist() == effects["bias"].tolist()
-    (again,) = analyze(exported / "csv/scores.csv", ["permutation"])
+    (again,) = analyze(exported / "csv/scores.csv", AnalysisOptions(["permutation"])).analyses
     assert [v.estimate for v in again.verdicts] == [v.estimate for v in report.verdicts if v.analysis == "permutation"]
 
 

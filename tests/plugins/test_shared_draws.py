@@ -19,7 +19,7 @@ from peekbench.cli.app import app
 from peekbench.records import TrialEvidence
 from peekbench.report import state
 from peekbench.results import independent_units, tidy
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench_summary.decisions import Bias, Region
 from peekbench_summary.verdicts import judge_family
 
@@ -128,7 +128,7 @@ def test_comparisons_are_paired_by_shared_seeds() -> None:
     methods = tidied(pd.concat([first.assign(method="a"), second.assign(method="b")]))
     intervals = []
     for results in (methods, methods.assign(independent_tasks="yes")):
-        (row,) = find_rows(analyze(results, ["summary.selection"])[0], "Winner's curse")
+        (row,) = find_rows(analyze(results, AnalysisOptions(["summary.selection"])).analyses[0], "Winner's curse")
         intervals.append(row["inflation, high"] - row["inflation, low"])
     assert intervals[0] != pytest.approx(intervals[1], rel=0.01)
 
@@ -191,7 +191,9 @@ def test_a_run_and_its_exported_table_have_the_same_verdicts(make_spec: Callable
     done = pb.run(make_spec(methods=["toy.vote"], design=design))
     table = pb.load_results(done.store)
     table.to_csv("scores.csv", index=False)
-    (of_run,), (of_table,) = (analyze(source, ["summary"])[0].verdicts for source in (done.store, "scores.csv"))
+    (of_run,), (of_table,) = (
+        analyze(source, AnalysisOptions(["summary"])).analyses[0].verdicts for source in (done.store, "scores.csv")
+    )
     assert of_table.estimate == of_run.estimate
     assert of_table.decision == of_run.decision
 

@@ -20,7 +20,7 @@ from peekbench.execution.runner import run
 from peekbench.records import Answers, FloatArray
 from peekbench.report.render.sentences import put_into_words
 from peekbench.results import tidy
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench_summary import Selection
 from peekbench_summary.selection import Choices, analyze_selection
@@ -135,7 +135,7 @@ def test_subsets_are_averaged_exactly() -> None:
 def test_a_run_is_analyzed_by_its_texts(make_spec: Callable[..., ExperimentSpec]) -> None:
     methods = ["toy.vote", {"use": "toy.vote", "name": "again"}, "toy.constant"]
     store = run(make_spec(methods=methods, design={"num_train": 12, "num_test": 30, "num_subsamples": 3})).store
-    (analysis,) = analyze(store, [USE])
+    (analysis,) = analyze(store, AnalysisOptions([USE])).analyses
     assert [(row["K"], row["texts"], row["subsamples"]) for row in table_rows(analysis.tables[0])] == [
         (2, 30, 6),
         (3, 30, 6),
@@ -146,7 +146,7 @@ def test_a_run_is_analyzed_by_its_texts(make_spec: Callable[..., ExperimentSpec]
 
 
 def analyze_table(rows: Sequence[tuple[Any, ...]], columns: str) -> Analysis:
-    (analysis,) = analyze(pd.DataFrame(rows, columns=columns.split()), [USE])
+    (analysis,) = analyze(pd.DataFrame(rows, columns=columns.split()), AnalysisOptions([USE])).analyses
     return analysis
 
 
@@ -191,7 +191,7 @@ def test_what_cannot_be_analyzed_is_explained() -> None:
     assert "left out 1 subsample" in analyze_table(partial, "method task seed score").warnings[0]
     answers = simulate_answers(np.random.default_rng(6), [0.5, 0.5], subsamples=2)
     with pytest.raises(SpecError, match=r"option arm: there are no scores of 'base'; choose one of extra, test"):
-        analyze(as_table(answers), [make_component(AnalysisSpec, USE, {"arm": "base"})])
+        analyze(as_table(answers), AnalysisOptions([make_component(AnalysisSpec, USE, {"arm": "base"})]))
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from peekbench.errors import SpecError, StoreError
 from peekbench.execution.runner import run
 from peekbench.records import Draw
 from peekbench.results import tidy
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.texts import StoredPredictions
 from peekbench.spec.components import AnalysisSpec, make_component
 
@@ -61,7 +61,7 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
     for subsample, drawn in enumerate(answers.rows):
         assert np.array_equal(drawn, sampler.draw(Draw(task, 12, 30, subsample)).test)
 
-    (analysis,) = analyze(store, ["summary.texts"])
+    (analysis,) = analyze(store, AnalysisOptions(["summary.texts"])).analyses
     (table,) = analysis.tables
     names, rows = table.spread()
     for row in rows:
@@ -72,10 +72,10 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
         assert cells["conclusion"] in ("biased up", "biased down", "equivalent", "inconclusive")
 
     with pytest.raises(SpecError, match="analysis summary.texts, option region: 1 is 100 points of accuracy"):
-        analyze(store, [make_component(AnalysisSpec, "summary.texts", {"region": 1})])
+        analyze(store, AnalysisOptions([make_component(AnalysisSpec, "summary.texts", {"region": 1})]))
 
     texts = rows_of_texts(store, results).assign(independent_tasks="yes")
-    (of_table,) = analyze(texts.sample(frac=1, random_state=0), ["summary.texts"])
+    (of_table,) = analyze(texts.sample(frac=1, random_state=0), AnalysisOptions(["summary.texts"])).analyses
     assert sorted(of_table.tables[0].spread()[1]) == sorted(rows), "the same answers give exactly the same numbers"
     added_up = tidy(texts, "texts").sort_values(TRIAL, ignore_index=True)
     pd.testing.assert_frame_equal(added_up[SHARED], results.sort_values(TRIAL, ignore_index=True)[SHARED])
@@ -83,10 +83,10 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE predictions SET numbers = zeroblob(length(numbers))")
     with pytest.raises(StoreError, match="the predictions of arm .* are changed"):
-        analyze(store, ["summary.texts"])
+        analyze(store, AnalysisOptions(["summary.texts"]))
 
 
 def test_tables_of_scores_have_no_predictions(simulate: Callable[..., pd.DataFrame]) -> None:
-    (analysis,) = analyze(simulate(0.0, subsamples=4), ["summary.texts"])
+    (analysis,) = analyze(simulate(0.0, subsamples=4), AnalysisOptions(["summary.texts"])).analyses
     assert analysis.tables == ()
     assert "needs the answers to the same texts" in analysis.warnings[0]

@@ -26,7 +26,7 @@ from peekbench.records.trials import TrialResult, WorkItem
 from peekbench.report import report_of_ranking, report_of_run, write_report
 from peekbench.report.render.html import render_html
 from peekbench.report.render.markdown import render_markdown
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.reader import Store
@@ -230,7 +230,7 @@ def test_small_spec_reproduces_the_published_biases(tmp_path: Path) -> None:
     spec = load_spec(SPECS / "pca_small.yaml").with_executor_options(workers=1)
     summary = run(spec, store=tmp_path / "small.sqlite")
     assert (summary.finished, summary.failed) == (20 * 150, 0)
-    (analysis,) = analyze(tmp_path / "small.sqlite", ["summary"])
+    (analysis,) = analyze(tmp_path / "small.sqlite", AnalysisOptions(["summary"])).analyses
     table = next(table for table in analysis.tables if table.title.startswith("Scores, boost and bias by task"))
     names = [column.name for column in table.columns]
     by_task = {str(row[names.index("task")]): row for row in table.rows}

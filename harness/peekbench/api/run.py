@@ -267,7 +267,6 @@ class Run:
         ResultsError
             If trials are missing and that is not allowed.
         """
-        allow_incomplete = allow_incomplete or self.failed > 0
         try:
             report = report_of_run(
                 self.store, allow_incomplete=allow_incomplete, analyses=analyses or (), given=self.spec.code

@@ -126,9 +126,7 @@ def run(
                 fresh=fresh,
             )
         if experiment.observers:
-            allow_incomplete = summary.failed > 0 or experiment.report.allow_incomplete
-            finish = observers.analysis_finished
-            report_of_run(path, allow_incomplete=allow_incomplete, given=experiment.code, on_analysis=finish)
+            report_of_run(path, given=experiment.code, on_analysis=observers.analysis_finished)
     finished = Run(summary.spec, summary)
     for note in () if progress else summary.notes:  # which the display of the progress has shown
         warnings.warn(note, RunWarning, stacklevel=outer_level())

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -16,15 +14,10 @@ from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
-from peekbench.records.report import Report
-from peekbench.report.build.descriptions import make_command
-from peekbench.report.build.table_report import extend_table, read_table, report_of_table
-from peekbench.results.analyze import analyze as run_analyses
-from peekbench.results.analyze import choose_analyses, drop_incomplete, needed_arms
-from peekbench.results.read import is_results_table, load_table, python_messages
-from peekbench.results.tidying import TidyTable, tidy_table
-
-FRAME = "the data frame"
+from peekbench.report.build.table_report import report_of_table
+from peekbench.results.analyze import AnalysisOptions
+from peekbench.results.analyze import analyze as analyze_scores
+from peekbench.results.read import python_messages
 
 
 class TableKeywords(TypedDict, total=False):
@@ -106,42 +99,11 @@ def analyze(
         return scores.report(analyses, allow_incomplete=allow_incomplete)
     if not isinstance(scores, str | Path | pd.DataFrame):
         scores = _to_pandas(scores)
-    options = TableOptions(**table, arms=needed_arms(choose_analyses(analyses)))
-    with python_messages(options):
-        return ReportView(_analyze(scores, analyses, options, name, allow_incomplete=allow_incomplete))
-
-
-def _analyze(
-    scores: pd.DataFrame | str | Path,
-    analyses: Sequence[str] | None,
-    options: TableOptions,
-    name: str,
-    *,
-    allow_incomplete: bool,
-) -> Report:
-    tidied = _tidy(scores, options) if isinstance(scores, pd.DataFrame) else load_table(scores, options)
-    effects = run_analyses(tidied, analyses, allow_incomplete=allow_incomplete)
-    results = drop_incomplete(tidied.results) if options.needs_pairs else tidied.results
     if isinstance(scores, pd.DataFrame):
-        report = report_of_table(Path(FRAME), results, effects, name=name or "scores", columns=tidied.columns)
-        make = _no_command
-    else:
-        report = report_of_table(Path(scores), results, effects, name=name, columns=tidied.columns)
-        make = partial(make_command, "analyze", [scores], analyses or (), allow_incomplete=allow_incomplete)
-    extension = extend_table(results, options, make)
-    read = partial(read_table, report, replace(tidied, results=results), choose_analyses(analyses))
-    return replace(report, command=make(options), extension=extension, read_run=read)
-
-
-def _no_command(options: TableOptions) -> str:
-    """Return no command, because no file has the data frame."""
-    return ""
-
-
-def _tidy(scores: pd.DataFrame, options: TableOptions) -> TidyTable:
-    if is_results_table(scores) and not options.given:
-        return TidyTable(scores)
-    return tidy_table(scores, FRAME, options)
+        name = name or "scores"
+    options = AnalysisOptions(analyses or (), TableOptions(**table), allow_incomplete)
+    with python_messages(options.table):
+        return ReportView(report_of_table(analyze_scores(scores, options), name))
 
 
 def _to_pandas(scores: Any) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -34,25 +33,11 @@ from peekbench.execution.audits import audit as run_audits
 from peekbench.execution.audits import prepare
 from peekbench.execution.provenance import describe_session
 from peekbench.report import report_of_audits, report_of_comparison, report_of_ranking
-from peekbench.report.build.descriptions import make_command
-from peekbench.report.build.table_report import (
-    extend_table,
-    read_table,
-    report_of_table,
-)
-from peekbench.results.analyze import analyze as run_analyses
-from peekbench.results.analyze import (
-    choose_analyses,
-    drop_incomplete,
-    find_subjects,
-    needed_arms,
-    only_complete,
-    planned_trials,
-)
-from peekbench.results.looks import look_at
-from peekbench.results.read import load_table
-from peekbench.spec.analysis_only import Selection, load_analysis_only
-from peekbench.store.files import crate_store, is_store
+from peekbench.report.build.table_report import report_of_table
+from peekbench.results.analyze import AnalysisOptions
+from peekbench.results.analyze import analyze as analyze_scores
+from peekbench.spec.analysis_only import load_analysis_only
+from peekbench.store.files import crate_store
 
 FilesOption = Annotated[
     Path | None,
@@ -117,48 +102,29 @@ def analyze(
     chosen = check_formats(formats or ())
     reports = Path("reports") if formats and reports is None else reports
     printer.start()
-    if spec is None and not analyses and crate_store(path) is not None:  # as `peekbench report` does
-        choices = ReportChoices(allow_incomplete, formats=chosen)
-        apply_gates(gates, report_run(find_store(str(path)), reports, printer, choices))
-        return
-    analysis_spec = None if spec is None else load_analysis_only(find_analysis_spec(spec))
-    if analysis_spec is not None and analyses:
-        fail("--spec and --analysis exclude each other; give one of them", 2)
-    path = find_scores(str(path))
-    options = table.read()
-    made = partial(make_command, "analyze", [path], analyses or (), spec=spec, allow_incomplete=allow_incomplete)
-    command, typed = made(options), options
-    if analysis_spec is not None:
-        options = options.combine(analysis_spec.table)
-    wanted = analyses if analysis_spec is None else analysis_spec.analyses
-    options = replace(options, arms=needed_arms(choose_analyses(wanted)))
-    only, name = Selection(task=tuple(options.tasks)), ""
-    loaded = load_table(path, replace(options, tasks=()) if is_store(path) else options)
-    if analysis_spec is not None:
-        only, name = analysis_spec.only, analysis_spec.name
-        allow_incomplete = allow_incomplete or analysis_spec.report.allow_incomplete
-    results, planned = only.select_rows(loaded.results), only.select_trials(planned_trials(path))
-    if is_store(path):
-        only_complete(results, planned, allow_incomplete=allow_incomplete)  # results that are refused are not looked at
-        look_at(path, drop_incomplete(loaded.results))
-    selected = replace(loaded, results=results)
-    effects = run_analyses(selected, wanted, allow_incomplete=allow_incomplete, planned=planned)
-    analyzed = drop_incomplete(results) if planned or options.needs_pairs else results
-    report = report_of_table(path, analyzed, effects, name=name, columns=loaded.columns)
-    extension = report.extension
-    if not is_store(path):
-        extension = extend_table(analyzed, replace(typed, earlier=options.earlier), made)
-    report = replace(report, extension=extension, command=command)
-    report = replace(report, provenance={**report.provenance, "command": command})
-    if analysis_spec is not None:
+    source, options = find_scores(str(path)), AnalysisOptions(analyses or (), table.read(), allow_incomplete)
+    if spec is not None:
+        if analyses:
+            fail("--spec and --analysis exclude each other; give one of them", 2)
+        analysis_spec = load_analysis_only(find_analysis_spec(spec))
         settings = analysis_spec.report
+        with_spec = AnalysisOptions(
+            analysis_spec.analyses,
+            options.table.combine(analysis_spec.table),
+            allow_incomplete or settings.allow_incomplete,
+            analysis_spec.only,
+        )
+        report = report_of_table(analyze_scores(source, with_spec), analysis_spec.name, spec=spec, typed=options)
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
-    exported = replace(loaded, results=analyzed)
-    read = partial(read_table, report, exported, choose_analyses(wanted))
-    report = replace(report, formats=chosen or report.formats, read_run=read)
+    elif crate_store(path) is not None and not analyses:  # as `peekbench report` does
+        choices = ReportChoices(allow_incomplete, formats=chosen)
+        apply_gates(gates, report_run(source, reports, printer, choices))
+        return
+    else:
+        report = report_of_table(analyze_scores(source, options))
+    report = replace(report, formats=chosen or report.formats)
     show_report(report, reports, printer)
-    subjects = find_subjects(results, planned, has_texts_as_draws=loaded.has_texts_as_draws) if gates else ()
-    apply_gates(gates, replace(report, subjects=subjects))
+    apply_gates(gates, report)
 
 
 @take_records

@@ -107,8 +107,7 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
         with Observers(experiment, path, warn) as observers:
             summary = _execute(experiment, path, options, printer, observers)
             _describe_summary(summary)
-            allow_incomplete = options.allow_incomplete or experiment.report.allow_incomplete or summary.failed > 0
-            choices = ReportChoices(allow_incomplete, code=experiment.code)
+            choices = ReportChoices(options.allow_incomplete, code=experiment.code)
             report = report_run(path, options.reports, printer, choices, observers.analysis_finished)
             observers.report_written(options.reports / report.name)
     except KeyboardInterrupt:

@@ -1,38 +1,33 @@
-"""Runs analyses on a results table, after checking that no planned trial is missing."""
+"""Analyzes scores: reads them, checks that no planned trial is missing, and runs analyses on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from peekbench.errors import ContractError, ResultsError
-from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
 from peekbench.records.data import Predictions, TableOptions
-from peekbench.records.report import Analysis, Cell, Subject
+from peekbench.records.report import Analysis, Subject
 from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.trials import Trial
-from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.looks import look_at, read_looks
-from peekbench.results.paired_effects import plain_cell
-from peekbench.results.read import is_results_table, load_table
-from peekbench.results.roles import ALLOW_INCOMPLETE, ColumnUse, quoted
+from peekbench.results.missing_trials import drop_incomplete, find_subjects, only_complete
+from peekbench.results.read import is_results_table, load_table, read_store, refuse_options_of_store
+from peekbench.results.roles import ColumnUse
 from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable, find_metric, tidy_table
+from peekbench.spec.analysis_only import Selection
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task, list_trials
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
-
-MAX_LISTED = 5  # gaps listed in a message
-MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,44 +45,111 @@ class Seen:
 
 
 NOTHING_SEEN = Seen()
-Expected = tuple[tuple[Cell, ...], str, set[int]]
-"""Configuration, task, and the numbers of the subsamples that it should have."""
 
 
-def analyze(
-    source: pd.DataFrame | TidyTable | str | Path,
-    analyses: Sequence[AnalysisSpec | str] | None = None,
-    *,
-    allow_incomplete: bool = False,
-    planned: Sequence[Trial] = (),
-    looks: Looks | None = None,
-    **table: Any,
-) -> tuple[Analysis, ...]:
-    """Analyze scores.
+@dataclass(frozen=True, slots=True)
+class AnalysisOptions:
+    """Which scores to analyze, and how.
+
+    Examples
+    --------
+    >>> AnalysisOptions(["summary"], TableOptions(region=0.02)).allow_incomplete
+    False
+    """
+
+    analyses: Sequence[AnalysisSpec | str] = ()
+    """Analyses by name or from a spec; by default `summary` and `permutation`, and `summary.texts` if a table has rows
+    of single texts of several runs."""
+    table: TableOptions = field(default_factory=TableOptions)
+    """How to read a table of another tool."""
+    allow_incomplete: bool = False
+    """Analyze the complete trials of a design with missing trials. Each analysis then has a warning."""
+    only: Selection = field(default_factory=Selection)
+    """Scores to analyze; by default all."""
+    origin: str = "the data frame"
+    """What messages and reports call a data frame."""
+    looks: Looks | None = None
+    """Looks at the run that a table is from; by default those of its column `looks`. A store has its own."""
+
+    def choose_analyses(self) -> list[AnalysisSpec]:
+        """Return the analyses as components, and the default ones if none are chosen."""
+        return [
+            make_component(AnalysisSpec, analysis) if isinstance(analysis, str) else analysis
+            for analysis in self.analyses or DEFAULT_ANALYSES
+        ]
+
+    def reading(self) -> TableOptions:
+        """Return how to read a table, with the arms that any of the analyses needs."""
+        arms = dict.fromkeys(arm for analysis in self.choose_analyses() for arm in analysis.entry.arms)
+        return replace(self.table, arms=tuple(arms))
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzed:
+    """Scores of a source with all that is known about them: their table, design, looks and analyses."""
+
+    source: Path | None
+    """Store, file or folder; None for a data frame."""
+    options: AnalysisOptions
+    """How they were read and analyzed."""
+    table: TidyTable
+    """All scores that were selected."""
+    complete: pd.DataFrame
+    """Those of complete trials, as analyses take them."""
+    planned: Sequence[Trial] = ()
+    """Trials that a run planned; empty for a table, whose design is its own."""
+    looks: Looks = field(default_factory=Looks)
+    """Looks at the scores, the present one included."""
+    warnings: tuple[str, ...] = ()
+    """A warning if trials are missing."""
+    chosen: tuple[AnalysisSpec, ...] = ()
+    """Analyses, with the region of the table."""
+    analyses: tuple[Analysis, ...] = ()
+    """What they returned, in the same order."""
+
+    @property
+    def origin(self) -> str:
+        """Path of the source, or what messages call a data frame."""
+        return self.options.origin if self.source is None else str(self.source)
+
+    @property
+    def complete_rows(self) -> pd.DataFrame:
+        """The rows of complete trials as they were read."""
+        if self.options.reading().needs_pairs:
+            return drop_incomplete(self.table.results)
+        return self.table.results
+
+    @property
+    def seen(self) -> Seen:
+        """What analyses can take besides the table."""
+        return Seen(self.looks, self.table.predictions)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the configurations that need a verdict, see `find_subjects`."""
+        return find_subjects(self.table.results, self.planned, has_texts_as_draws=self.table.has_texts_as_draws)
+
+    def with_analyses(self, analyses: Sequence[AnalysisSpec]) -> Analyzed:
+        """Return the scores with these analyses."""
+        chosen = tuple(with_region(analysis, self.table.columns) for analysis in analyses)
+        outcomes = tuple(run_analysis(analysis, self.complete, self.warnings, self.seen) for analysis in chosen)
+        return replace(self, chosen=chosen, analyses=outcomes)
+
+
+def analyze(source: pd.DataFrame | str | Path, options: AnalysisOptions | None = None) -> Analyzed:
+    """Read scores and analyze them.
 
     Parameters
     ----------
     source
-        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder. Or a
-        table that was read before, with the answers to single texts.
-    analyses
-        Analyses to run, by name or from a spec; by default `summary` and `permutation`, and `summary.texts` if a table
-        has rows of single texts of several runs.
-    allow_incomplete
-        Analyze the complete trials of a design with missing trials. Each analysis then has a warning.
-    planned
-        Trials that the table should contain. If `source` is a store, its spec determines them.
-    looks
-        Looks at the run that the table is from; by default those of its column `looks`. If `source` is a store, they
-        are read from it, and this look is recorded there.
-    **table
-        How to read a table of another tool: `columns`, `ignore`, `pair_by_order` and `percent`, as for
-        `load_results`, and `region`, the half-width of the region of practical equivalence.
+        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder.
+    options
+        Which scores to analyze, and how.
 
     Returns
     -------
-    tuple of Analysis
-        One for each of `analyses`.
+    Analyzed
+        The table, what is missing from its design, the looks at it, and the analyses. A look at a store is recorded
+        there.
 
     Raises
     ------
@@ -100,42 +162,84 @@ def analyze(
     --------
     >>> import pandas as pd
     >>> scores = pd.DataFrame({"task": "news", "fold": [1, 2], "extra": [0.7, 0.72], "test": [0.72, 0.75]})
-    >>> (permutation,) = analyze(scores, ["permutation"])
+    >>> (permutation,) = analyze(scores, AnalysisOptions(["permutation"])).analyses
     >>> permutation.name
     'permutation'
     """
-    chosen = choose_analyses(analyses)
-    options = TableOptions(**table, arms=needed_arms(chosen))
-    if isinstance(source, str | Path):
-        tidied = load_table(source, options)
-        planned = planned or planned_trials(source)
-    elif isinstance(source, TidyTable):
-        tidied = source
-    elif is_results_table(source) and not table:
-        tidied = TidyTable(source)
-    else:
-        tidied = tidy_table(source, "the data frame", options)
-    if not analyses and tidied.has_rows_of_texts:
-        chosen = [*chosen, make_component(AnalysisSpec, ANALYSIS_OF_TEXTS)]
-    chosen = [with_region(analysis, tidied.columns) for analysis in chosen]
-    results = tidied.results
-    warnings: tuple[str, ...] = ()
-    if planned or options.needs_pairs:
-        results, warnings = only_complete(
-            results, planned, allow_incomplete=allow_incomplete, has_texts_as_draws=tidied.has_texts_as_draws
+    options = options or AnalysisOptions()
+    scores = read_scores(source, options)
+    if scores.table.results.empty:
+        raise ResultsError(f"{scores.origin}: no trial is finished; run its spec first")
+    chosen = options.choose_analyses()
+    if not options.analyses and scores.table.has_rows_of_texts:
+        chosen.append(make_component(AnalysisSpec, ANALYSIS_OF_TEXTS))
+    return scores.with_analyses(chosen)
+
+
+def read_scores(source: pd.DataFrame | str | Path, options: AnalysisOptions) -> Analyzed:
+    """Read scores and what is known about them, without any analysis; see `analyze`."""
+    reading = options.reading()
+    if isinstance(source, pd.DataFrame):
+        is_read = is_results_table(source) and not options.table.given
+        table = TidyTable(source) if is_read else tidy_table(source, options.origin, reading)
+        return _complete(None, options, table, allow_incomplete=options.allow_incomplete)
+    path = Path(source)
+    if not is_store(path):
+        table = load_table(path, reading)
+        return _complete(path, options, table, allow_incomplete=options.allow_incomplete)
+    refuse_options_of_store(path, replace(options.table, tasks=()))
+    with Store.open(path) as store:
+        return read_run(store, options)
+
+
+def read_run(store: Store, options: AnalysisOptions) -> Analyzed:
+    """Read the scores of an open store, see `read_scores`, and record this look at them.
+
+    The complete trials of a run are analyzed if some have failed, or its spec allows that.
+    """
+    table = TidyTable(read_store(store), predictions=StoredPredictions(store.path))
+    planned = planned_trials(store)
+    if table.results.empty:
+        return Analyzed(store.path, options, table, table.results, planned)
+    is_allowed = options.allow_incomplete or store.spec()["report"]["allow_incomplete"] or bool(store.failures())
+    scores = _complete(store.path, options, table, planned, allow_incomplete=is_allowed)
+    if options.only == Selection():
+        return replace(scores, looks=look_at(store, scores.complete))
+    look_at(store, drop_incomplete(table.results))  # a look at a part counts as one at all
+    return scores
+
+
+def planned_trials(store: Store) -> list[Trial]:
+    """Return the trials that the spec of a store plans, up to the look at which its run stopped."""
+    spec = store.spec()
+    designs = designs_by_task(spec, store.stopped_at())
+    return list(list_trials(designs, [method["name"] for method in spec["methods"]]))
+
+
+def _complete(
+    source: Path | None,
+    options: AnalysisOptions,
+    table: TidyTable,
+    planned: Sequence[Trial] = (),
+    *,
+    allow_incomplete: bool,
+) -> Analyzed:
+    """Select scores, and drop incomplete trials or refuse them."""
+    only = options.only
+    if options.table.tasks:
+        only = only.model_copy(update={"task": tuple(options.table.tasks)})
+    table = replace(table, results=only.select_rows(table.results))
+    planned = only.select_trials(planned)
+    complete, warnings = table.results, ()
+    if planned or options.reading().needs_pairs:
+        complete, warnings = only_complete(
+            table.results,
+            planned,
+            allow_incomplete=allow_incomplete,
+            has_texts_as_draws=table.has_texts_as_draws,
         )
-    if looks is None:
-        looks = look_at(Path(source), results) if isinstance(source, str | Path) else read_looks(results)
-    seen = Seen(looks, tidied.predictions)
-    return tuple(run_analysis(analysis, results, warnings, seen) for analysis in chosen)
-
-
-def choose_analyses(analyses: Sequence[AnalysisSpec | str] | None) -> list[AnalysisSpec]:
-    """Return analyses given by name or from a spec as components, and the default ones for none."""
-    return [
-        make_component(AnalysisSpec, analysis) if isinstance(analysis, str) else analysis
-        for analysis in analyses or DEFAULT_ANALYSES
-    ]
+    looks = read_looks(complete) if options.looks is None else options.looks
+    return Analyzed(source, options, table, complete, planned, looks, warnings)
 
 
 def with_region(analysis: AnalysisSpec, columns: ColumnUse) -> AnalysisSpec:
@@ -154,88 +258,6 @@ def with_region(analysis: AnalysisSpec, columns: ColumnUse) -> AnalysisSpec:
     if columns.not_like_accuracy:
         raise ResultsError(*columns.not_like_accuracy)
     return analysis
-
-
-def needed_arms(analyses: Sequence[AnalysisSpec]) -> tuple[str, ...]:
-    """Return the arms that any of the analyses needs."""
-    return tuple(dict.fromkeys(arm for analysis in analyses for arm in analysis.entry.arms))
-
-
-def join_sizes(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the results without num_test if each task has a number of test texts of its own.
-
-    Different numbers of the same task are different configurations. Numbers that only tell tasks apart are not: a
-    configuration then has all tasks, and its number of test texts is missing. Accuracies are still known as such,
-    because `num_correct` is not missing.
-
-    Parameters
-    ----------
-    results
-        The results table of a table of scores. The tasks of a run have the sizes of its design.
-    """
-    sizes = results.groupby("task")["num_test"].agg(["min", "max", "count", "size"])
-    is_of_task = (sizes["min"] == sizes["max"]) & (sizes["count"] == sizes["size"])
-    if not is_of_task.all() or sizes["min"].nunique() < 2:
-        return results
-    return results.assign(num_test=pd.Series(pd.NA, index=results.index, dtype="Int64"))
-
-
-def only_complete(
-    results: pd.DataFrame,
-    planned: Sequence[Trial] = (),
-    *,
-    allow_incomplete: bool = False,
-    has_texts_as_draws: bool = False,
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the trials that have every arm, and a warning if trials are missing.
-
-    In a table of scores, `join_sizes` makes one configuration of tasks with different numbers of test texts.
-
-    Parameters
-    ----------
-    results
-        The results table.
-    planned
-        Trials that the table should contain, if known.
-    allow_incomplete
-        Drop incomplete trials instead of raising an error.
-    has_texts_as_draws
-        Whether subsamples are single texts, of which each task can have its own number.
-
-    Raises
-    ------
-    ResultsError
-        If trials are missing and `allow_incomplete` is not set, or no trial is complete.
-    """
-    if not planned:
-        results = join_sizes(results)
-    gaps = find_gaps(results, planned, has_texts_as_draws=has_texts_as_draws)
-    if not gaps:
-        return results, ()
-    more = [f"... and {'at least ' * (len(gaps) == MAX_GAPS)}{len(gaps) - MAX_LISTED} more"]
-    lines = "\n  ".join(gaps[:MAX_LISTED] + more * (len(gaps) > MAX_LISTED))
-    complete = drop_incomplete(results)
-    if complete.empty:
-        remedy = "finish the run" if planned else "give the rows of a draw the same number in all arms"
-        raise ResultsError(f"no subsample has all arms ({quoted(results['arm'].unique())}); {remedy}:\n  {lines}")
-    if not allow_incomplete:
-        raise ResultsError(
-            f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; ",
-            ALLOW_INCOMPLETE,
-            " analyzes the complete trials and says so in the report",
-        )
-    lost = _name_lost(results, complete, planned)
-    return complete, (f"The design has missing trials, and only complete trials were analyzed{lost}:\n  {lines}",)
-
-
-def _name_lost(results: pd.DataFrame, complete: pd.DataFrame, planned: Sequence[Trial]) -> str:
-    """Return the tasks and methods without a complete trial, to follow the statement that trials are missing."""
-    names = {
-        "task": {*results["task"], *(trial.draw.task for trial in planned)} - {*complete["task"]},
-        "method": {*results["method"], *(trial.method for trial in planned)} - {*complete["method"]},
-    }
-    lost = [f"{pluralize(len(each), noun)} ({quoted(sorted(each))})" for noun, each in names.items() if each]
-    return f", which leaves out {' and '.join(lost)}" if lost else ""
 
 
 def find_analysis(role: AnalyzerRole) -> str:
@@ -274,21 +296,6 @@ def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[A
         for analysis in chosen
         if analysis.entry.forecast is not None
     )
-
-
-def planned_trials(path: str | Path) -> list[Trial]:
-    """Return the trials that a store's spec plans, up to the look at which its run stopped.
-
-    Returns
-    -------
-    list of Trial
-        Empty if the path is not a store.
-    """
-    if not is_store(Path(path)):
-        return []
-    with Store.open(path) as store:
-        spec, stopped_at = store.spec(), store.stopped_at()
-    return list(list_trials(designs_by_task(spec, stopped_at), [method["name"] for method in spec["methods"]]))
 
 
 def run_analysis(
@@ -355,109 +362,3 @@ def _warn_of_looks(analysis: AnalysisSpec, outcome: Analysis, seen: Seen) -> Ite
 def without_controls(results: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of methods that are not controls."""
     return results[results["control"] == ""].reset_index(drop=True)
-
-
-def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False) -> list[str]:
-    """Describe what is missing from a balanced design.
-
-    Every trial should have the same arms. Every planned trial should be present. If the planned trials are unknown,
-    every configuration (method, model, num_train, num_test) should have every task of the table with the same
-    subsamples; if these are single texts, with the same texts of each task.
-
-    Returns
-    -------
-    list of str
-        One line for each affected task and configuration; at most `MAX_GAPS`.
-    """
-    gaps = (
-        f"{_describe_place(configuration, task)}: {_count_missing(missing, numbers)}"
-        for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws)
-        if (missing := numbers - complete)
-    )
-    return list(islice(gaps, MAX_GAPS))
-
-
-def find_subjects(
-    results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False
-) -> tuple[Subject, ...]:
-    """Return the configurations of a design, each with the tasks in which it has no complete trial.
-
-    Parameters
-    ----------
-    results
-        The results table with incomplete trials.
-    planned, has_texts_as_draws
-        As for `only_complete`.
-    """
-    if not planned:
-        results = join_sizes(results)
-    of_methods = results.drop_duplicates("method", keep="last")
-    controls = dict(zip(of_methods["method"], of_methods["control"], strict=True))
-    lost: dict[tuple[Cell, ...], list[str]] = {}
-    for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws):
-        tasks = lost.setdefault(configuration, [])
-        if not numbers & complete:
-            tasks.append(task)
-    return tuple(
-        Subject(tuple(zip(CONFIGURATION, configuration, strict=True)), controls.get(configuration[0], ""), tuple(tasks))
-        for configuration, tasks in lost.items()
-    )
-
-
-def _compare(
-    results: pd.DataFrame, planned: Sequence[Trial], *, has_texts_as_draws: bool
-) -> Iterator[tuple[tuple[Cell, ...], str, set[int], set[int]]]:
-    """Yield each configuration and task of a design with the subsamples that it should have, and those complete."""
-    arms = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
-    is_complete = (arms["count"] == results["arm"].nunique()).tolist()
-    seen, complete = dict[Any, dict[str, set[int]]](), dict[Any, dict[str, set[int]]]()
-    for (*sizes, task, subsample), is_whole in zip(arms[list(TRIAL)].itertuples(index=False), is_complete, strict=True):
-        configuration = tuple(map(plain_cell, sizes))
-        seen.setdefault(configuration, {}).setdefault(task, set()).add(subsample)
-        if is_whole:
-            complete.setdefault(configuration, {}).setdefault(task, set()).add(subsample)
-    if planned:
-        expected = _group_planned(planned, {configuration[0]: configuration[1] for configuration in seen})
-    else:
-        expected = _expect_balance(seen, has_texts_as_draws=has_texts_as_draws)
-    for configuration, task, numbers in expected:
-        yield configuration, task, numbers, complete.get(configuration, {}).get(task, set())
-
-
-def _group_planned(planned: Sequence[Trial], models: Mapping[Cell, Cell]) -> Iterator[Expected]:
-    numbers: dict[tuple[tuple[Cell, ...], str], set[int]] = {}
-    for trial in planned:
-        draw = trial.draw
-        configuration = (trial.method, models.get(trial.method, ""), draw.num_train, draw.num_test)
-        numbers.setdefault((configuration, draw.task), set()).add(draw.subsample)
-    return ((configuration, task, each) for (configuration, task), each in numbers.items())
-
-
-def _expect_balance(
-    seen: Mapping[tuple[Cell, ...], Mapping[str, set[int]]], *, has_texts_as_draws: bool
-) -> Iterator[Expected]:
-    of_tasks: dict[str, set[int]] = {}
-    for by_task in seen.values():
-        for task, numbers in by_task.items():
-            of_tasks.setdefault(task, set()).update(numbers)
-    for configuration, by_task in seen.items():
-        of_all = set[int]().union(*by_task.values())
-        for task, of_task in of_tasks.items():
-            yield configuration, task, of_task if has_texts_as_draws else of_all
-
-
-def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:
-    """Return the trials that have every arm of the table."""
-    num_arms = results["arm"].nunique()
-    is_complete = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].transform("nunique") == num_arms
-    return results[is_complete].reset_index(drop=True)
-
-
-def _describe_place(configuration: Sequence[Cell], task: str) -> str:
-    names = zip(("method", "model", "num_train", "num_test"), configuration, strict=True)
-    return ", ".join([f"task {task}", *(f"{name} {value}" for name, value in names if value not in ("", None))])
-
-
-def _count_missing(missing: set[int], expected: set[int]) -> str:
-    first = ", ".join(map(str, sorted(missing)[:MAX_LISTED])) + (", ..." if len(missing) > MAX_LISTED else "")
-    return f"{len(missing)} of {pluralize(len(expected), 'subsample')} missing or incomplete ({first})"

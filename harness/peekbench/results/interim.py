@@ -16,8 +16,9 @@ from peekbench.plugins.local_code import Code, is_refused
 from peekbench.records.report import Analysis
 from peekbench.records.runs import Looks, PlannedLook, Settled
 from peekbench.records.trials import Trial, TrialFailure
-from peekbench.results.analyze import Seen, drop_incomplete, only_complete, run_analysis
+from peekbench.results.analyze import Seen, run_analysis
 from peekbench.results.looks import count_trials, describe_looks
+from peekbench.results.missing_trials import drop_incomplete, only_complete
 from peekbench.results.read import load_results, read_store
 from peekbench.results.texts import StoredPredictions
 from peekbench.spec.design import first_maximum

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,7 +20,6 @@ from peekbench.records.runs import Looks, Size
 from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL
 from peekbench.results.roles import short
 from peekbench.spec.design import Design, describe_look, first_maximum
-from peekbench.store.files import is_store
 from peekbench.store.reader import Store
 from peekbench.store.writer import append_look
 
@@ -37,7 +35,7 @@ looks as shares of a maximum number of subsamples, trials at other looks, and tr
 20; at 48' are looks at a table of scores that no run computed."""
 
 
-def look_at(path: Path, results: pd.DataFrame) -> Looks:
+def look_at(store: Store, results: pd.DataFrame) -> Looks:
     """Return the looks at a run, of which the present one is the last, and record the present one.
 
     Reports of the same trials are one look. Looks at a store that cannot be written are not recorded; no run can extend
@@ -45,18 +43,14 @@ def look_at(path: Path, results: pd.DataFrame) -> Looks:
 
     Parameters
     ----------
-    path
-        Store of a run, or another source of results, whose column `looks` has the looks, if it has any.
+    store
+        Store of the run.
     results
-        Its results.
+        Complete trials that are looked at.
     """
-    if not is_store(path) or results.empty:
-        return read_looks(results)
-    with Store.open(path, verified=False) as store:
-        recorded = store.looks()
-        look, looks = _look(store, count_trials(results))
-    if not any(look.items() <= each.items() for each in recorded):
-        append_look(path, look)
+    look, looks = _look(store, count_trials(results))
+    if not any(look.items() <= each.items() for each in store.looks()):
+        append_look(store.path, look)
     return looks
 
 

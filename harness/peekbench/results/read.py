@@ -157,10 +157,15 @@ def load_table(path: str | Path, options: TableOptions) -> TidyTable:
         return _load_tree(path, options)
     if not is_store(path):
         return tidy_table(read_file(path), str(path), options)
-    if replace(options, independent_tasks=False).given:  # in a run, tasks are independent
-        raise ResultsError(f"{path} is the store of a run, whose columns are known; remove ", options.argument)
+    refuse_options_of_store(path, options)
     with Store.open(path) as store:
         return TidyTable(read_store(store), predictions=StoredPredictions(path))
+
+
+def refuse_options_of_store(path: Path, options: TableOptions) -> None:
+    """Refuse options for tables of other tools where a run is read, whose tasks are independent anyway."""
+    if replace(options, independent_tasks=False).given:  # in a run, tasks are independent
+        raise ResultsError(f"{path} is the store of a run, whose columns are known; remove ", options.argument)
 
 
 def is_results_table(table: pd.DataFrame) -> bool:

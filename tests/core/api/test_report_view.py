@@ -16,6 +16,7 @@ from peekbench.api.report_view import FigureView, ReportView
 from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.records.report import Report
 from peekbench.report.render.sentences import format_estimate
+from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as run_analyses
 
 SAMPLES = (("a", (Sample("tickets", (0.01, 0.03, -0.02), mark=0.0),)), ("b", (Sample("news", (0.0, 0.1)),)))
@@ -37,7 +38,7 @@ def scores(simulate: Callable[..., pd.DataFrame]) -> pd.DataFrame:
 
 def test_a_report_has_the_verdicts_tables_and_files_of_its_analyses(scores: pd.DataFrame, tmp_path: Path) -> None:
     report = pb.analyze(scores, ["summary"])
-    (expected,) = run_analyses(scores, ["summary"])
+    (expected,) = run_analyses(scores, AnalysisOptions(["summary"])).analyses
     assert report.verdicts == expected.verdicts
     table = report.tables["bias by task"]
     frame = table.to_pandas()

@@ -85,7 +85,7 @@ def test_a_task_may_be_restricted_to_some_test_sizes(make_spec: MakeSpec) -> Non
     drawn = {(trial.draw.task, trial.draw.num_test) for trial in spec.trials()}
     assert drawn == {("small", 20), ("large", 20), ("large", 150)}
     assert measure(spec, {"small": 3, "large": 3}).trials == 8
-    assert len(analyze(summary.store)) == 2  # no trial is missing
+    assert len(analyze(summary.store).analyses) == 2  # no trial is missing
     assert set(run_pilot(spec).seconds) == {("toy.constant", 6, 20), ("toy.constant", 6, 150)}
     with Store.open(summary.store) as store:
         assert set(store.texts()) == {"small", "large"}

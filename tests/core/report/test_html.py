@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -29,7 +28,7 @@ from peekbench.report.render import html
 from peekbench.report.render.content import cell_number, cell_text
 from peekbench.report.render.html import TEMPLATES, Scale, render_html
 from peekbench.report.render.markdown import render_cards
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench_testing import sample_report
 
 HOSTILE = [
@@ -79,7 +78,7 @@ class Page(HTMLParser):
 def report(simulate: Callable[..., Any]) -> Report:
     parts = [simulate(bias, method=method) for method, bias in (("lsa", 0.05), ("null", 0.0))]
     results = pd.concat(parts, ignore_index=True)
-    return report_of_table(Path("scores.csv"), results, analyze(results))
+    return report_of_table(analyze(results, AnalysisOptions(origin="scores.csv")))
 
 
 def hostile(text: str) -> Report:

@@ -18,7 +18,7 @@ from peekbench.execution.runner import run
 from peekbench.plugins import registry
 from peekbench.report import report_of_run, state
 from peekbench.report.render.json_report import render_json
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
 
@@ -90,7 +90,7 @@ def test_an_analysis_that_is_lost_must_be_replaced(make_spec: MakeSpec, lose_plu
     content = json.loads(Path("reports/small/report.json").read_text())
     assert [analysis["use"] for analysis in content["spec"]["analyses"]] == ["permutation"]
     assert content["command"] == f"peekbench report {store} --analysis permutation"
-    (expected,) = analyze(store, ["permutation"])
+    (expected,) = analyze(store, AnalysisOptions(["permutation"])).analyses
     assert [verdict["sentence"] for verdict in content["verdicts"]] == [state(each) for each in expected.verdicts]
 
 

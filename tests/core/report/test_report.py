@@ -22,10 +22,11 @@ from peekbench.records.report import Analysis, Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import render_text, report_of_table, write_pictures, write_report
+from peekbench.report.build.run_report import add_analyses
 from peekbench.report.render.content import cell_number, cell_text, count_key_columns
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import escape, render_markdown
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 
 HOSTILE = "[bold]task[/] <script>alert(1)</script> | `x` @team #1 \x1b[31m"
 
@@ -33,7 +34,7 @@ HOSTILE = "[bold]task[/] <script>alert(1)</script> | `x` @team #1 \x1b[31m"
 @pytest.fixture
 def report(simulate: Callable[..., Any]) -> Report:
     results = simulate({"task0": 0.1, "task1": -0.05, "task2": 0.0, "task3": 0.02, "task4": 0.0}, method="lsa")
-    report = report_of_table(Path("scores.csv"), results, analyze(results))
+    report = report_of_table(analyze(results, AnalysisOptions(origin="scores.csv")))
     return replace(report, provenance={"commit": "abc"})
 
 
@@ -148,14 +149,12 @@ def test_only_chosen_formats_are_written_and_unwritable_folders_are_errors(repor
 
 
 @pytest.mark.slow
-def test_attachments_are_written_beside_the_report(
-    report: Report, simulate: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_attachments_are_written_beside_the_report(report: Report, tmp_path: Path) -> None:
     def write(path: Path) -> None:
         path.write_bytes(b"draws")
 
     analysis = Analysis("bayes", attachments={"draws.nc": write})
-    twice = report_of_table(tmp_path, simulate(0.0, subsamples=2), [analysis, analysis])
+    twice = add_analyses(report, [analysis, analysis])
     assert list(twice.attachments) == ["draws.nc", "draws-2.nc"]
     with_file = replace(report, attachments=analysis.attachments)
     assert [path.name for path in write_report(with_file, tmp_path, ["json"])] == ["report.json", "draws.nc"]

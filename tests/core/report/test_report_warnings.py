@@ -14,7 +14,7 @@ from commands import run_command
 from peekbench.report import report_of_table
 from peekbench.report.build.descriptions import check_results, warn_of_run
 from peekbench.results import tidy
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.design import Design
 
 SPEC = """
@@ -64,8 +64,7 @@ def test_controls_are_checked_unless_an_analysis_judges_them() -> None:
     results = tidy(scores.assign(test=scores["extra"] + 0.1), "scores")
     (check,) = check_results(results)
     assert any("A negative control has a bias (null): mean bias +10.00 points" in warning for warning in check.warnings)
-    analyses = analyze(results, ["summary"])
-    warnings = report_of_table(Path("scores.csv"), results, analyses).warnings
+    warnings = report_of_table(analyze(results, AnalysisOptions(["summary"]))).warnings
     assert sum("negative control" in warning for warning in warnings) == 1
     assert check_results(results[results["arm"] == "none"]) == ()
 

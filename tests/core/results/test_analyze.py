@@ -12,8 +12,10 @@ import pytest
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import ContractError, ResultsError, SpecError
 from peekbench.execution.runner import run
+from peekbench.records.data import TableOptions
 from peekbench.results import load_results, tidy
-from peekbench.results.analyze import analyze, find_gaps, only_complete
+from peekbench.results.analyze import AnalysisOptions, analyze
+from peekbench.results.missing_trials import find_gaps, only_complete
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.store.writer import StoreWriter
 
@@ -22,25 +24,27 @@ if TYPE_CHECKING:
 
 
 def test_default_analyses_on_a_complete_table(simulate: Simulate) -> None:
-    analyses = analyze(simulate(0.02))
+    analyses = analyze(simulate(0.02)).analyses
     assert [analysis.name for analysis in analyses] == ["summary", "permutation"]
     assert all(analysis.warnings == () for analysis in analyses)
 
 
 def test_analyses_are_chosen_by_name_or_component(simulate: Simulate) -> None:
-    (count,) = analyze(simulate(0.02), ["toy.count"])
+    (count,) = analyze(simulate(0.02), AnalysisOptions(["toy.count"])).analyses
     assert count.tables[0].rows == ((600,),)
-    (named,) = analyze(simulate(0.02), [make_component(AnalysisSpec, "toy.count", {"heading": "number"})])
+    (named,) = analyze(
+        simulate(0.02), AnalysisOptions([make_component(AnalysisSpec, "toy.count", {"heading": "number"})])
+    ).analyses
     assert named.tables[0].columns[0].name == "number"
 
 
 def test_controls_are_passed_only_to_analyses_that_request_them(simulate: Simulate) -> None:
     table = pd.concat([simulate(0.02), simulate(0.1, method="leak").assign(control="positive")], ignore_index=True)
-    (count,) = analyze(table, ["toy.count"])
+    (count,) = analyze(table, AnalysisOptions(["toy.count"])).analyses
     assert count.tables[0].rows == ((600,),), "the 600 rows of the control are dropped"
-    (summary,) = analyze(table, ["summary"])
+    (summary,) = analyze(table, AnalysisOptions(["summary"])).analyses
     assert [verdict.method for verdict in summary.verdicts] == ["method", "leak"]
-    (count,) = analyze(table.assign(control="positive"), ["toy.count"])
+    (count,) = analyze(table.assign(control="positive"), AnalysisOptions(["toy.count"])).analyses
     assert count.tables == ()
     assert count.warnings == ("toy.count did not run: all methods are controls",)
 
@@ -48,19 +52,23 @@ def test_controls_are_passed_only_to_analyses_that_request_them(simulate: Simula
 def test_a_table_of_another_tool_is_tidied_first(simulate: Simulate) -> None:
     table = simulate(0.02, tasks=2, subsamples=5)
     other = table[["task", "subsample", "arm", "score"]].rename(columns={"subsample": "draw no", "score": "acc"})
-    (expected,) = analyze(table.assign(num_test=None, num_scored=None, num_correct=None, num_train=None), ["summary"])
+    (expected,) = analyze(
+        table.assign(num_test=None, num_scored=None, num_correct=None, num_train=None), AnalysisOptions(["summary"])
+    ).analyses
     meaning: dict[str, Any] = {"columns": {"draw no": "subsample"}, "independent_tasks": True}
-    (summary,) = analyze(other.sample(frac=1, random_state=1), ["summary"], **meaning)
+    (summary,) = analyze(
+        other.sample(frac=1, random_state=1), AnalysisOptions(["summary"], TableOptions(**meaning))
+    ).analyses
     assert summary.verdicts == expected.verdicts
     with pytest.raises(ResultsError, match="the data frame: 5 rows have the same(?s:.*)--map 'draw no=MEANING'"):
         analyze(other)
     with pytest.raises(TypeError, match="map"):
-        analyze(other, map={})
+        analyze(other, AnalysisOptions(table=TableOptions(map={})))
 
 
 def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
     with pytest.raises(SpecError, match="no analysis 'toy.cuont'"):
-        analyze(simulate(0.02), ["toy.cuont"])
+        analyze(simulate(0.02), AnalysisOptions(["toy.cuont"]))
 
 
 @pytest.mark.parametrize(
@@ -82,17 +90,17 @@ def test_a_design_with_missing_trials_is_refused(remove: Any, message: str, simu
     incomplete = table[~remove(table)]
     with pytest.raises(ResultsError, match=message):
         analyze(incomplete)
-    for analysis in analyze(incomplete, allow_incomplete=True):
+    for analysis in analyze(incomplete, AnalysisOptions(allow_incomplete=True)).analyses:
         assert "only complete trials were analyzed" in analysis.warnings[0]
 
 
 def test_tasks_and_methods_without_a_complete_trial_are_named(simulate: Simulate) -> None:
     table = pd.concat([simulate(0.02, tasks=3, subsamples=4, method=name) for name in ("lsa", "tapt")])
     is_lost = (table["arm"] == "test") & ((table["task"] == "task2") | (table["method"] == "tapt"))
-    (summary,) = analyze(table[~is_lost], ["summary"], allow_incomplete=True)
+    (summary,) = analyze(table[~is_lost], AnalysisOptions(["summary"], allow_incomplete=True)).analyses
     assert "were analyzed, which leaves out 1 task ('task2') and 1 method ('tapt'):\n" in summary.warnings[0]
     with pytest.raises(ResultsError, match="Add the missing rows; --allow-incomplete"):
-        analyze(table[~is_lost], ["summary"])
+        analyze(table[~is_lost], AnalysisOptions(["summary"]))
 
 
 def test_planned_tasks_without_any_trial_are_named(make_spec: Callable[..., Any]) -> None:
@@ -112,7 +120,9 @@ def test_tasks_with_sizes_of_their_own_are_one_configuration(simulate: Simulate)
     other = table.copy()
     other.loc[other["task"] == "task1", ["num_test", "num_correct"]] *= 2
     names = ["summary", "permutation", "bayes.hierarchical", "power", "consistency"]
-    for same, joined in zip(analyze(table, names), analyze(other, names), strict=True):
+    for same, joined in zip(
+        analyze(table, AnalysisOptions(names)).analyses, analyze(other, AnalysisOptions(names)).analyses, strict=True
+    ):
         verdicts = [(each.estimate, each.unit) for each in same.verdicts]
         assert [(each.estimate, each.unit) for each in joined.verdicts] == verdicts
         assert joined.warnings == same.warnings
@@ -142,7 +152,7 @@ def test_sizes_may_have_different_numbers_of_subsamples(simulate: Simulate) -> N
 def test_incomplete_trials_are_dropped(simulate: Simulate) -> None:
     table = simulate(0.02)
     is_dropped = (table["task"] == "task0") & (table["subsample"] == 0) & (table["arm"] == "extra")
-    (count,) = analyze(table[~is_dropped], ["toy.count"], allow_incomplete=True)
+    (count,) = analyze(table[~is_dropped], AnalysisOptions(["toy.count"], allow_incomplete=True)).analyses
     assert count.tables[0].rows == ((597,),)
 
 
@@ -167,12 +177,12 @@ def test_missing_planned_trials_are_gaps(make_spec: Callable[..., Any]) -> None:
 def test_the_planned_trials_of_a_store_are_known(make_spec: Callable[..., Any]) -> None:
     """Otherwise trials missing from all tasks and methods would not be noticed."""
     path = run(make_spec()).store
-    assert [analysis.name for analysis in analyze(path)] == ["summary", "permutation"]
+    assert [analysis.name for analysis in analyze(path).analyses] == ["summary", "permutation"]
     larger = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 4})
     StoreWriter.for_run(path, larger, describe_tasks(larger)).close()
     with pytest.raises(ResultsError, match=r"1 of 4 subsamples missing or incomplete \(3\)"):
         analyze(path)
-    assert analyze(load_results(path))  # the planned trials of a table are unknown
+    assert analyze(load_results(path)).analyses  # the planned trials of a table are unknown
 
 
 def test_errors_of_an_analyzer_name_it(simulate: Simulate, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +192,7 @@ def test_errors_of_an_analyzer_name_it(simulate: Simulate, monkeypatch: pytest.M
     spec = make_component(AnalysisSpec, "toy.count")
     monkeypatch.setattr(AnalysisSpec, "entry", replace(spec.entry, analyze=fail))
     with pytest.raises(TypeError) as caught:
-        analyze(simulate(0.02), [spec])
+        analyze(simulate(0.02), AnalysisOptions([spec]))
     assert any("raised by the analysis toy.count" in note for note in caught.value.__notes__)
 
 
@@ -199,11 +209,11 @@ def test_an_analyzer_with_a_wrong_result_is_named(simulate: Simulate, monkeypatc
     entry = replace(spec.entry, analyze=return_dict)
     monkeypatch.setattr(AnalysisSpec, "entry", entry)
     with pytest.raises(ContractError, match="the analysis toy.count returned a dict; return peekbench.Analysis"):
-        analyze(simulate(0.02), [spec])
+        analyze(simulate(0.02), AnalysisOptions([spec]))
 
 
 def test_gaps_of_a_sparse_table_are_counted_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench.results.analyze.MAX_GAPS", 20)
+    monkeypatch.setattr("peekbench.results.missing_trials.MAX_GAPS", 20)
     names = [str(number) for number in range(50)]  # 50 x 49 gaps
     table = tidy(pd.DataFrame({"task": names, "method": names, "extra": 0.5, "test": 0.5}), "here")
     assert len(find_gaps(table)) == 20

@@ -25,7 +25,7 @@ from peekbench.report import report_of_ranking, report_of_run, state, write_repo
 from peekbench.report.build.tables import look_tables
 from peekbench.report.render.sentences import tell_looks
 from peekbench.results import load_results
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.looks import look_at, read_looks
 from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
@@ -74,7 +74,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     ranking = report_of_ranking([summary.store])
     assert not any("missing" in warning for warning in ranking.warnings)
     assert looks_of(ranking.verdicts[0]) == looks_of(report.verdicts[0])
-    assert analyze(summary.store, spec.analyses)[0].verdicts == report.verdicts[:1]
+    assert analyze(summary.store, AnalysisOptions(spec.analyses)).analyses[0].verdicts == report.verdicts[:1]
     assert run(spec).finished == 0
 
     more = run(sequential(make_spec, methods=("toy.constant", "toy.vote")))
@@ -138,7 +138,8 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
     open_ended = {"methods": ["toy.vote"], "method": "confidence_sequence", "at": ["equivalent"]}
     for maximum in (4, 8):
         store = run(sequential(make_spec, maximum=maximum, looks=2, **open_ended), store="open.sqlite").store
-        looks = look_at(store, load_results(store))
+        with Store.open(store) as opened:
+            looks = look_at(opened, load_results(store))
     assert looks == Looks(True, "confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
     report = report_of_run(store)
     assert "This is look 3, at 200% of the first maximum of 4 subsamples" in tell_looks(looks_of(report.verdicts[0]), 1)
@@ -162,7 +163,7 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     with Store.open(store) as opened:
         assert len(opened.looks()) == 1
     run(make_spec(**design_of(6)))
-    (summary,) = analyze(store, ["summary"])
+    (summary,) = analyze(store, AnalysisOptions(["summary"])).analyses
     verdict = summary.verdicts[0]
     assert "changed to 12 trials after looks at 8. The verdict and its interval account for all" in state(verdict)
     assert verdict.estimate.level == pytest.approx(1 - level_at(Looks(), 12, [8])(0.05 / 2))
@@ -223,7 +224,7 @@ def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec:
     )
     assert run_command("analyze", str(store), "--spec", "only.yaml", "--reports", ".").returncode == 0
     content = json.loads(Path("part/report.json").read_text())
-    (verdict,) = analyze(store, ["summary"])[0].verdicts
+    (verdict,) = analyze(store, AnalysisOptions(["summary"])).analyses[0].verdicts
     assert "This is look 2, at 100% of at most 12 subsamples" in state(verdict)
     assert "This is look 2, at 100% of at most 12 subsamples" in content["verdicts"][0]["sentence"]
     assert any(table["title"].startswith("Bias for other texts") for table in content["tables"])
@@ -234,10 +235,12 @@ def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec:
 def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planned(make_spec: MakeSpec) -> None:
     store = run(make_spec(**design_of(4))).store
     results = load_results(store)
-    look_at(store, results[results["subsample"] < 2])
-    assert look_at(store, results) == Looks(is_run=True)
+    with Store.open(store) as opened:
+        look_at(opened, results[results["subsample"] < 2])
+        assert look_at(opened, results) == Looks(is_run=True)
     run(make_spec(**design_of(5)))
-    assert look_at(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
+    with Store.open(store) as opened:
+        assert look_at(opened, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
 
 
 class AnalyzeOnce(Progress):
@@ -248,7 +251,7 @@ class AnalyzeOnce(Progress):
     def advance(self, outcome: Outcome) -> None:
         if not self.is_done:
             self.is_done = True
-            analyze("runs/small.sqlite", ["permutation"], allow_incomplete=True)
+            analyze("runs/small.sqlite", AnalysisOptions(["permutation"], allow_incomplete=True))
 
 
 def test_a_look_during_a_run_is_recorded_and_does_not_disturb_it(make_spec: MakeSpec) -> None:
@@ -278,11 +281,13 @@ def test_verdicts_of_analyses_that_ignore_looks_are_warned_of(simulate: Callable
     pytest.importorskip("arviz_stats")
     results = simulate(0.01, tasks=3, subsamples=8)
     looks = Looks(True, earlier={("method", 0, 0): (12,)})
-    analyses = analyze(results, ["summary", "bayes.hierarchical"], looks=looks)
+    analyses = analyze(results, AnalysisOptions(["summary", "bayes.hierarchical"], looks=looks)).analyses
     assert [any("do not account for the earlier looks" in text for text in each.warnings) for each in analyses] == [
         False, True,
     ]  # fmt: skip
-    assert not any("looks" in text for text in analyze(results, ["bayes.hierarchical"])[0].warnings)
+    assert not any(
+        "looks" in text for text in analyze(results, AnalysisOptions(["bayes.hierarchical"])).analyses[0].warnings
+    )
 
 
 def test_extensions_that_nobody_planned_keep_the_error_rate() -> None:

@@ -13,7 +13,7 @@ from commands import run_command
 
 import peekbench as pb
 from peekbench.execution.runner import run
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 
 MIXED = pd.DataFrame(
     [
@@ -65,7 +65,7 @@ def test_tasks_of_different_kinds_are_refused_before_a_run(make_spec: Callable[.
     ]
     both = pd.concat([pb.load_results(store).assign(looks="") for store in stores], ignore_index=True)
     with pytest.raises(pb.PeekbenchError, match=r"accuracy of 'tabular.classification'; an unknown metric of"):
-        analyze(both, ["summary"])
+        analyze(both, AnalysisOptions(["summary"]))
     assert Path(stores[0]).is_file()
 
 

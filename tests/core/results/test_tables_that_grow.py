@@ -106,7 +106,7 @@ def test_tables_beside_one_that_grew_need_not_have_grown() -> None:
     options = TableOptions(earlier=(20,))
     before, after = open_runs(paths, table=options)
     sizes = ("method", None, None)
-    assert (before.looks.earlier_of(*sizes), after.looks.earlier_of(*sizes)) == ((), (40,))
+    assert (before.scores.looks.earlier_of(*sizes), after.scores.looks.earlier_of(*sizes)) == ((), (40,))
     several = report_of_ranking(paths, table=options).extension
     assert several.command == "peekbench analyze before.csv && peekbench analyze after.csv --earlier 20"
     with pytest.raises(ResultsError, match="after.csv has 48 subsamples per task, so none were added"):

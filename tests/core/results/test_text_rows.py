@@ -14,7 +14,7 @@ import peekbench as pb
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 from peekbench.report.render.words import basis_of
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.tidying import TidyTable, tidy_table
 
 ARMS = ("base", "extra", "test")
@@ -69,9 +69,9 @@ def test_rows_of_texts_are_added_up_for_each_seed_and_arm() -> None:
 
 
 def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
-    names = [analysis.name for analysis in analyze(ROWS)]
+    names = [analysis.name for analysis in analyze(ROWS).analyses]
     assert names == ["summary", "permutation", "texts"]
-    summary, _, texts = analyze(ROWS)
+    summary, _, texts = analyze(ROWS).analyses
     (row,) = texts.tables[0].rows
     (verdict,) = summary.verdicts
     assert basis_of(verdict) == "2 tasks, 6 trials"
@@ -103,7 +103,7 @@ def test_a_single_run_of_each_arm_has_texts_as_subsamples() -> None:
     renumbered = mapped.results.assign(subsample=mapped.results["subsample"] - 1)
     pd.testing.assert_frame_equal(table.results, renumbered)
     with pytest.raises(ResultsError, match="task mail, .*: 10 of 30 subsamples missing or incomplete"):
-        analyze(mapped.results, ["summary"])
+        analyze(mapped.results, AnalysisOptions(["summary"]))
     report = pb.analyze(rows)
     assert basis_of(report.verdicts[0]) == "2 tasks, 50 trials"
     assert any("not for models that are trained again" in warning for warning in report.warnings)
@@ -117,14 +117,14 @@ def test_scores_that_are_no_counts_are_averaged() -> None:
     assert table.results["score"].tolist() == pytest.approx(means(rows, "score"))
     assert table.results["log_loss"].tolist() == pytest.approx(means(rows, "log_loss"))
     assert table.results["num_correct"].isna().all()
-    (texts,) = analyze(rows, ["summary.texts"])
+    (texts,) = analyze(rows, AnalysisOptions(["summary.texts"])).analyses
     assert texts.tables[0].columns[1].unit == "change"
 
 
 def test_tasks_with_other_numbers_of_texts_are_averaged() -> None:
     rows = pd.concat([make_rows(3, 20, ("mail",)), make_rows(3, 30, ("news",))])
     assert set(read(rows).results["num_test"]) == {20, 30}
-    _, _, texts = analyze(rows)
+    _, _, texts = analyze(rows).analyses
     assert texts.tables[0].rows[0][3] == 50
 
 

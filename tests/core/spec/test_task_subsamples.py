@@ -85,6 +85,6 @@ def test_a_run_of_unequal_numbers_is_complete_and_grows(make: MakeSpec) -> None:
     assert run(make(4)).finished == 14
     summary = run(make(6))
     assert (summary.resumed, summary.finished) == (14, 2)
-    assert len(analyze(summary.store)) == 2  # no trial is missing
+    assert len(analyze(summary.store).analyses) == 2  # no trial is missing
     fewer = run(make(5))
     assert (fewer.planned, fewer.finished) == (16, 0), "stored subsamples are kept"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -15,31 +15,18 @@ from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
-from peekbench.records.runs import Looks
 from peekbench.records.verdicts import RowName
 from peekbench.report.build.descriptions import check_results, make_command, warn_of_run
 from peekbench.report.build.run_report import add_analyses, extension_of
 from peekbench.report.build.table_report import extend_table
-from peekbench.results.analyze import (
-    Seen,
-    ask,
-    find_analysis,
-    only_complete,
-    planned_trials,
-)
-from peekbench.results.looks import look_at, most_subsamples, read_looks, state_earlier
-from peekbench.results.read import load_table
+from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
+from peekbench.results.looks import most_subsamples, read_looks, state_earlier
 from peekbench.results.roles import ColumnUse
-from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import find_metric
 from peekbench.spec.compatibility import differences
 from peekbench.spec.design import designs_by_task
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SESSION_KEYS = ("peekbench", "python", "packages", "commit", "machine", "methods", "code")
 
@@ -54,7 +41,8 @@ def report_of_comparison(
     before, after
         Store of each run, or a table of scores.
     allow_incomplete
-        Compare runs with missing trials instead of refusing them; the report warns about them.
+        Compare runs with missing trials instead of refusing them; the report warns about them. Runs with a failed
+        trial are never refused.
     analysis
         Analysis that compares, as `plugin.thing`; by default the installed one with the role
         'comparison'.
@@ -118,7 +106,8 @@ def report_of_ranking(
     paths
         Stores of the runs, or tables of scores.
     allow_incomplete
-        Rank runs with missing trials instead of refusing them; the report warns about them.
+        Rank runs with missing trials instead of refusing them; the report warns about them. Runs with a failed trial
+        are never refused.
     analysis
         Analysis that ranks, as `plugin.thing`; by default the installed one with the role 'ranking'.
     table
@@ -178,7 +167,7 @@ def report_of_ranking(
         extension=extension,
         command=command,
     )
-    seen = runs[0].seen() if len(runs) == 1 else Seen(read_looks(shared))
+    seen = runs[0].scores.seen if len(runs) == 1 else Seen(read_looks(shared))
     return add_analyses(
         report,
         [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))],
@@ -186,7 +175,7 @@ def report_of_ranking(
     )
 
 
-def _supported(runs: Sequence[Run]) -> dict[int, int]:
+def _supported(runs: Sequence[Compared]) -> dict[int, int]:
     """Return the number of subsamples per task that the rows of every run support, by test size."""
     supported: dict[int, int] = {}
     for run in runs:
@@ -195,7 +184,7 @@ def _supported(runs: Sequence[Run]) -> dict[int, int]:
     return supported
 
 
-def _warn_of_data(runs: Sequence[Run], tasks: Iterable[str]) -> Iterator[str]:
+def _warn_of_data(runs: Sequence[Compared], tasks: Iterable[str]) -> Iterator[str]:
     """Yield a warning about tasks that have the same name in several runs, but different data."""
     changed = [task for task in tasks if len({run.tasks[task]["fingerprint"] for run in runs if task in run.tasks}) > 1]
     if changed:
@@ -209,28 +198,28 @@ def _describe_nothing_shared(column: str) -> str:
     return f"the runs have no {column} in common; compare runs on the same {column}s"
 
 
-def _unit(runs: Sequence[Run]) -> ColumnUse | None:
+def _unit(runs: Sequence[Compared]) -> ColumnUse | None:
     """Return what is known about the unit of scores in tables, if it is not that of accuracies."""
     columns = (run.columns for run in runs)
     return next((each for each in columns if each.region is not None or each.not_like_accuracy), None)
 
 
-def _warn_of_looks(runs: Sequence[Run]) -> Iterator[str]:
+def _warn_of_looks(runs: Sequence[Compared]) -> Iterator[str]:
     """Warn of runs with repeated looks, for which an analysis of several runs cannot account."""
     for run in runs:
-        if run.looks.method or run.looks.earlier:
+        if run.scores.looks.method or run.scores.looks.earlier:
             yield (
                 f"{run.name} was looked at repeatedly. The verdicts here do not account for that; those in "
                 "its own report do"
             )
 
 
-def _columns(runs: Sequence[Run]) -> dict[str, str]:
+def _columns(runs: Sequence[Compared]) -> dict[str, str]:
     """Return what was done with the columns of tables of scores."""
     return {f"columns of {run.name}": str(run.columns) for run in runs if run.columns}
 
 
-def _warnings(runs: Sequence[Run]) -> tuple[str, ...]:
+def _warnings(runs: Sequence[Compared]) -> tuple[str, ...]:
     return tuple(f"{run.name}: {warning}" for run in runs for warning in run.warnings)
 
 
@@ -255,11 +244,11 @@ def _by_name(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in spec.items() if key != "report"}, **groups}
 
 
-def _fingerprints(run: Run) -> dict[str, Any]:
+def _fingerprints(run: Compared) -> dict[str, Any]:
     return {name: {key: data[key] for key in ("fingerprint", "rows")} for name, data in run.tasks.items()}
 
 
-def _versions(run: Run) -> dict[str, Any]:
+def _versions(run: Compared) -> dict[str, Any]:
     return {key: run.session[key] for key in SESSION_KEYS if key in run.session}
 
 
@@ -268,32 +257,34 @@ RUN = "run"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Compared:
     """Complete trials of a run and their origin; a table of scores has trials only."""
 
     name: str
     path: Path
-    results: pd.DataFrame
+    scores: Analyzed
     warnings: tuple[str, ...]
     spec: Mapping[str, Any] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     session: Mapping[str, Any] = field(default_factory=dict)
     """The last session."""
-    columns: ColumnUse = field(default_factory=ColumnUse)
-    """What was done with the columns of a table of scores."""
-    looks: Looks = field(default_factory=Looks)
-    """Looks at the run, this one included."""
     rows: RowName = "texts"
     """What sentences call the rows of the tasks."""
+
+    @property
+    def results(self) -> pd.DataFrame:
+        """Results table of the complete trials."""
+        return self.scores.complete
+
+    @property
+    def columns(self) -> ColumnUse:
+        """What was done with the columns of a table of scores."""
+        return self.scores.table.columns
 
     @property
     def metric(self) -> str:
         """Metric of the scores; empty if it is not known."""
         return self.columns.metric or find_metric(self.results)
-
-    def seen(self) -> Seen:
-        """Return what analyses can take besides the results."""
-        return Seen(self.looks, StoredPredictions(self.path) if is_store(self.path) else None)
 
     def sampling_key(self, task: str) -> object:
         """Return a key that is equal for two runs if they sample the same rows of a task, number by number."""
@@ -303,7 +294,9 @@ class Run:
         return (self.spec["seed"], self.tasks[task]["fingerprint"], design["train"], max(design["num_train"]))
 
 
-def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: TableOptions | None = None) -> list[Run]:
+def open_runs(
+    paths: Sequence[Path], *, allow_incomplete: bool = False, table: TableOptions | None = None
+) -> list[Compared]:
     """Open stores, or other sources that `load_results` reads; runs that share a name are named by their paths.
 
     Parameters
@@ -326,10 +319,10 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: T
         raise ResultsError(f"the columns of stores are known; remove {' '.join(table.arguments())}")
     options = table or TableOptions()
     if len(paths) == 1:
-        runs = [_open(paths[0], allow_incomplete, options)]
+        runs = [_open(paths[0], AnalysisOptions(table=options, allow_incomplete=allow_incomplete))]
     else:
-        runs = [_open(path, allow_incomplete, replace(options, earlier=())) for path in paths]
-        runs = _state_earlier(runs, options)
+        of_each = AnalysisOptions(table=replace(options, earlier=()), allow_incomplete=allow_incomplete)
+        runs = _state_earlier([_open(path, of_each) for path in paths], options)
     metrics = {run.metric: run for run in runs if run.metric}
     if len(metrics) > 1:
         listed = ", ".join(f"{metric} ({run.path})" for metric, run in metrics.items())
@@ -338,30 +331,29 @@ def open_runs(paths: Sequence[Path], *, allow_incomplete: bool = False, table: T
     return [replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs]
 
 
-def _open(path: Path, allow_incomplete: bool, options: TableOptions) -> Run:
-    table = load_table(path, options if not is_store(path) else TableOptions())
-    results = table.results
-    if results.empty:
-        raise ResultsError(f"{path}: no trial is finished; run its spec first")
-    complete, warnings = only_complete(
-        results,
-        planned_trials(path),
-        allow_incomplete=allow_incomplete,
-        has_texts_as_draws=table.has_texts_as_draws,
-    )
-    looks = look_at(path, complete)
-    checks = (warning for analysis in check_results(complete, is_run=is_store(path)) for warning in analysis.warnings)
-    warnings = (*warnings, *checks)
+def _open(path: Path, options: AnalysisOptions) -> Compared:
     if not is_store(path):
-        warnings = (*warnings, *table.columns.warnings)
-        return Run(path.stem, path, complete, warnings, columns=table.columns, looks=looks)
+        scores = read_scores(path, options)
+        return Compared(path.stem, path, scores, (*_warn_of_scores(scores), *scores.table.columns.warnings))
     with Store.open(path) as store:
-        spec, tasks, texts, rows = store.spec(), store.tasks(), store.texts(), store.row_name()
-        warnings = (*warnings, *warn_of_run(designs_by_task(spec), tasks, texts, complete))
-        return Run(spec["name"], path, complete, warnings, spec, tasks, store.sessions()[-1], looks=looks, rows=rows)
+        scores = read_run(store, replace(options, table=TableOptions()))
+        spec, tasks, session, rows = store.spec(), store.tasks(), store.sessions()[-1:], store.row_name()
+        of_run = warn_of_run(designs_by_task(spec), tasks, store.texts(), scores.complete)
+        warnings = (*_warn_of_scores(scores), *of_run)
+    return Compared(spec["name"], path, scores, warnings, spec, tasks, session[0], rows)
 
 
-def _state_earlier(runs: list[Run], options: TableOptions) -> list[Run]:
+def _warn_of_scores(scores: Analyzed) -> Iterator[str]:
+    """Yield warnings about scores, which need at least one finished trial."""
+    if scores.complete.empty:
+        raise ResultsError(f"{scores.origin}: no trial is finished; run its spec first")
+    yield from scores.warnings
+    is_run = scores.source is not None and is_store(scores.source)
+    for analysis in check_results(scores.complete, is_run=is_run):
+        yield from analysis.warnings
+
+
+def _state_earlier(runs: list[Compared], options: TableOptions) -> list[Compared]:
     """Return the runs with the earlier analyses of those tables that were extended since, of which at least one was."""
     tables = [run for run in runs if not is_store(run.path)]
     if not options.earlier_numbers or not tables:
@@ -374,17 +366,18 @@ def _state_earlier(runs: list[Run], options: TableOptions) -> list[Run]:
             stated.append(run)
             continue
         results = state_earlier(run.results, _options_of(run, options).earlier_numbers, str(run.path))
-        stated.append(replace(run, results=results, looks=read_looks(results)))
+        scores = replace(run.scores, complete=results, looks=read_looks(results))
+        stated.append(replace(run, scores=scores))
     return stated
 
 
-def _options_of(run: Run, options: TableOptions) -> TableOptions:
+def _options_of(run: Compared, options: TableOptions) -> TableOptions:
     """Return the options for one of several tables, which can have been extended less often than others."""
     most = most_subsamples(run.results)
     return replace(options, earlier=tuple(number for number in options.earlier_numbers if number < most))
 
 
-def side_by_side(runs: Sequence[Run]) -> pd.DataFrame:
+def side_by_side(runs: Sequence[Compared]) -> pd.DataFrame:
     """Return one table of all results, with a column `run`.
 
     Subsample numbers of two runs are equal if, and only if, the sampled rows are equal.

@@ -15,7 +15,8 @@ from peekbench.formatting import pluralize
 from peekbench.records.report import Analysis, Extension
 from peekbench.report.build.tables import options_in_words
 from peekbench.report.render.content import own_subsamples
-from peekbench.results.analyze import ask, drop_incomplete, find_analysis, without_controls
+from peekbench.results.analyze import ask, find_analysis, without_controls
+from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.design import designs_by_task
 from peekbench.store.identity import CodeVersion, describe_change, describe_version_changes
 

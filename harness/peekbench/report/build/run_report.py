@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench.data.data_warnings import count_uses
 from peekbench.data.preflight import describe_data
-from peekbench.errors import ContractError, PeekbenchError, PluginError, SpecError
+from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
 from peekbench.plugins.local_code import Code
 from peekbench.records.report import Analysis, Extension, Report, RuleWorth, RunContent, read_estimates
-from peekbench.records.runs import Looks
-from peekbench.records.trials import Trial
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.build.descriptions import (
     check_results,
@@ -42,18 +40,15 @@ from peekbench.report.build.tables import (
 )
 from peekbench.report.render.sentences import put_into_words, warn_of_controls
 from peekbench.results.analyze import (
-    Seen,
-    analyze,
+    AnalysisOptions,
+    Analyzed,
     find_analysis,
-    find_subjects,
-    only_complete,
     planned_trials,
+    read_run,
     run_analysis,
+    with_region,
 )
-from peekbench.results.looks import look_at
-from peekbench.results.read import load_results, read_store
-from peekbench.results.texts import StoredPredictions
-from peekbench.results.tidying import TidyTable
+from peekbench.results.columns import TRIAL
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonical, make_spec
 from peekbench.spec.lockfile import find_lock
@@ -71,7 +66,7 @@ MANY_USES = 5  # subsamples that test each text, from which the bias for other t
 def extension_of(path: Path) -> Extension:
     """Return how to extend the run of a store."""
     with Store.open(path, verified=False) as store:
-        num_missing = len(planned_trials(path)) - len(store.done())
+        num_missing = len(planned_trials(store)) - len(store.done())
         spec, sessions, seconds = store.spec(), store.sessions(), store.seconds_of_subsample()
         return describe_extension(spec, sessions, store.tasks(), num_missing, seconds)
 
@@ -164,21 +159,15 @@ def report_of_run(
         metrics, texts, sizes, hosts = store.metrics(), store.texts(), store.session_sizes(), store.hosts()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
-        results, seconds, rows = read_store(store), store.seconds_of_subsample(), store.row_name()
+        seconds, rows = store.seconds_of_subsample(), store.row_name()
+        scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
+    results, planned = scores.table.results, scores.planned
     number = spec.design.look_number(stopped_at)
-    planned = list((spec if number is None else spec.at_look(number)).trials())
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
     if analyses:
         command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)
-    allow_incomplete = allow_incomplete or spec.report.allow_incomplete
-    outcomes: tuple[Analysis, ...] = ()
-    looks = Looks()
     if not results.empty:
-        complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
-        looks = look_at(path, complete)
-        table = TidyTable(results, predictions=StoredPredictions(path))
-        chosen = _add_analysis_of_texts(spec, tasks)
-        outcomes = analyze(table, chosen, allow_incomplete=allow_incomplete, planned=planned, looks=looks)
+        scores = scores.with_analyses(_add_analysis_of_texts(spec, tasks))
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
     failed = f", {len(failures):,} failed" if failures else ""
     num_missing = max(0, len(planned) - num_done - len(failures))
@@ -202,7 +191,7 @@ def report_of_run(
         tables=(
             *(replace(table, topic="data") for table in (task_table(tasks), *text_tables(texts))),
             *(replace(table, topic="methods") for table in method_tables),
-            *look_tables(planned_looks, looks.fractions),
+            *look_tables(planned_looks, scores.looks.fractions),
         ),
         failures=tuple(failures),
         provenance={
@@ -218,18 +207,25 @@ def report_of_run(
             "sessions": recorded_sessions,
         },
         methods=methods,
-        subjects=find_subjects(results, planned),
+        subjects=scores.subjects(),
         extension=describe_extension(canonical(spec), sessions, tasks, num_missing, seconds),
         command=command,
         formats=spec.report.formats,
         renderer=spec.report.renderer,
     )
-    outcomes = (*outcomes, *check_results(results, outcomes, is_run=True))
+    outcomes = (*scores.analyses, *check_results(results, scores.analyses, is_run=True))
     if on_analysis is not None:
         for analysis in outcomes:
             on_analysis(analysis)
     report = add_analyses(report, outcomes, rows)
-    return replace(report, read_run=partial(read_run, path, spec, planned, report, allow_incomplete=allow_incomplete))
+    facts = {
+        "num_looks": spec.design.num_looks,
+        "last_look": number,
+        "copy_store": partial(back_up, path),
+    }
+    if sessions:
+        facts["lock"] = find_lock(_list_spec_files(sessions[-1], spec.folder, spec.name))
+    return replace(report, read_run=partial(read_content, report, scores, facts))
 
 
 def _describe_stop(spec: ExperimentSpec, number: int) -> str:
@@ -412,49 +408,37 @@ def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], Non
     return attachments
 
 
-def read_run(
-    path: Path, spec: ExperimentSpec, planned: Sequence[Trial], report: Report, *, allow_incomplete: bool
-) -> RunContent:
-    """Read the content of a run.
+def read_content(report: Report, scores: Analyzed, facts: Mapping[str, Any]) -> RunContent:
+    """Return what formats can write of a run or a table of scores.
 
     Parameters
     ----------
-    path
-        Store of the run.
-    spec
-        Spec of the run.
-    planned
-        Trials that the design plans.
     report
-        Report of the run.
-    allow_incomplete
-        Read the complete trials of a design with missing trials instead of refusing it.
+        Report of the scores.
+    scores
+        The scores with the analyses of the report, whose options the estimates share.
+    facts
+        Fields of `RunContent` that only runs have.
 
     Raises
     ------
     PeekbenchError
-        If the run has no trials, or trials are missing and `allow_incomplete` is false.
+        If there are no trials, or only those of controls.
     """
-    with Store.open(path) as store:
-        sessions, stopped_at, folder = store.sessions(), store.stopped_at(), store.folder()
-    results = load_results(path)
-    if results.empty or not sessions:
-        raise PeekbenchError(f"{path} has no finished trial, so there is nothing to export; finish the run")
-    complete, _ = only_complete(results, planned, allow_incomplete=allow_incomplete)
-    component = find_estimates_analysis(spec.analyses)
-    analysis = run_analysis(component, complete, (), Seen(look_at(path, complete), StoredPredictions(path)))
+    rows = scores.complete_rows
+    if rows.empty:
+        raise PeekbenchError(f"{scores.origin} has no finished trial, so there is nothing to export; finish the run")
+    component = with_region(find_estimates_analysis(scores.chosen), scores.table.columns)
+    analysis = run_analysis(component, rows, (), scores.seen)
     if not analysis.tables:
-        raise ContractError(f"{component.use} has the role 'estimates' and returned no table; see estimates_table")
+        raise PeekbenchError(f"{report.name} has no methods but controls, so there is nothing to export; add a method")
     return RunContent(
         report=report,
-        results=complete,
+        results=rows,
         estimates=read_estimates(analysis.tables[0]),
-        num_planned=len(planned),
-        num_looks=spec.design.num_looks,
-        last_look=spec.design.look_number(stopped_at),
-        summaries={analysis.use: analysis.entry.summary for analysis in spec.analyses},
-        lock=find_lock(_list_spec_files(sessions[-1], folder, spec.name)),
-        copy_store=partial(back_up, path),
+        num_planned=len(scores.planned) or len(rows.drop_duplicates(list(TRIAL))),
+        summaries={analysis.use: analysis.entry.summary for analysis in scores.chosen},
+        **facts,
     )
 
 

@@ -1,0 +1,208 @@
+"""Finds what is missing from a design, and drops incomplete trials: an analysis refuses them, or says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import pandas as pd
+
+from peekbench.errors import ResultsError
+from peekbench.formatting import pluralize
+from peekbench.records.report import Cell, Subject
+from peekbench.records.trials import Trial
+from peekbench.results.columns import CONFIGURATION, TRIAL
+from peekbench.results.paired_effects import plain_cell
+from peekbench.results.roles import ALLOW_INCOMPLETE, quoted
+
+MAX_LISTED = 5  # gaps listed in a message
+MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks
+
+Expected = tuple[tuple[Cell, ...], str, set[int]]
+"""Configuration, task, and the numbers of the subsamples that it should have."""
+
+
+def join_sizes(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the results without num_test if each task has a number of test texts of its own.
+
+    Different numbers of the same task are different configurations. Numbers that only tell tasks apart are not: a
+    configuration then has all tasks, and its number of test texts is missing. Accuracies are still known as such,
+    because `num_correct` is not missing.
+
+    Parameters
+    ----------
+    results
+        The results table of a table of scores. The tasks of a run have the sizes of its design.
+    """
+    sizes = results.groupby("task")["num_test"].agg(["min", "max", "count", "size"])
+    is_of_task = (sizes["min"] == sizes["max"]) & (sizes["count"] == sizes["size"])
+    if not is_of_task.all() or sizes["min"].nunique() < 2:
+        return results
+    return results.assign(num_test=pd.Series(pd.NA, index=results.index, dtype="Int64"))
+
+
+def only_complete(
+    results: pd.DataFrame,
+    planned: Sequence[Trial] = (),
+    *,
+    allow_incomplete: bool = False,
+    has_texts_as_draws: bool = False,
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the trials that have every arm, and a warning if trials are missing.
+
+    In a table of scores, `join_sizes` makes one configuration of tasks with different numbers of test texts.
+
+    Parameters
+    ----------
+    results
+        The results table.
+    planned
+        Trials that the table should contain, if known.
+    allow_incomplete
+        Drop incomplete trials instead of raising an error.
+    has_texts_as_draws
+        Whether subsamples are single texts, of which each task can have its own number.
+
+    Raises
+    ------
+    ResultsError
+        If trials are missing and `allow_incomplete` is not set, or no trial is complete.
+    """
+    if not planned:
+        results = join_sizes(results)
+    gaps = find_gaps(results, planned, has_texts_as_draws=has_texts_as_draws)
+    if not gaps:
+        return results, ()
+    lines = "\n  ".join(gaps[:MAX_LISTED])
+    if len(gaps) > MAX_LISTED:
+        at_least = "at least " if len(gaps) == MAX_GAPS else ""
+        lines += f"\n  ... and {at_least}{len(gaps) - MAX_LISTED} more"
+    complete = drop_incomplete(results)
+    if complete.empty:
+        remedy = "finish the run" if planned else "give the rows of a draw the same number in all arms"
+        raise ResultsError(f"no subsample has all arms ({quoted(results['arm'].unique())}); {remedy}:\n  {lines}")
+    if not allow_incomplete:
+        raise ResultsError(
+            f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; ",
+            ALLOW_INCOMPLETE,
+            " analyzes the complete trials and says so in the report",
+        )
+    lost = _name_lost(results, complete, planned)
+    return complete, (f"The design has missing trials, and only complete trials were analyzed{lost}:\n  {lines}",)
+
+
+def _name_lost(results: pd.DataFrame, complete: pd.DataFrame, planned: Sequence[Trial]) -> str:
+    """Return the tasks and methods without a complete trial, to follow the statement that trials are missing."""
+    names = {
+        "task": {*results["task"], *(trial.draw.task for trial in planned)} - {*complete["task"]},
+        "method": {*results["method"], *(trial.method for trial in planned)} - {*complete["method"]},
+    }
+    lost = [f"{pluralize(len(each), noun)} ({quoted(sorted(each))})" for noun, each in names.items() if each]
+    return f", which leaves out {' and '.join(lost)}" if lost else ""
+
+
+def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False) -> list[str]:
+    """Describe what is missing from a balanced design.
+
+    Every trial should have the same arms. Every planned trial should be present. If the planned trials are unknown,
+    every configuration (method, model, num_train, num_test) should have every task of the table with the same
+    subsamples; if these are single texts, with the same texts of each task.
+
+    Returns
+    -------
+    list of str
+        One line for each affected task and configuration; at most `MAX_GAPS`.
+    """
+    gaps = (
+        f"{_describe_place(configuration, task)}: {_count_missing(missing, numbers)}"
+        for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws)
+        if (missing := numbers - complete)
+    )
+    return list(islice(gaps, MAX_GAPS))
+
+
+def find_subjects(
+    results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False
+) -> tuple[Subject, ...]:
+    """Return the configurations of a design, each with the tasks in which it has no complete trial.
+
+    Parameters
+    ----------
+    results
+        The results table with incomplete trials.
+    planned, has_texts_as_draws
+        As for `only_complete`.
+    """
+    if not planned:
+        results = join_sizes(results)
+    of_methods = results.drop_duplicates("method", keep="last")
+    controls = dict(zip(of_methods["method"], of_methods["control"], strict=True))
+    lost: dict[tuple[Cell, ...], list[str]] = {}
+    for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws):
+        tasks = lost.setdefault(configuration, [])
+        if not numbers & complete:
+            tasks.append(task)
+    return tuple(
+        Subject(tuple(zip(CONFIGURATION, configuration, strict=True)), controls.get(configuration[0], ""), tuple(tasks))
+        for configuration, tasks in lost.items()
+    )
+
+
+def _compare(
+    results: pd.DataFrame, planned: Sequence[Trial], *, has_texts_as_draws: bool
+) -> Iterator[tuple[tuple[Cell, ...], str, set[int], set[int]]]:
+    """Yield each configuration and task of a design with the subsamples that it should have, and those complete."""
+    arms = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
+    is_complete = (arms["count"] == results["arm"].nunique()).tolist()
+    seen, complete = dict[Any, dict[str, set[int]]](), dict[Any, dict[str, set[int]]]()
+    for (*sizes, task, subsample), is_whole in zip(arms[list(TRIAL)].itertuples(index=False), is_complete, strict=True):
+        configuration = tuple(map(plain_cell, sizes))
+        seen.setdefault(configuration, {}).setdefault(task, set()).add(subsample)
+        if is_whole:
+            complete.setdefault(configuration, {}).setdefault(task, set()).add(subsample)
+    if planned:
+        expected = _group_planned(planned, {configuration[0]: configuration[1] for configuration in seen})
+    else:
+        expected = _expect_balance(seen, has_texts_as_draws=has_texts_as_draws)
+    for configuration, task, numbers in expected:
+        yield configuration, task, numbers, complete.get(configuration, {}).get(task, set())
+
+
+def _group_planned(planned: Sequence[Trial], models: Mapping[Cell, Cell]) -> Iterator[Expected]:
+    numbers: dict[tuple[tuple[Cell, ...], str], set[int]] = {}
+    for trial in planned:
+        draw = trial.draw
+        configuration = (trial.method, models.get(trial.method, ""), draw.num_train, draw.num_test)
+        numbers.setdefault((configuration, draw.task), set()).add(draw.subsample)
+    return ((configuration, task, each) for (configuration, task), each in numbers.items())
+
+
+def _expect_balance(
+    seen: Mapping[tuple[Cell, ...], Mapping[str, set[int]]], *, has_texts_as_draws: bool
+) -> Iterator[Expected]:
+    of_tasks: dict[str, set[int]] = {}
+    for by_task in seen.values():
+        for task, numbers in by_task.items():
+            of_tasks.setdefault(task, set()).update(numbers)
+    for configuration, by_task in seen.items():
+        of_all = set[int]().union(*by_task.values())
+        for task, of_task in of_tasks.items():
+            yield configuration, task, of_task if has_texts_as_draws else of_all
+
+
+def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the trials that have every arm of the table."""
+    num_arms = results["arm"].nunique()
+    is_complete = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].transform("nunique") == num_arms
+    return results[is_complete].reset_index(drop=True)
+
+
+def _describe_place(configuration: Sequence[Cell], task: str) -> str:
+    names = zip(("method", "model", "num_train", "num_test"), configuration, strict=True)
+    return ", ".join([f"task {task}", *(f"{name} {value}" for name, value in names if value not in ("", None))])
+
+
+def _count_missing(missing: set[int], expected: set[int]) -> str:
+    first = ", ".join(map(str, sorted(missing)[:MAX_LISTED])) + (", ..." if len(missing) > MAX_LISTED else "")
+    return f"{len(missing)} of {pluralize(len(expected), 'subsample')} missing or incomplete ({first})"
