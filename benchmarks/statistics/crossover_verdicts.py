@@ -30,7 +30,7 @@ from simulated_trials import ALPHA, REGION, UNPLANNED, Draw, Method, judge, shar
 
 from peekbench.records import FloatArray
 from peekbench_stats import level_at, welch_satterthwaite
-from peekbench_summary.decisions import Bias, Conclusion
+from peekbench_summary.biased_rule import Bias, Conclusion
 from peekbench_summary.power.detection import Criterion, minimum_detectable
 
 CELLS = ((2, 5), (2, 10), (2, 20), (4, 10))

@@ -20,7 +20,7 @@ import numpy as np
 from simulated_trials import REGION, UNPLANNED, Draw, Method, judge, share
 from verdicts import normal, skewed
 
-from peekbench_summary.decisions import Conclusion
+from peekbench_summary.biased_rule import Conclusion
 from peekbench_summary.sample_size import settle
 
 DESIGNS = ((5, 10), (5, 20), (1, 20))

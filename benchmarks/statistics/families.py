@@ -18,8 +18,8 @@ import numpy as np
 from few_subsamples import ALPHA, REGION, Source, load_sources
 from scipy.stats import norm
 
-from peekbench_summary.decisions import Bias, Evidence, Levels, conclude
-from peekbench_summary.verdicts import count_biased_tasks
+from peekbench_summary.biased_rule import Bias, Evidence, Levels, conclude
+from peekbench_summary.families import count_biased_tasks
 
 NUM_TASKS, NUM_SUBSAMPLES = 5, 20
 DETECTED = float(norm.ppf(1 - ALPHA / 2) + norm.ppf(0.8))  # standard errors of a bias found with 80% power

@@ -20,9 +20,9 @@ import numpy as np
 from peekbench import load_results
 from peekbench.records import FloatArray
 from peekbench.results import Configuration, configurations
-from peekbench_summary.decisions import Bias, Evidence, Levels, Region, conclude
+from peekbench_summary.biased_rule import Bias, Evidence, Levels, Region, conclude
+from peekbench_summary.families import count_biased_tasks
 from peekbench_summary.leaderboard import find_differences
-from peekbench_summary.verdicts import count_biased_tasks
 
 ALPHA = 0.05
 REGION = Region(0.005)

@@ -30,7 +30,7 @@ from peekbench import Table, load_results
 from peekbench.records import DesignPoint, FloatArray, IntArray, Looks, PlannedDesign
 from peekbench.results import tidy
 from peekbench_stats import level_after, level_at, levels_at, welch_satterthwaite
-from peekbench_summary.decisions import Bias, Evidence, Levels, LookLevels, Region, conclude
+from peekbench_summary.biased_rule import Bias, Evidence, Levels, LookLevels, Region, conclude
 from peekbench_summary.power import Power
 from peekbench_summary.power.analysis import analyze_power
 from peekbench_summary.power.detection import (

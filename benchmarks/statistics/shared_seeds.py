@@ -20,7 +20,7 @@ from simulated_trials import ALPHA, REGION, share
 
 from peekbench.records import FloatArray
 from peekbench.results import independent_units
-from peekbench_summary.decisions import Bias, Evidence, Levels, conclude
+from peekbench_summary.biased_rule import Bias, Evidence, Levels, conclude
 from peekbench_summary.estimates import MeanEstimate, estimate_other_tasks
 
 SPREAD = 0.02  # standard deviation of the difference of a trial

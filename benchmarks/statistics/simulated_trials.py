@@ -9,7 +9,7 @@ import numpy as np
 from peekbench.records import FloatArray, Looks
 from peekbench.records.verdicts import Advice
 from peekbench_stats import level_after, level_at
-from peekbench_summary.decisions import Bias, Conclusion, Evidence, Levels, LookLevels, Region, conclude
+from peekbench_summary.biased_rule import Bias, Conclusion, Evidence, Levels, LookLevels, Region, conclude
 from peekbench_summary.sample_size import settle
 
 ALPHA, REGION = 0.05, Region(0.005)

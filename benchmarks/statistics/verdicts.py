@@ -29,7 +29,7 @@ import numpy as np
 from simulated_trials import ALPHA, REGION, UNPLANNED, Draw, Method, advice_on, judge, share
 
 from peekbench.records import FloatArray, Looks
-from peekbench_summary.verdicts import judge_family
+from peekbench_summary.families import judge_family
 
 STEP = 1 / 200
 MAX_LOOKS, MAX_SUBSAMPLES = 6, 2000

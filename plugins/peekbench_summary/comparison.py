@@ -15,8 +15,8 @@ from peekbench.results import Configuration, Configurations, independent_units
 from peekbench_stats import stratified_sign_flip_test
 from peekbench_summary import Summary
 from peekbench_summary.estimates import MeanEstimate, estimate_change, estimate_these_tasks, mean_over_tasks
+from peekbench_summary.families import judge_all
 from peekbench_summary.scores import choose_configurations, resolve_options
-from peekbench_summary.verdicts import judge_all
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,10 @@ from peekbench.records import Cell, Looks, Predictions
 from peekbench.results import Configuration, Configurations
 from peekbench_stats import holm
 from peekbench_summary import Summary
+from peekbench_summary.biased_rule import NO_LOOKS
 from peekbench_summary.comparison import compare
-from peekbench_summary.decisions import NO_LOOKS
 from peekbench_summary.estimates import mean_over_tasks
+from peekbench_summary.families import judge_all
 from peekbench_summary.rule_worth import rule_arms
 from peekbench_summary.scores import (
     EFFECTS,
@@ -30,7 +31,6 @@ from peekbench_summary.scores import (
     resolve_options,
     shared_note,
 )
-from peekbench_summary.verdicts import judge_all
 
 NOTE = (
     "Ranked by the score of extra, which is uncontaminated: its fits do not see the test set. Methods that "

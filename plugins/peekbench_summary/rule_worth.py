@@ -13,11 +13,11 @@ from peekbench.records import Cell, Forest, Interval, RuleWorth
 from peekbench.records.scores import find_score
 from peekbench.results import IN_RULES, RULE_KINDS, Configuration, Configurations, find_families
 from peekbench_summary import Summary
-from peekbench_summary.decisions import Bias
+from peekbench_summary.biased_rule import Bias
 from peekbench_summary.estimates import mean_over_tasks
+from peekbench_summary.families import judge_family
 from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
 from peekbench_summary.scores import level_note, name_score
-from peekbench_summary.verdicts import judge_family
 
 ORDER = tuple(RULE_KINDS)
 """Kinds of arms in the order of reports; those with blocks of one text are kinds of their own."""

@@ -13,7 +13,7 @@ from scipy.stats import chi2, t
 
 from peekbench.records import Advice, FloatArray, Settling
 from peekbench_stats import welch_satterthwaite
-from peekbench_summary.decisions import Bias
+from peekbench_summary.biased_rule import Bias
 from peekbench_summary.estimates import mean_over_tasks, task_means
 
 ASSURANCE = 0.8

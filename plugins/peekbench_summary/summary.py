@@ -22,7 +22,7 @@ from peekbench.records import (
 )
 from peekbench.results import Configuration, Configurations
 from peekbench_summary import Summary
-from peekbench_summary.decisions import NO_LOOKS
+from peekbench_summary.biased_rule import NO_LOOKS
 from peekbench_summary.estimates import (
     MeanEstimate,
     estimate_effect,
@@ -30,6 +30,7 @@ from peekbench_summary.estimates import (
     estimate_these_tasks,
     shared_averages,
 )
+from peekbench_summary.families import judge_all, measure_effects, other_tasks_p_values, smallest_p
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
 from peekbench_summary.rule_worth import NO_MEAN, is_mean_over_texts, other_effects, rule_arms, rule_tables
@@ -45,7 +46,6 @@ from peekbench_summary.scores import (
     shared_note,
     sign_note,
 )
-from peekbench_summary.verdicts import judge_all, measure_effects, other_tasks_p_values, smallest_p
 
 THESE_TASKS_NOTE = (
     "boost = extra - base, bias = test - extra. The interval beside the mean is for new subsamples of the same data "

@@ -15,7 +15,7 @@ from scipy.stats import t as student_t
 from peekbench.errors import DataError, SpecError
 from peekbench.report import state
 from peekbench.results import tidy
-from peekbench.results.verdict import decide
+from peekbench.results.region import decide
 from peekbench_bayes.calibrated import fit_differences, sample, sample_population, summarize_cells
 from peekbench_bayes.options import DifferencePriors, Hierarchical
 from peekbench_bayes.posterior import check_chains, check_weights, summarize

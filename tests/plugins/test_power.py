@@ -21,7 +21,7 @@ from peekbench.records import DesignPoint, Looks, PlannedDesign
 from peekbench.results import default_region, load_results, tidy
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench_stats import level_after, level_at, welch_satterthwaite
-from peekbench_summary.decisions import Bias, Evidence, Levels, LookLevels, Region, conclude
+from peekbench_summary.biased_rule import Bias, Evidence, Levels, LookLevels, Region, conclude
 from peekbench_summary.power import Power
 from peekbench_summary.power.detection import (
     Criterion,

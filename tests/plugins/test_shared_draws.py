@@ -20,8 +20,8 @@ from peekbench.records import TrialEvidence
 from peekbench.report import state
 from peekbench.results import independent_units, tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
-from peekbench_summary.decisions import Bias, Region
-from peekbench_summary.verdicts import judge_family
+from peekbench_summary.biased_rule import Bias, Region
+from peekbench_summary.families import judge_family
 
 TASKS, SEEDS = 5, 20
 

@@ -16,14 +16,14 @@ from analysis_tables import find_rows, run_analysis, table_rows
 from peekbench import PeekbenchError, load_results
 from peekbench.report import state
 from peekbench.results import configurations, tidy
-from peekbench_summary.decisions import Bias, Region
+from peekbench_summary.biased_rule import Bias, Region
 from peekbench_summary.estimates import (
     estimate_effect,
     estimate_other_tasks,
     estimate_these_tasks,
 )
+from peekbench_summary.families import judge_family
 from peekbench_summary.sample_size import settle
-from peekbench_summary.verdicts import judge_family
 from peekbench_testing import check_entry
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]

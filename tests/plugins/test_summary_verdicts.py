@@ -22,9 +22,9 @@ from peekbench.report import report_of_ranking, report_of_run, state
 from peekbench.report.render import answers
 from peekbench.report.render.words import explain_adjustments, explain_decisions
 from peekbench.results import decide, paired_scores
-from peekbench_summary.decisions import Bias, Evidence, Region
+from peekbench_summary.biased_rule import Bias, Evidence, Region
+from peekbench_summary.families import count_biased_tasks, judge_family
 from peekbench_summary.sample_size import settle
-from peekbench_summary.verdicts import count_biased_tasks, judge_family
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 

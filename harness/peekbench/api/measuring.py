@@ -25,7 +25,7 @@ from peekbench.plugins.local_code import Code, hold, locate_code
 from peekbench.plugins.toolkit import find_toolkit
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset
-from peekbench.results.verdict import default_region
+from peekbench.results.region import default_region
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 

@@ -12,7 +12,7 @@ from peekbench import Analysis, Column, Table
 from peekbench.formatting import SHARED_DRAWS, spread_unit
 from peekbench.records import Cell, Looks
 from peekbench.results import read_looks, resolve_score, select_score
-from peekbench_summary.decisions import levels_of_size
+from peekbench_summary.biased_rule import levels_of_size
 from peekbench_summary.power import Power
 from peekbench_summary.power.detection import (
     TIME_COLUMNS,

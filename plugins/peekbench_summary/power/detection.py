@@ -16,7 +16,7 @@ from peekbench import Column
 from peekbench.records import FloatArray, Looks
 from peekbench.results import check_region
 from peekbench_stats import EXTENSION_SHARE, levels_at
-from peekbench_summary.decisions import Region
+from peekbench_summary.biased_rule import Region
 from peekbench_summary.power import Power
 from peekbench_summary.power.noise import Noise, Precision
 from peekbench_summary.power.simulation import find_detectable, is_small, simulate_detection, simulate_equivalence

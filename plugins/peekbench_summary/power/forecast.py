@@ -13,7 +13,7 @@ from peekbench import Analysis, Column, PeekbenchError, Table
 from peekbench.formatting import pluralize, spread_unit
 from peekbench.records import Cell, DesignPoint, PlannedDesign
 from peekbench_stats import levels_at
-from peekbench_summary.decisions import Region
+from peekbench_summary.biased_rule import Region
 from peekbench_summary.power import Power
 from peekbench_summary.power.detection import (
     TIME_COLUMNS,

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from peekbench.records import FloatArray
-from peekbench_summary.decisions import Bias, Evidence, Levels, Region, conclude
+from peekbench_summary.biased_rule import Bias, Evidence, Levels, Region, conclude
 from peekbench_summary.power.noise import Precision
 
 NUM_LARGE = 50

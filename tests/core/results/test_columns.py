@@ -35,7 +35,7 @@ exec(compile(source[:end] + added + source[end:], spec.origin, "exec"), vars(sco
 
 from peekbench.execution.runner import run
 from peekbench.results import describe_columns, load_results
-from peekbench.results.analyze import analyze
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import make_spec
 from peekbench.store.reader import Store
@@ -52,7 +52,9 @@ print(json.dumps({
     "documentation": describe_columns(),
     "reported": [
         dict(zip([column.name for column in table.columns], row))
-        for analysis in analyze(results, ["summary", about_it]) for table in analysis.tables for row in table.rows
+        for analysis in analyze(results, AnalysisOptions(["summary", about_it])).analyses
+        for table in analysis.tables
+        for row in table.rows
         if table.title.startswith("Bias and boost by score")
     ],
 }))

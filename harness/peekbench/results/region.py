@@ -1,4 +1,4 @@
-"""The rules for verdicts: the score and the region that an analysis is about, and what an interval says."""
+"""The score and the region of practical equivalence that an analysis judges, and what an interval says about a bias."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""From the trials of a configuration to its p-values, and from those of a family to decisions and intervals.
+"""The default rule for 'biased', 'equivalent' and 'inconclusive', from the trials of a configuration to its decision.
 
-The default rule for 'biased' and 'equivalent': the region of practical equivalence, the level of each look at a run,
-the tests that must reject, and the adjustment for a family.
+It consists of the region of practical equivalence, the level of each look at a run, the tests that must reject, and the
+adjustment for a family.
 """
 
 from __future__ import annotations

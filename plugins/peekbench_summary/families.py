@@ -1,4 +1,4 @@
-"""Verdicts on the bias of each configuration, with the facts behind them, adjusted over those judged together."""
+"""Verdicts on families of configurations, which are judged together, with the facts behind each verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from peekbench_stats import (
     t_test,
 )
 from peekbench_summary import Summary
-from peekbench_summary.decisions import (
+from peekbench_summary.biased_rule import (
     NO_LOOKS,
     Bias,
     Conclusion,
