@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -30,8 +29,9 @@ def summarize_command(name: str) -> str:
     point = find_commands()[name][0]
     with suppress(ImportError, AttributeError, OSError, SyntaxError):  # the import tells what is wrong
         spec = find_spec(point.module)
-        source = Path(spec.origin) if spec and spec.origin else Path(os.devnull)
-        for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if spec is None or spec.origin is None:
+            return ""
+        for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and node.name == point.attr:
                 return ast.get_docstring(node) or ""
     return ""

@@ -40,7 +40,9 @@ def list_lines(heading: str) -> Iterator[str]:
     if heading == "plugins":
         return _plugin_lines()
     kind = next(kind for kind in KINDS if kind.heading == heading)
-    return _task_lines() if kind == kind_of(DataSourceEntry) else _kind_lines(kind)
+    if kind == kind_of(DataSourceEntry):
+        return _task_lines()
+    return _kind_lines(kind)
 
 
 def _plugin_lines() -> Iterator[str]:
@@ -101,13 +103,12 @@ def _task_lines() -> Iterator[str]:
 
 
 def _task_line(use: str, facts: TaskFacts, width: int) -> str:
-    rows = "-" if facts.num_rows is None else f"{facts.num_rows:,}"
-    lengths = "-" if facts.characters is None else _format_range(facts.characters)
+    rows = lengths = "-"
+    if facts.num_rows is not None:
+        rows = f"{facts.num_rows:,}"
+    if facts.characters is not None:
+        lengths = "{:,}-{:,}".format(*facts.characters)
     return TASK_LINE.format(use, facts.num_classes or "-", rows, lengths, facts.license or "-", width=width)
-
-
-def _format_range(limits: tuple[int, int]) -> str:
-    return "{:,}-{:,}".format(*limits)
 
 
 def _folders() -> Folders:
@@ -145,8 +146,11 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
     """Return the facts of loaded data, three texts of different classes and the prompt of the first."""
     if options is None and any(field.is_required() for field in entry.options.model_fields.values()):
         return "To see its data, give the required options, as in --options '{...}'."
+    given = {}
+    if options is not None:
+        given = make_component(TaskSpec, use, options).raw_options()
     try:
-        dataset = load_dataset(use, {} if options is None else make_component(TaskSpec, use, options).raw_options())
+        dataset = load_dataset(use, given)
     except UnavailableError as error:
         if options is not None:
             raise
@@ -176,7 +180,9 @@ def _detail_lines(details: Mapping[str, Any]) -> list[str]:
 
 
 def _format_detail(value: Any) -> str:
-    return ", ".join(f"{key} {part}" for key, part in value.items()) if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {part}" for key, part in value.items())
+    return str(value)
 
 
 def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
@@ -187,16 +193,19 @@ def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
     if isinstance(entry, MethodEntry):
         lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds)).replace('_', ' ')}")
     if has_options(entry):
-        lines.append("options:" if entry.options.model_fields else "options: none")
-        for option in option_docs(entry.options):
-            lines += _option_lines(option)
+        options = [line for option in option_docs(entry.options) for line in _option_lines(option)]
+        lines += ["options:", *options] if options else ["options: none"]
     return "\n".join(lines)
 
 
 def _option_lines(option: OptionDoc) -> list[str]:
     """Return the lines on an option; those on options within it are indented below."""
-    default = ["required"] if option.is_required else [f"default {option.default}"] if option.default else []
-    lines = [f"  {option.name}: {', '.join([option.type, *default])}"]
+    line = f"  {option.name}: {option.type}"
+    if option.is_required:
+        line += ", required"
+    elif option.default:
+        line += f", default {option.default}"
+    lines = [line]
     if option.meaning:
         lines.append(f"      {option.meaning}")
     return lines + [f"    {line}" for nested in option.nested for line in _option_lines(nested)]
@@ -235,26 +244,31 @@ def option_docs(model: type[Options], defaults: Options | None = None) -> Iterat
         return
     schema = options_schema(model)
     for name, field in model.model_fields.items():
-        default = field.get_default(call_default_factory=True) if defaults is None else getattr(defaults, name)
-        nested = _nested_model(field.annotation)
-        own = default if nested is not None and isinstance(default, nested) else None
-        is_plain = default is not PydanticUndefined and not isinstance(default, Options)
+        default = getattr(defaults, name, field.get_default(call_default_factory=True))
+        own, written = None, ""
+        if isinstance(default, Options):
+            own = default
+        elif default is not PydanticUndefined:
+            written = json.dumps(to_jsonable_python(default), ensure_ascii=False)
+        nested = [option for model in _nested_models(field.annotation) for option in option_docs(model, own)]
         yield OptionDoc(
             name=name,
             type=describe_type(schema["properties"][name], schema.get("$defs", {})),
-            default=json.dumps(to_jsonable_python(default), ensure_ascii=False) if is_plain else "",
+            default=written,
             is_required=default is PydanticUndefined,
             meaning=" ".join((field.description or "").split()),
-            nested=() if nested is None else tuple(option_docs(nested, own)),
+            nested=tuple(nested),
         )
 
 
-def _nested_model(annotation: Any) -> type[Options] | None:
-    """Return the model of the options within an option, if there is exactly one."""
+def _nested_models(annotation: Any) -> list[type[Options]]:
+    """Return the model of the options within an option; none if there are several."""
     models = [
         kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type) and issubclass(kind, Options)
     ]
-    return models[0] if len(models) == 1 else None
+    if len(models) > 1:
+        return []
+    return models
 
 
 LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
@@ -275,7 +289,8 @@ def describe_type(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> 
 
 
 def _join(words: list[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
+    *others, last = words
+    return " or ".join(filter(None, (", ".join(others), last)))
 
 
 def _alternatives(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[str]:
@@ -299,7 +314,12 @@ def _describe_one(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> 
         if "properties" in schema:
             return "options"
         values = schema.get("additionalProperties")
-        return f"mapping: {_join(_alternatives(values, definitions)) if isinstance(values, Mapping) else 'any value'}"
-    name = "path" if schema.get("format") == "path" else NAMES.get(str(kind), "any value")
-    limits = [f"{sign} {schema[key]}" for key, sign in LIMITS.items() if key in schema]
-    return f"{name} ({', '.join(limits)})" if limits else name
+        if isinstance(values, Mapping):
+            return f"mapping: {_join(_alternatives(values, definitions))}"
+        return "mapping: any value"
+    if schema.get("format") == "path":
+        return "path"
+    name = NAMES.get(str(kind), "any value")
+    if limits := [f"{sign} {schema[key]}" for key, sign in LIMITS.items() if key in schema]:
+        return f"{name} ({', '.join(limits)})"
+    return name

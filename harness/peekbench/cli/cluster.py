@@ -119,8 +119,10 @@ def _describe_missing(summary: MergeSummary, spec: Path, folder: Path, store: Pa
     lines += ["  " + _join("worker", spec, "--shard", shard, "--out", folder) for shard in list(missing)[:MAX_SHARDS]]
     if len(missing) > MAX_SHARDS:
         lines.append(f"  and {len(missing) - MAX_SHARDS:,} more")
-    options = ["--store", store] if store else []
-    return "\n".join([*lines, "  " + _join("run", spec, *options)])
+    command = ["run", spec]
+    if store:
+        command += ["--store", store]
+    return "\n".join([*lines, f"  {_join(*command)}"])
 
 
 def _join(*arguments: object) -> str:

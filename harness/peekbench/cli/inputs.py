@@ -51,13 +51,16 @@ def identify(path: Path) -> FileKind:
         if (path / "report.json").is_file():
             return FileKind("folder", "the folder of a report", remedy="give the name or the store of its run")
         stores = sorted(file.name for file in path.glob("*.sqlite"))[:5]
-        return FileKind("folder", "a folder", remedy=f"give one of its stores: {', '.join(stores)}" if stores else "")
+        if stores:
+            return FileKind("folder", "a folder", remedy=f"give one of its stores: {', '.join(stores)}")
+        return FileKind("folder", "a folder")
     if not path.is_file():
         return FileKind("stream", "neither a file nor a folder")
     if is_store(path):
         return FileKind("store", "a store")
     if not path.stat().st_size:
-        return FileKind("store" if path.suffix == STORE_SUFFIX else "other", "an empty file")
+        role: Role = "store" if path.suffix == STORE_SUFFIX else "other"
+        return FileKind(role, "an empty file")
     if path.suffix.lower() in SCORES:
         return FileKind("scores", "a table of scores", remedy=f"`peekbench analyze {quote(str(path))}` analyzes it")
     if path.suffix.lower() not in (".yaml", ".yml"):
@@ -87,9 +90,11 @@ def find_code(argument: str) -> tuple[Code, ...]:
     """Return the code that the caller gave for a run: that of the spec, if the run is given by its spec."""
     path, kind = _find(argument)
     try:
-        return load_spec(path).code if kind.role == "spec" else ()
+        if kind.role == "spec":
+            return load_spec(path).code
     except SpecError:  # the spec need not be valid any more
-        return ()
+        pass
+    return ()
 
 
 def find_scores(argument: str) -> Path:
@@ -104,8 +109,10 @@ def find_scores(argument: str) -> Path:
 
 def check_new_store(path: Path) -> None:
     """Refuse a file of another kind where a run should be stored."""
-    kind = identify(path) if path.is_file() else None
-    if kind is not None and kind.role != "store" and kind.words != "an empty file":
+    if not path.is_file():
+        return
+    kind = identify(path)
+    if kind.role != "store" and kind.words != "an empty file":
         raise PeekbenchError(
             f"--store {path} is {kind.words}, not a store; give the path of a store, or of a file that does not exist"
         )
@@ -177,10 +184,14 @@ def _find(argument: str, wanted: str = "run") -> tuple[Path, FileKind]:
     runs = sorted(store.stem for store in RUNS.glob(f"*{STORE_SUFFIX}"))
     if wanted == "run" and not path.suffix and os.sep not in argument:
         near = find_nearest_file(argument, runs)
-        remedy = f"did you mean {near}?" if near else f"the runs are: {', '.join(runs) or 'none'}"
+        remedy = f"the runs are: {', '.join(runs) or 'none'}"
+        if near:
+            remedy = f"did you mean {near}?"
         raise PeekbenchError(f"{argument}: no run of this name, as {by_name} does not exist; {remedy}")
     near = find_nearest_file(path.name, [file.name for file in path.parent.glob("*.*")])
-    remedy = f"did you mean {path.parent / near}?" if near else "`peekbench run SPEC` creates a run from a YAML file"
+    remedy = "`peekbench run SPEC` creates a run from a YAML file"
+    if near:
+        remedy = f"did you mean {path.parent / near}?"
     raise SpecError(f"{argument}: no such file or folder; {remedy}")
 
 

@@ -48,15 +48,14 @@ def plan(
     if part.tasks and part.methods:
         check_analyses(part, tasks)
     num_classes = {
-        task.name: _known_classes(experiment, task) if task.name in unread else len(tasks[task.name]["class_names"])
-        for task in experiment.tasks
+        **{name: len(facts["class_names"]) for name, facts in tasks.items()},
+        **{task.name: _known_classes(experiment, task) for task in experiment.tasks if task.name in unread},
     }
     size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
-    at_most = "at most " if experiment.design.stop else ""
-    echo(
-        f"{experiment.name}: {at_most}{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}, "
-        f"{size.bytes / 1e6:,.0f} MB of disk"
-    )
+    trials = pluralize(size.trials, "trial")
+    if experiment.design.stop:
+        trials = f"at most {trials}"
+    echo(f"{experiment.name}: {trials}, {pluralize(size.fits, 'fit')}, {size.bytes / 1e6:,.0f} MB of disk")
     for line in describe_splits(part):
         echo(f"  {line}")
     for line in (*list_errors(unread, len(experiment.tasks)), *map(str, unprepared.values())):
@@ -65,19 +64,21 @@ def plan(
         echo("  not checked: whether the rows of these tasks suffice, and whether the methods suit them")
     if unread or unprepared:
         echo(f"  With a network, this downloads them: peekbench validate --download {shlex.quote(str(spec))}")
-    measured = _run_pilot(part) if pilot and part.tasks and part.methods else None
-    if measured is not None and measured.usages:
+    measured = Pilot(usages={}, first={}, failures=())
+    if pilot and part.tasks and part.methods:
+        measured = _run_pilot(part)
+    if measured.usages:
         number = int(getattr(experiment.executor.options, "workers", None) or 1)
         is_part = bool(unprepared or measured.failures)
         for line in describe_forecast(measured.forecast(experiment, number), measured, is_part=is_part):
             echo(line)
     if power:
-        _forecast_power(experiment, num_classes, {} if measured is None else measured.seconds)
+        _forecast_power(experiment, num_classes, measured.seconds)
         designs = {task.name: part.design_of(task) for task in part.tasks}
         for num_test, number in count_supported(designs, tasks).items():
             supported = f"{pluralize(number, 'subsample')} per task with num_test {num_test}"
             echo(f"The rows support {supported}; for more trials, add rows or tasks.")
-    if measured is not None and measured.failures:
+    if measured.failures:
         echo(
             "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",
             err=True,
@@ -89,8 +90,9 @@ def _known_classes(experiment: ExperimentSpec, task: TaskSpec) -> int:
     """Return the number of classes of a task that cannot be loaded, as far as its data source knows; otherwise 2."""
     if task.kind is not None:
         return 0
-    facts = task.entry.facts(experiment.folders()) if task.entry.facts is not None else None
-    return (facts and facts.num_classes) or 2
+    if task.entry.facts is None:
+        return 2
+    return task.entry.facts(experiment.folders()).num_classes or 2
 
 
 def _forecast_power(
@@ -120,10 +122,12 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
 
 def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False) -> list[str]:
     """Return a forecast in words, with its basis; `is_part` if it lacks a method."""
-    others = " of the other methods" if is_part else ""
+    time = "time"
+    if is_part:
+        time = "time of the other methods"
     workers, cores = pluralize(forecast.workers, "worker"), pluralize(available_cores(), "core")
     lines = [
-        f"time{others}: about {duration(forecast.seconds)} on {cores}, {workers}",
+        f"{time}: about {duration(forecast.seconds)} on {cores}, {workers}",
         f"memory of the {workers}: about {forecast.memory / 1e9:.1f} GB",
     ]
     if pilot.gpu_memory:

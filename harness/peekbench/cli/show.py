@@ -40,8 +40,13 @@ def show(
         for line in list_lines(name):
             echo(line)
         return
-    for number, paragraph in enumerate(describe(name, None if options is None else parse_options(options))):
-        echo(("\n" if number else "") + paragraph)
+    given = None
+    if options is not None:
+        given = parse_options(options)
+    paragraphs = describe(name, given)
+    echo(next(paragraphs))
+    for paragraph in paragraphs:
+        echo(f"\n{paragraph}")
 
 
 def _schema(name: str) -> dict[str, Any]:
