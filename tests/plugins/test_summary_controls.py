@@ -15,7 +15,8 @@ from analysis_tables import find_rows, judge, run_analysis, table_rows
 from peekbench.records import Control, Curves, Forest, TrialEvidence
 from peekbench.records.verdicts import ControlOutcome
 from peekbench.report import state
-from peekbench.report.render.sentences import OUTCOMES, warn_of_controls
+from peekbench.report.render.sentences import warn_of_controls
+from peekbench.report.render.words import OUTCOMES
 from peekbench.results import control_outcome, tidy
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]

@@ -19,8 +19,8 @@ from peekbench.execution.runner import run
 from peekbench.formatting import format_signed
 from peekbench.records import TrialEvidence, Unit
 from peekbench.report import report_of_ranking, report_of_run, state
-from peekbench.report.render import answers
-from peekbench.report.render.words import explain_adjustments, explain_decisions
+from peekbench.report.render import sentences
+from peekbench.report.render.answers import explain_adjustments, explain_decisions
 from peekbench.results import decide, paired_scores
 from peekbench_summary.biased_rule import Bias, Evidence, Region
 from peekbench_summary.families import count_biased_tasks, judge_family
@@ -195,7 +195,7 @@ def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) ->
     match = re.search(r"; ([\d,]+) more subsamples per task settle this with 8\d% probability", state(verdict))
     assert match is not None
     assert 10 < int(match[1].replace(",", "")) < 1000
-    assert f"{match[1]} more subsamples per task settle it" in answers.summarize(verdict)
+    assert f"{match[1]} more subsamples per task settle it" in sentences.state_briefly(verdict)
     (stricter,) = summarize(results, region=0).verdicts
     assert "more subsamples" in state(stricter)
 
@@ -358,7 +358,7 @@ def test_methods_that_cannot_show_a_bias_are_not_equivalent(
     assert verdict.decision == decision
     assert report_of_ranking([store]).verdicts[0].decision in (decision, "inconclusive")  # another region
     shown = {"inert": "do not depend on the unlabeled texts", "no signal": "at chance"}
-    assert shown[decision] in answers.summarize(verdict)
+    assert shown[decision] in sentences.state_briefly(verdict)
 
 
 def test_failures_of_other_configurations_are_expected_of_all() -> None:

@@ -14,11 +14,11 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import NEXT, TRUST, answer, tell
+from peekbench.report.render.answers import NEXT, TRUST, answer, lead_verdicts
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.pictures import alt_text, find_renderer
-from peekbench.report.render.words import lead_verdicts
+from peekbench.report.render.sentences import state_with_estimate
 
 
 class TableView:
@@ -293,7 +293,7 @@ class ReportView:
         yield f"{self.name}: {self.document.headline}"
         yield from (f"warning: {warning}" for warning in self.warnings)
         for verdict, _ in lead_verdicts(self.verdicts):
-            yield f"{verdict.decision}: {verdict.method}: {tell(verdict, self.verdicts)}"
+            yield f"{verdict.decision}: {verdict.method}: {state_with_estimate(verdict, self.verdicts)}"
         for each in answer(self.document):
             if each.question in (TRUST, NEXT):
                 yield " ".join(filter(None, (each.question, each.text, each.command)))

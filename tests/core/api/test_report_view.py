@@ -15,7 +15,7 @@ import peekbench as pb
 from peekbench.api.report_view import FigureView, ReportView
 from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.records.report import Report
-from peekbench.report.render.sentences import format_estimate
+from peekbench.report.render.words import format_estimate
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as run_analyses
 

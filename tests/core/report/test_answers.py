@@ -23,10 +23,10 @@ from peekbench.records.verdicts import (
 )
 from peekbench.report.build.descriptions import describe_extension
 from peekbench.report.build.run_report import add_analyses, limit_advice, report_of_run
-from peekbench.report.render.answers import Answer, answer, summarize
+from peekbench.report.render.answers import Answer, answer
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
-from peekbench.report.render.sentences import state
+from peekbench.report.render.sentences import state, state_briefly
 
 OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81), Advice(120, 0.81)))
 UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
@@ -138,15 +138,17 @@ def test_a_benchmark_learns_which_rule_is_safe(verdict: Verdict, worth: Verdict,
 
 def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
     low, high = Estimate(-0.003, -0.01, 0.004), Estimate(0.003, -0.004, 0.01)
-    assert summarize(replace(UNDECIDED, estimate=low)) == (
+    assert state_briefly(replace(UNDECIDED, estimate=low)) == (
         "An increase of accuracy by more than 0.50 points is excluded; 120 more subsamples per task settle it."
     )
-    assert summarize(replace(UNDECIDED, estimate=high)).startswith("A decrease of accuracy by more than 0.50 points is")
+    assert state_briefly(replace(UNDECIDED, estimate=high)).startswith(
+        "A decrease of accuracy by more than 0.50 points is"
+    )
     assert (
         ": too uncertain to distinguish from zero, or to call smaller than 0.50 points, but an increase by more "
         in (state(replace(UNDECIDED, estimate=low)))
     )
-    assert "excluded" not in summarize(UNDECIDED) + state(UNDECIDED)
+    assert "excluded" not in state_briefly(UNDECIDED) + state(UNDECIDED)
     failed = FailedCheck("R-hat", 1.2, limit="below 1.01", remedy="increase the option draws")
     for evidence in (
         TrialEvidence(1, 90, is_zero=True),  # the interval is one of the share of trials
@@ -190,7 +192,7 @@ def test_the_number_for_any_bias_stands_beside_the_first_one(any_bias: Settling,
     verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=any_bias))
     clause = f" if the bias is near zero or at least 0.50 points, {words}"
     assert f"; 120 more subsamples per task settle this with 81% probability{clause}." in state(verdict)
-    assert summarize(verdict) == f"120 more subsamples per task settle it{clause}."
+    assert state_briefly(verdict) == f"120 more subsamples per task settle it{clause}."
     following = ask(verdict)["What next?"]
     assert following.text == (
         f"120 more subsamples per task. On these texts, they settle tapt with 81% probability{clause} (otherwise, the "
@@ -211,7 +213,7 @@ def test_no_more_subsamples_are_advised_than_the_rows_support(needed: int | None
     assert (evidence.settling.advice, evidence.settling.maximum) == (None, 128)
     assert f"too few to settle this with more subsamples; add {remedy}" in state(limited)
     following = ask(limited)["What next?"]
-    assert summarize(limited) == f"Add {remedy}."
+    assert state_briefly(limited) == f"Add {remedy}."
     assert following.short == "More rows or tasks" and remedy in following.details and not following.command
     at_60 = replace(verdict, parts=(("method", "tapt"), ("num_test", 60)))
     assert (limit_advice(at_60, {30: 140, 60: 500}) == at_60) == (needed is not None)
@@ -286,13 +288,13 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
 
 
 def test_a_verdict_is_one_sentence() -> None:
-    assert summarize(UP) == "Test texts raise accuracy by more than 0.50 points."
-    assert summarize(UNDECIDED) == "120 more subsamples per task settle it."
+    assert state_briefly(UP) == "Test texts raise accuracy by more than 0.50 points."
+    assert state_briefly(UNDECIDED) == "120 more subsamples per task settle it."
     scored = TrialEvidence(5, 60, base=0.612, extra=0.64)
-    assert summarize(replace(UP, evidence=scored)).endswith(
+    assert state_briefly(replace(UP, evidence=scored)).endswith(
         "accuracy by more than 0.50 points (base 61.2%, extra 64.0%)."
     )
     undecided = replace(UNDECIDED, evidence=replace(OPEN, score="log_loss", extra=-1.5), unit="change")
-    assert summarize(undecided) == "120 more subsamples per task settle it (the log-likelihood: extra -1.5)."
+    assert state_briefly(undecided) == "120 more subsamples per task settle it (the log-likelihood: extra -1.5)."
     hopeless = replace(UNDECIDED, evidence=TrialEvidence(1, 3, settling=Settling(None)))
-    assert summarize(hopeless) == "Inconclusive."
+    assert state_briefly(hopeless) == "Inconclusive."

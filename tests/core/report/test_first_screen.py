@@ -18,7 +18,7 @@ from peekbench.records import TrialEvidence
 from peekbench.report import render_text
 from peekbench.report.render.html import render_html
 from peekbench.report.render.markdown import render_markdown
-from peekbench.report.render.sentences import format_estimate
+from peekbench.report.render.words import format_estimate
 
 
 class VisibleText(HTMLParser):
@@ -84,7 +84,7 @@ def test_each_bias_has_one_interval_and_stands_beside_its_scores(screen: str, re
         assert format_estimate(verdict.estimate, "difference").removesuffix(" points") in flat
         assert f"(base {evidence.base:.1%}, extra {evidence.extra:.1%})" in flat
     if screen != "python":
-        assert "Base: no unlabeled texts." in flat
+        assert "Base: without unlabeled texts." in flat
         assert "95% intervals, 90% where equivalent." in flat
     for unfolded in ("t test", "adjusted", "num_train", "one-sided", "other tasks"):
         assert unfolded not in flat, unfolded

@@ -48,7 +48,7 @@ def test_what_is_left_out_is_counted() -> None:
     table = Table("Leaderboard", (Column("method"), Column("extra", "fraction")), rows, overview=("method", "extra"))
     report = Report("many", "headline", (*verdicts, *controls), ("careful " * 50, *("careful",) * 19), tables=(table,))
     shown = printed(report, closing=["Report: x"])
-    assert "... and 28 more: 28 equivalent" in shown, "the largest estimates come first"
+    assert "... and 28 more: 18 equivalent, 10 biased up" in shown
     assert shown.index("failed        last") < shown.index("passed        null-0"), "a failure is not left out"
     assert "... and 28 more rows" in shown
     assert "... and 16 more warnings" in shown
@@ -64,7 +64,7 @@ def test_details_follow_a_verdict() -> None:
     lead = verdict("lsa", "biased up", evidence=evidence, family=Family(3, 0.95), analysis="summary")
     report = Report("r", "h", (lead, verdict("lsa", analysis="bayes")))
     first, full = (" ".join(printed(report, full=full).split()) for full in (False, True))
-    assert "Base: no unlabeled texts." in first
+    assert "Base: without unlabeled texts." in first
     assert "possibly by less than 0.50 points; bayes: equivalent." in first
     for unfolded in ("Intervals are adjusted for 3 configurations.", "Bias in other tasks: yes, by the t test."):
         assert unfolded in full and unfolded not in first

@@ -51,10 +51,10 @@ print(json.dumps({
     "accuracy": results["score"].tolist(),
     "documentation": describe_columns(),
     "reported": [
-        dict(zip([column.name for column in table.columns], row))
+        dict(zip(table.spread()[0], row))
         for analysis in analyze(results, AnalysisOptions(["summary", about_it])).analyses
         for table in analysis.tables
-        for row in table.rows
+        for row in table.spread()[1]
         if table.title.startswith("Bias and boost by score")
     ],
 }))

@@ -23,7 +23,7 @@ from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
 from peekbench.records.runs import PlannedLook
 from peekbench.report import report_of_ranking, report_of_run, state, write_report
 from peekbench.report.build.tables import look_tables
-from peekbench.report.render.sentences import tell_looks
+from peekbench.report.render.sentences import state_looks
 from peekbench.results import load_results
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.looks import look_at, read_looks
@@ -142,7 +142,9 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
             looks = look_at(opened, load_results(store))
     assert looks == Looks(True, "confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
     report = report_of_run(store)
-    assert "This is look 3, at 200% of the first maximum of 4 subsamples" in tell_looks(looks_of(report.verdicts[0]), 1)
+    assert "This is look 3, at 200% of the first maximum of 4 subsamples" in state_looks(
+        looks_of(report.verdicts[0]), 1
+    )
     later = [PlannedLook(size, 4, size / 4, {}, stops=False) for size in (2, 6)]
     (planned,) = look_tables(later, (0.5, 1.0, 1.5, 2.0))  # the report at all 4 subsamples was the second look
     assert [row[0] for row in planned.rows] == [1, 3]

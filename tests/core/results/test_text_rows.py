@@ -13,7 +13,7 @@ from commands import run_command
 import peekbench as pb
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
-from peekbench.report.render.words import basis_of
+from peekbench.report.render.answers import basis_of
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.tidying import TidyTable, tidy_table
 

@@ -38,7 +38,8 @@ from peekbench.report.build.tables import (
     task_table,
     text_tables,
 )
-from peekbench.report.render.sentences import put_into_words, warn_of_controls
+from peekbench.report.render.answers import put_into_words
+from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import (
     AnalysisOptions,
     Analyzed,

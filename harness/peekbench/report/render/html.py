@@ -29,13 +29,9 @@ from peekbench.plugins.protocols import Renderer
 from peekbench.records.figures import Figure, Forest, Interval
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Unit, Verdict
-from peekbench.report.render.answers import answer, summarize
-from peekbench.report.render.content import cell_number, cell_text, count_key_columns, make_printable
-from peekbench.report.render.pictures import alt_text, make_renderer
-from peekbench.report.render.words import (
+from peekbench.report.render.answers import (
     CONTROLS,
-    MARKS,
-    TONES,
+    answer,
     basis_of,
     define_terms,
     explain_adjustments,
@@ -43,6 +39,10 @@ from peekbench.report.render.words import (
     find_method,
     verdict_sections,
 )
+from peekbench.report.render.content import cell_number, cell_text, count_key_columns, make_printable
+from peekbench.report.render.pictures import alt_text, make_renderer
+from peekbench.report.render.sentences import state_briefly
+from peekbench.report.render.words import MARKS, TONES
 
 TEMPLATES = Path(__file__).parent / "templates"
 MAX_PARTS = 250  # distributions or curves of a drawing, which are 0.3 MB
@@ -147,7 +147,7 @@ def make_environment() -> Environment:
         name_parts=NAME_PARTS.split,
         find_method=find_method,
         basis_of=basis_of,
-        summarize=summarize,
+        state_briefly=state_briefly,
         tone=lambda decision: TONES.get(decision, decision.replace(" ", "-")),
         own_file=Markup,  # style and script are peekbench's own files
         drawing=_drawing,  # renderers escape text; nothing else bypasses escaping

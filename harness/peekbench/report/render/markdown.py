@@ -9,18 +9,9 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Forest
 from peekbench.records.report import MethodFacts, Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import answer, tell
-from peekbench.report.render.content import (
-    cell_text,
-    describe_design,
-    make_printable,
-    row_as_facts,
-    rows_of,
-)
-from peekbench.report.render.pictures import FOLDER, alt_text, list_undrawn_figures, name_figures
-from peekbench.report.render.terminal import forest_as_text
-from peekbench.report.render.words import (
+from peekbench.report.render.answers import (
     CONTROLS,
+    answer,
     ask_about,
     basis_in_words,
     define_terms,
@@ -30,6 +21,16 @@ from peekbench.report.render.words import (
     lead_verdicts,
     verdict_sections,
 )
+from peekbench.report.render.content import (
+    cell_text,
+    describe_design,
+    make_printable,
+    row_as_facts,
+    rows_of,
+)
+from peekbench.report.render.pictures import FOLDER, alt_text, list_undrawn_figures, name_figures
+from peekbench.report.render.sentences import state_with_estimate
+from peekbench.report.render.terminal import forest_as_text
 
 FOREST_WIDTH = 100
 MAX_TRACEBACKS = 20
@@ -106,7 +107,8 @@ def _verdict_lines(heading: str, verdicts: Sequence[tuple[Verdict, str]], report
     if heading != CONTROLS:
         yield from (escape(define_terms(leads[0])), "")
     for verdict in leads:
-        yield f"- **{escape(verdict.method)}**: **{verdict.decision}**. {escape(tell(verdict, report.verdicts))}"
+        sentence = state_with_estimate(verdict, report.verdicts)
+        yield f"- **{escape(verdict.method)}**: **{verdict.decision}**. {escape(sentence)}"
     if heading != CONTROLS:
         yield from ("", escape(explain_decisions(leads)))
     yield from ("", "<details><summary>In detail</summary>", "")

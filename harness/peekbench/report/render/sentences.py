@@ -1,81 +1,44 @@
-"""Sentences from facts: what a verdict states, what a rule of adaptation is worth, and how much a choice inflates.
+"""Sentences from the facts of a verdict: all that it states, or one short sentence; and what would settle it.
 
-Only this module, `advice` and `answers` make sentences on results, and no module reads them again.
+`words` has the texts, which this module fills with facts; no module reads its sentences again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from peekbench.formatting import format_cell, format_signed, pluralize
-from peekbench.records.report import Column, Inflation, RuleWorth, Statement, Table
-from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
+    Advice,
     Decision,
     Estimate,
     LooksTaken,
     PosteriorEvidence,
     PredictionEvidence,
+    Settling,
     TrialEvidence,
-    Unit,
     Verdict,
 )
-from peekbench.report.render.advice import merge, settle, tell
+from peekbench.report.render.words import (
+    CLAIMS,
+    OUTCOMES,
+    SMALLER,
+    SPECIFIC,
+    UNEXPECTED,
+    capitalize,
+    format_estimate,
+    format_range,
+    format_size,
+    list_numbers,
+    list_scores,
+    name_score,
+    points,
+)
 
-OUTCOMES: Mapping[tuple[str, str], str] = {
-    ("negative", "passed"): "As expected: a negative control cannot have a bias.",
-    ("negative", "undecided"): "A negative control cannot have a bias, but the interval is too wide to exclude one "
-    "that is not negligible.",
-    ("negative", "failed"): "This should be impossible: a negative control cannot have a bias.",
-    ("positive", "passed"): "As expected: a positive control has a planted bias.",
-    ("positive", "undecided"): "A positive control has a planted bias, which is not detected yet.",
-    ("positive", "failed"): "This should be impossible: a positive control has a planted bias.",
-}
-"""Sentence on a control, by kind and outcome."""
-UNEXPECTED: Mapping[tuple[str, str], str] = {
-    ("negative", "undecided"): "The negative control {} cannot have a bias, but its interval is too wide to exclude "
-    "one that is not negligible: test {rows} may leak to it unnoticed. Draw more subsamples",
-    ("negative", "failed"): "The negative control {} cannot have a bias, but this run finds one: by chance, or because "
-    "test {rows} leak to it. Find the cause before you trust any other verdict",
-    ("positive", "undecided"): "The positive control {} has a planted bias, but this run does not detect it: the run "
-    "may also miss the bias of another method. Draw more subsamples, or plant a larger bias",
-    ("positive", "failed"): "The positive control {} has a planted bias, but this run finds one of the opposite sign. "
-    "Find the cause before you trust any other verdict",
-}
-"""Warning of a control whose known bias a run does not find, by kind and outcome."""
-RULES: Mapping[str, str] = {
-    "test": "Methods may adapt to the unlabeled {row}s of the test set",
-    "not test": "Methods must not adapt to the unlabeled {row}s of the test set",
-    "cross": (
-        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
-        "its {row}s"
-    ),
-    "leave-one-out": "A model that predicts a test {row} has not adapted to this {row}",
-    "stream": (
-        "The test {row}s arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
-        "no later block"
-    ),
-    "blocks": (
-        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
-        "block"
-    ),
-    "single": "A model that predicts a test {row} has adapted to no other test {row}",
-}
-"""Rules of a benchmark that the arms implement, by kind of arm; 'not test' is the opposite of that of 'test'."""
-EXCLUDED = {
-    "not above": ", but an increase by more than {} is excluded",
-    "not below": ", but a decrease by more than {} is excluded",
-}
-"""What an inconclusive verdict excludes, by what is known about the size of a bias."""
-SPECIFIC: Mapping[str, str] = {
-    "": "",
-    "syntax": " The excess does not generalize to the same texts in other words (syntax-specific contamination).",
-    "sample": " The excess does not generalize to other texts of this kind (sample-specific contamination).",
-    "benchmark": " The excess does not generalize to another benchmark (benchmark-specific contamination).",
-}
+EXTENT = {"beyond": " by more than {region}", "open": ", possibly by less than {region}"}
+"""What the short sentence adds on the size of a bias."""
 
 
 def state(verdict: Verdict) -> str:
@@ -106,15 +69,56 @@ def state(verdict: Verdict) -> str:
             parts = [_state_prediction(verdict, verdict.evidence)]
         case None:
             estimate = format_estimate(verdict.estimate, verdict.unit)
-            parts = [f"{verdict.effect} of {estimate}."] if estimate and not verdict.note else []
+            parts = []
+            if estimate and not verdict.note:
+                parts.append(f"{verdict.effect} of {estimate}.")
         case _:
             assert_never(verdict.evidence)
     return " ".join(filter(None, (*parts, verdict.note)))
 
 
-def state_alone(verdict: Verdict) -> str:
-    """Return what a verdict states, to follow a full stop."""
-    return capitalize(state(verdict))
+def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
+    """Return a verdict as one short sentence, with the scores of base and extra, and other decisions that differ.
+
+    Parameters
+    ----------
+    lead
+        Verdict of the first analysis.
+    verdicts
+        Verdicts of all analyses.
+    """
+    if lead.control:
+        return OUTCOMES[lead.control, str(lead.decision)]
+    evidence, band = lead.evidence, format_size(lead.region or 0.0, lead.unit)
+    text = _claim_briefly(lead)
+    if isinstance(evidence, TrialEvidence) and are_failures_open(lead, evidence):
+        text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
+    if advice := advise_briefly(find_settling(lead), band):
+        text = f"{text}; {advice}" if lead.size else capitalize(advice)
+    score = name_score(getattr(evidence, "score", "score"), lead.unit)
+    text = text.format(rows=lead.rows, score=score, region=band)
+    if isinstance(evidence, TrialEvidence) and (scores := list_scores(evidence, lead.unit)):
+        text += f" ({scores})" if score in text else f" ({score}: {scores})"
+    differing = (
+        f"{other.analysis or 'another analysis'}: {other.decision}"
+        for other in verdicts
+        if (other.method, other.effect) == (lead.method, lead.effect) and other.decision != lead.decision
+    )
+    return "; ".join((text, *differing)) + "."
+
+
+def _claim_briefly(verdict: Verdict) -> str:
+    """Return the short claim of a verdict, with what is known about the size of a bias."""
+    if (verdict.effect, verdict.size) in CLAIMS:
+        return CLAIMS[verdict.effect, verdict.size].short
+    claim = CLAIMS.get((verdict.effect, verdict.decision))
+    short = claim.short if claim else capitalize(verdict.decision)
+    return short + EXTENT.get(verdict.size, "")
+
+
+def state_with_estimate(lead: Verdict, verdicts: Sequence[Verdict]) -> str:
+    """Return the estimate of a verdict with its interval, and what `state_briefly` returns."""
+    return ". ".join(filter(None, (format_estimate(lead.estimate, lead.unit), state_briefly(lead, verdicts))))
 
 
 def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -124,20 +128,7 @@ def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield text.format(verdict.method, rows=verdict.rows)
 
 
-def format_estimate(estimate: Estimate, unit: Unit) -> str:
-    """Return an estimate with its interval and unit: '+1.47 [+0.91, +2.03] points'; empty if it is unknown."""
-    if not estimate.is_known:
-        return ""
-    ends = ", ".join(format_signed(end, unit) for end in estimate.limits if end is not None)
-    return f"{format_signed(estimate.mean, unit)}{f' [{ends}]' * bool(ends)}{points(unit)}"
-
-
-def format_size(value: float, unit: Unit) -> str:
-    """Return the size of a difference with its unit."""
-    return f"{value * 100:.2f} points" if unit == "difference" else f"{value:.4f}"
-
-
-def tell_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
+def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
     """Return sentences on the looks at a run or a table; empty if they do not matter."""
     if looks.earlier:
         account = "The verdict and its interval account for all earlier and later looks."
@@ -155,90 +146,41 @@ def tell_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
     return ""
 
 
-def list_numbers(numbers: Sequence[int]) -> str:
-    """Return a list of ascending numbers in words."""
-    *others, last = (f"{number:,}" for number in numbers)
-    return " and ".join(filter(None, (", ".join(others), last)))
-
-
 def state_log_likelihood(estimate: Estimate) -> str:
     """Return a clause on the log loss that a change of the log-likelihood implies."""
     return f"the log loss {'improves' if estimate.mean > 0 else 'worsens'} by {abs(estimate.mean):.4f}"
 
 
-def put_into_words(table: Table) -> Table:
-    """Return a table with its statements as sentences: as rows if it has no others, otherwise before its note."""
-    if not table.statements:
-        return table
-    sentences = [(subject, text) for each in table.statements for subject, text in [_put(each)] if text]
-    if table.columns:
-        note = " ".join((*(text for _, text in sentences), table.note))
-        return replace(table, note=note, statements=())
-    return replace(table, columns=(Column("rule"), Column("sentence")), rows=tuple(sentences), statements=())
+def _interval(verdict: Verdict, noun: str = "configurations") -> str:
+    """Return the interval of a verdict in parentheses."""
+    estimate = verdict.estimate
+    return f"({_interval_name(verdict, noun)} {format_range(estimate.low, estimate.high, verdict.unit)})"
 
 
-def _put(statement: Statement) -> tuple[str, str]:
-    match statement:
-        case RuleWorth():
-            return statement.rule, _state_rule(statement)
-        case Inflation():
-            return "", _state_inflation(statement)
-        case _:
-            assert_never(statement)
+def _interval_name(verdict: Verdict, noun: str = "configurations") -> str:
+    name = f"{verdict.family.level:.0%} interval"
+    return f"{name}, adjusted for {verdict.family.size} {noun}:" if verdict.family.size > 1 else name
 
 
-def capitalize(text: str) -> str:
-    """Return a clause as the beginning of a sentence."""
-    return text[:1].upper() + text[1:]
-
-
-def points(unit: Unit) -> str:
-    """Return the name of the unit of a difference, to follow a number; empty if it has none."""
-    return " points" if unit == "difference" else ""
-
-
-def _range(limits: tuple[float, float], unit: Unit) -> str:
-    low, high = (format_signed(end, unit) for end in limits)
-    return f"{low} to {high}"
-
-
-def name_score(score: str, unit: Unit) -> str:
-    """Return the name of the score that a verdict is about, as in 'seeing the test texts raised accuracy'."""
-    if score != "score":
-        return f"the {find_score(score).title}"
-    return "accuracy" if unit == "difference" else "the score"
-
-
-def list_scores(evidence: TrialEvidence, unit: Unit) -> str:
-    """Return the scores beside a bias, as 'base 61.2%, extra 64.0%'; empty if they are unknown."""
-    known = [(arm, score) for arm, score in (("base", evidence.base), ("extra", evidence.extra)) if score is not None]
-    score_unit: Unit = "fraction" if unit == "difference" else "number"
-    return ", ".join(f"{arm} {format_cell(score, score_unit)}" for arm, score in known)
-
-
-def _interval_name(verdict: Verdict) -> str:
-    adjusted = f", adjusted for {verdict.family.size} configurations:" if verdict.family.size > 1 else ""
-    return f"{verdict.family.level:.0%} interval{adjusted}"
-
-
-def _state_effect(verdict: Verdict, decision: Decision, *, score: str, scope: str, region: str, interval: str) -> str:
+def _claim(verdict: Verdict, decision: Decision, *, score: str, scope: str, region: str) -> str:
     """Return a clause that states a decision on a bias, with its interval."""
-    estimate, unit, noun = verdict.estimate, verdict.unit, name_score(score, verdict.unit)
-    bias = f"{format_signed(estimate.mean, unit)}{points(unit)}"
-    interval = f"({interval} {_range((estimate.low, estimate.high), unit)})"
-    if decision == "equivalent":
-        nonzero = ", although the bias is not zero" if estimate.excludes_zero else ""
-        return (
-            f"seeing the test {verdict.rows} changed {noun} by less than {region} {scope}{nonzero}: {bias} {interval}"
-        )
+    estimate, unit = verdict.estimate, verdict.unit
+    text = CLAIMS["bias", decision].long
     if decision == "inconclusive":
-        uncertain = f"too uncertain to distinguish from zero, or to call smaller than {region}"
         if max(abs(estimate.low), abs(estimate.high)) < (verdict.region or 0.0):
-            return f"a bias of {bias} {scope} {interval}: smaller than {region}, which these trials do not settle"
-        return f"a bias of {bias} {scope} {interval}: {uncertain}{EXCLUDED.get(verdict.size, '').format(region)}"
-    verb = "raised" if decision == "biased up" else "lowered"
-    size = format_size(abs(estimate.mean), unit)
-    return f"seeing the test {verdict.rows} {verb} {noun} by {size} {scope} {interval}"
+            text = SMALLER
+        elif verdict.size:
+            text = CLAIMS["bias", verdict.size].long
+    return text.format(
+        rows=verdict.rows,
+        score=name_score(score, unit),
+        region=region,
+        scope=scope,
+        bias=f"{format_signed(estimate.mean, unit)}{points(unit)}",
+        size=format_size(abs(estimate.mean), unit),
+        nonzero=", although the bias is not zero" if estimate.excludes_zero else "",
+        interval=_interval(verdict),
+    )
 
 
 def _state_no_effect(rows: str, num_trials: int) -> str:
@@ -252,30 +194,21 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
     if verdict.control:
         parts.append(OUTCOMES[verdict.control, verdict.decision])
     else:
-        parts.append(_tell_failures(verdict, evidence))
+        parts.append(_state_failures(verdict, evidence))
     if (change := evidence.log_likelihood) is not None:
         low, high = sorted((abs(change.low), abs(change.high)))
         parts.append(
             f"However, {state_log_likelihood(change)} ({100 * change.level:.3g}% interval {low:.4f} to {high:.4f})."
         )
     if evidence.looks is not None:
-        parts.append(tell_looks(evidence.looks, evidence.num_trials, evidence.num_tasks))
+        parts.append(state_looks(evidence.looks, evidence.num_trials, evidence.num_tasks))
     return " ".join(filter(None, parts))
 
 
 def _state_mean(verdict: Verdict, evidence: TrialEvidence) -> str:
     decision = _decision_of(verdict, evidence)
-    if decision == "inert" and not verdict.control:
-        return (
-            f"its predictions are the same with the {verdict.rows} of extra and of test in all "
-            f"{evidence.num_trials:,} trials, so they do not depend on the unlabeled {verdict.rows} and cannot show a "
-            "bias; check that the method uses them."
-        )
-    if decision == "no signal":
-        return (
-            "its predictions carry no information on the labels (their balanced accuracy, or R^2, is not above that of "
-            f"chance), so a bias could not be seen; use more train {verdict.rows}, or other options of the method."
-        )
+    if decision == "no signal" or (decision == "inert" and not verdict.control):
+        return CLAIMS["bias", decision].long.format(rows=verdict.rows, num_trials=evidence.num_trials)
     scope = f"on these {verdict.rows}"
     if evidence.num_tasks > 1:
         scope = f"on average over these {verdict.rows} of {evidence.num_tasks} tasks"
@@ -315,7 +248,7 @@ def _state_zero(verdict: Verdict, evidence: TrialEvidence) -> str:
         interval = _interval_name(verdict).removesuffix(":")
         text += f", but up to {verdict.estimate.high:.1%} of trials may have one ({interval})"
     if verdict.decision == "inconclusive":
-        text += f". However, {_advise(verdict, evidence)}"
+        text += f". However, {_advise_on(verdict, evidence)}"
     return f"{text}."
 
 
@@ -324,10 +257,9 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
     decision, region, unit = _decision_of(verdict, evidence), verdict.region or 0.0, verdict.unit
     log_odds = "" if evidence.log_odds is None else f" ({evidence.log_odds:g} log-odds)"
     band = format_size(region, unit) + log_odds
-    interval = _interval_name(verdict)
-    text = _state_effect(verdict, decision, score=evidence.score, scope=scope, region=band, interval=interval)
+    text = _claim(verdict, decision, score=evidence.score, scope=scope, region=band)
     if decision == "inconclusive":
-        text += f"; {_advise(verdict, evidence)}"
+        text += f"; {_advise_on(verdict, evidence)}"
     elif decision != "equivalent":
         smallest = min(abs(verdict.estimate.low), abs(verdict.estimate.high))
         if smallest < region:
@@ -335,18 +267,25 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
     text += "."
     if evidence.task_means is None:
         return text
-    counts = evidence.biased_tasks
-    directions = ", ".join(f"{number} {way}" for number, way in zip(counts, ("up", "down"), strict=True) if number)
-    significant = f"{sum(counts) or 'none'} of {evidence.num_tasks} tasks{f' ({directions})' * any(counts)}"
-    text += f" By task, the bias ranges from {_range(evidence.task_means, unit)} and differs from zero in {significant}"
+    significant = f"{_count_biased_tasks(evidence)} of {evidence.num_tasks} tasks"
+    if any(evidence.biased_tasks):
+        directions = zip(evidence.biased_tasks, ("up", "down"), strict=True)
+        significant += f" ({', '.join(f'{number} {way}' for number, way in directions if number)})"
+    ends = format_range(*evidence.task_means, unit)
+    text += f" By task, the bias ranges from {ends} and differs from zero in {significant}"
     if not evidence.can_test_tasks:
         text += ", each of which has too few subsamples for a test of its own"
     if evidence.interval_of_other_tasks is not None:
-        text += f"; for other tasks like these, the interval is {_range(evidence.interval_of_other_tasks, unit)}"
+        ends = format_range(*evidence.interval_of_other_tasks, unit)
+        text += f"; for other tasks like these, the interval is {ends}"
     return f"{text}."
 
 
-def _tell_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
+def _count_biased_tasks(evidence: TrialEvidence) -> str:
+    return str(sum(evidence.biased_tasks) or "none")
+
+
+def _state_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
     """Return a sentence on failures of fits that the trials can have missed; empty if no verdict depends on them."""
     if math.isnan(evidence.tolerated_loss):
         return ""
@@ -372,7 +311,7 @@ def _required_loss(verdict: Verdict, evidence: TrialEvidence) -> float:
     return (verdict.region or 0.0) if evidence.failure_loss is None else evidence.failure_loss
 
 
-def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
+def _advise_on(verdict: Verdict, evidence: TrialEvidence) -> str:
     """Say what an inconclusive verdict lacks: trials for any test, or what would settle it."""
     trials = pluralize(evidence.num_trials, "trial")
     if evidence.num_shared:
@@ -381,7 +320,7 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
     if evidence.is_zero:
         reason = f"{trials} are too few to exclude a bias that is not negligible; "
     elif evidence.has_too_few:
-        extended = ", so the interval is extended to 0" * evidence.is_extended
+        extended = ", so the interval is extended to 0" if evidence.is_extended else ""
         reason = f"{trials} cannot support a verdict at this level{extended}; "
     elif evidence.is_extended:
         tests = "sign flips of the trials, or a t test corrected for skewness,"
@@ -391,54 +330,56 @@ def _advise(verdict: Verdict, evidence: TrialEvidence) -> str:
         reason = f"the interval is extended to 0, because {tests} do not exclude it (p = {p_value}); "
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
-    return f"{reason}{tell(evidence.settling, format_size(verdict.region or 0.0, verdict.unit))}"
+    return f"{reason}{advise(evidence.settling, format_size(verdict.region or 0.0, verdict.unit))}"
 
 
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
     """State a verdict on a posterior: the failed checks of the fit, or the bias with its probability."""
     if evidence.is_zero:
         return f"{_state_no_effect(verdict.rows, evidence.num_trials)}."
-    unit, level = verdict.unit, f"{verdict.family.level:.0%} interval"
+    unit = verdict.unit
     if evidence.failed:
-        failures = "; ".join(f"{each.name} is {each.value:.3g} and should be {each.limit}" for each in evidence.failed)
-        remedies = "; ".join(dict.fromkeys(each.remedy for each in evidence.failed))
-        interval = f"({level} {_range((verdict.estimate.low, verdict.estimate.high), unit)})"
-        estimate = f"{format_signed(verdict.estimate.mean, unit)}{points(unit)} {interval}"
+        failures = "; ".join(
+            f"{check.name} is {check.value:.3g} and should be {check.limit}" for check in evidence.failed
+        )
+        remedies = "; ".join(dict.fromkeys(check.remedy for check in evidence.failed))
+        estimate = f"{format_signed(verdict.estimate.mean, unit)}{points(unit)} {_interval(verdict)}"
         return f"no conclusion, because {failures} ({remedies}). The estimate is {estimate}."
-    models = f" and {len(evidence.models)} models" if evidence.models else ""
-    tasks = "on this task" if evidence.num_tasks == 1 else f"on average over these {evidence.num_tasks} tasks"
+    scope = "on this task" if evidence.num_tasks == 1 else f"on average over these {evidence.num_tasks} tasks"
+    if evidence.models:
+        scope += f" and {len(evidence.models)} models"
     band = format_size(verdict.region or 0.0, unit)
-    text = _state_effect(
-        verdict, _decision_of(verdict), score=evidence.score, scope=tasks + models, region=band, interval=level
-    )
-    share = evidence.positive  # draws cannot distinguish probabilities near 0 or 1 from 0 or 1
-    probability = f"{share:.0%}" if 0.005 <= share <= 0.995 else "below 1%" if share < 0.5 else "above 99%"
-    text += f". The probability of a bias above zero is {probability}."
+    text = _claim(verdict, _decision_of(verdict), score=evidence.score, scope=scope, region=band)
+    text += f". The probability of a bias above zero is {_format_probability(evidence.positive)}."
     if evidence.models:
         listed = ", ".join(f"{format_signed(mean, unit)} with {name}" for name, mean in evidence.models)
         text += f" By model, the bias is {listed}."
     return text
 
 
+def _format_probability(share: float) -> str:
+    """Return a share of draws, which cannot distinguish probabilities near 0 or 1 from 0 or 1."""
+    if share < 0.005:
+        return "below 1%"
+    return "above 99%" if share > 0.995 else f"{share:.0%}"
+
+
 def _state_prediction(verdict: Verdict, evidence: PredictionEvidence) -> str:
     """State how far the score of a model is from the score that other models predict."""
     if evidence.problem:
         return f"cannot be judged: {_explain_problem(evidence)}."
-    estimate, family, decision = verdict.estimate, verdict.family, verdict.decision
-    adjusted = f", adjusted for {family.size} tests:" if family.size > 1 else ""
-    interval = f"({family.level:.0%} interval{adjusted} {_range((estimate.low, estimate.high), verdict.unit)})"
-    score, predicted, other = (
-        format_cell(value, "fraction") for value in (evidence.score, evidence.predicted, evidence.reference_score)
+    family, decision = verdict.family, verdict.decision
+    direction = "above" if verdict.estimate.mean > 0 else "below"
+    text = CLAIMS["contamination", decision].long.format(
+        original=evidence.original,
+        reference=evidence.reference,
+        own_score=format_cell(evidence.score, "fraction"),
+        predicted=format_cell(evidence.predicted, "fraction"),
+        reference_score=format_cell(evidence.reference_score, "fraction"),
+        distance=f"{format_size(abs(verdict.estimate.mean), verdict.unit)} {direction}",
+        region=format_size(verdict.region or 0.0, verdict.unit),
+        interval=_interval(verdict, "tests"),
     )
-    distance = format_size(abs(estimate.mean), verdict.unit)
-    text = (
-        f"its score on {evidence.original}, {score}, is {distance} {'above' if estimate.mean > 0 else 'below'} the "
-        f"{predicted} that its score on {evidence.reference}, {other}, predicts {interval}"
-    )
-    if decision == "inconclusive":
-        band = format_size(verdict.region or 0.0, verdict.unit)
-        text += f", too uncertain to distinguish from zero, or to call smaller than {band}"
-    text += ", which is negligible." if decision == "equivalent" else "."
     if decision == "biased up":
         text += SPECIFIC[evidence.kind]
     if family.unadjusted not in (None, decision):
@@ -463,48 +404,95 @@ def _explain_problem(evidence: PredictionEvidence) -> str:
     )
 
 
-def _state_rule(worth: RuleWorth) -> str:
-    """State a rule of a benchmark, what it was worth, and what would settle it if that is open.
+def find_settling(verdict: Verdict) -> Settling | None:
+    """Return what would settle an inconclusive verdict; None if it is not known."""
+    return verdict.evidence.settling if isinstance(verdict.evidence, TrialEvidence) else None
 
-    The rule of the arm test permits what it permits only if this is known to be negligible.
+
+def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
+    """Return what settles several verdicts, without those that no number of subsamples settles; None if unknown.
+
+    Examples
+    --------
+    >>> settlings = Settling(Advice(40, 0.8), Advice(90, 0.81)), Settling(Advice(60, 0.82), Advice(60, 0.82)), None
+    >>> both = merge_settling(settlings)
+    >>> both.advice, both.advice_for_any_bias.subsamples
+    (Advice(subsamples=60, probability=0.8), 90)
     """
-    verdicts, kind = worth.verdicts, worth.kind
-    if kind == "test" and any(verdict.decision != "equivalent" for verdict in verdicts):
-        kind = "not test"
-    num_tasks = [each.evidence.num_tasks for each in verdicts if isinstance(each.evidence, TrialEvidence)]
-    few, many = min(num_tasks), max(num_tasks)
-    tasks = pluralize(few, "task") if few == many else f"{few} to {many} tasks"
-    estimates, unit, rows = [verdict.estimate for verdict in verdicts], verdicts[0].unit, verdicts[0].rows
-    ends = _range((min(each.low for each in estimates), max(each.high for each in estimates)), unit)
-    listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
-    adjusted = "adjusted " * any(verdict.family.size > 1 for verdict in verdicts)
-    intervals = "interval" if len(verdicts) == 1 else "intervals"
-    levels = " and ".join(sorted({f"{verdict.family.level:.0%}" for verdict in verdicts}))
-    sizes = f" ({worth.sizes})" * bool(worth.sizes)
-    whose = "of methods that do" if kind == "not test" else "under this rule"
-    rule = RULES[kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
-    text = (
-        f"{rule}. On these {rows} of {tasks}{sizes}, the mean score {whose} "
-        f"differs from the mean score with independent {rows} by {ends}{points(unit)} "
-        f"({adjusted}{levels} {intervals} of {pluralize(len(verdicts), 'method')}: {listed})."
+    known = [settling for settling in needed if settling]
+    known = [settling for settling in known if settling.advice] or known
+    if not known:
+        return None
+    return Settling(
+        _largest([settling.advice for settling in known]),
+        _largest([settling.advice_for_any_bias for settling in known]),
+        max(settling.maximum for settling in known),
+        any(settling.is_limited_by_rows for settling in known),
+        max((settling.num_tasks for settling in known if settling.num_tasks is not None), default=None),
     )
-    if any(verdict.decision == "inconclusive" for verdict in verdicts):
-        needed = merge(map(settle, verdicts))
-        band = format_size(verdicts[0].region or 0.0, verdicts[0].unit)
-        text += f" Not settled: {tell(needed, band) if needed else 'what settles this is unknown'}."
-    return text
 
 
-def _state_inflation(inflation: Inflation) -> str:
-    """State how much the score of the best configuration is inflated because it was chosen by this score."""
-    estimate = inflation.estimate
-    factor, digits = (100, 2) if inflation.unit == "difference" else (1, 4)
-    interval = ""
-    if estimate.has_interval:
-        interval = f" [{factor * estimate.low:.{digits}f}, {factor * estimate.high:.{digits}f}]"
-    texts = "" if inflation.num_texts is None else f" on {pluralize(inflation.num_texts, 'text')}"
-    beginning = f"At {inflation.sizes}, the" if inflation.sizes else "The"
+def _largest(numbers: Sequence[Advice | None]) -> Advice | None:
+    known = [advice for advice in numbers if advice]
+    if len(known) < len(numbers):
+        return None
+    probabilities = (advice.probability for advice in known if advice.probability is not None)
+    return Advice(max(advice.subsamples for advice in known), min(probabilities, default=None))
+
+
+def state_chance(advice: Advice) -> str:
+    """Return when subsamples settle a verdict: with a probability, or if further trials are like those so far."""
+    if advice.probability is None:
+        return "if no further trial has a bias either"
+    return f"with {advice.probability:.0%} probability"
+
+
+def limit_to_biases(needed: Settling, band: str) -> str:
+    """Return a clause on the biases for which advice holds, with what any other one takes; empty if it holds for any.
+
+    Parameters
+    ----------
+    needed
+        Advice, and that for a bias of any size.
+    band
+        Half-width of the region of practical equivalence in words.
+    """
+    if needed.advice_for_any_bias is not None:
+        other = f"{needed.advice_for_any_bias.subsamples:,}"
+    else:
+        other = "more rows or tasks" if needed.is_limited_by_rows else f"over {needed.maximum:,}"
+    if needed.advice is not None and other == f"{needed.advice.subsamples:,}":
+        return ""
+    return f" if the bias is near zero or at least {band}, {other} whatever it is"
+
+
+def advise(needed: Settling, band: str) -> str:
+    """Return a clause on what settles a verdict, or several.
+
+    Examples
+    --------
+    >>> advise(Settling(Advice(40, 0.8), Advice(90, 0.81)), "0.50 points")[-67:]
+    'if the bias is near zero or at least 0.50 points, 90 whatever it is'
+    """
+    if (advice := needed.advice) is not None:
+        number = f"{advice.subsamples:,} more subsamples per task settle this {state_chance(advice)}"
+        return number + limit_to_biases(needed, band)
+    if needed.is_limited_by_rows:
+        return f"the rows of the tasks are too few to settle this with more subsamples; {add_rows_or_tasks(needed)}"
+    return f"it takes more than {needed.maximum:,} more subsamples per task to settle this"
+
+
+def advise_briefly(needed: Settling | None, band: str) -> str:
+    """Return a clause as `advise` does, without the probability; empty if nothing is known that settles the verdict."""
+    if needed is None:
+        return ""
+    if needed.advice is not None:
+        return f"{needed.advice.subsamples:,} more subsamples per task settle it{limit_to_biases(needed, band)}"
+    return add_rows_or_tasks(needed) if needed.is_limited_by_rows else ""
+
+
+def add_rows_or_tasks(limited: Settling) -> str:
+    """Return what to do if the rows of the tasks do not support the subsamples that settle verdicts."""
     return (
-        f"{beginning} score of the best of {inflation.num_configurations} configurations, chosen by this score{texts}, "
-        f"is inflated by {factor * estimate.mean:.{digits}f}{points(inflation.unit)}{interval}."
+        f"add rows, or use about {limited.num_tasks:,} tasks like these" if limited.num_tasks else "add rows or tasks"
     )

@@ -21,18 +21,19 @@ from peekbench.records.report import Column as TableColumn
 from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import Unit, Verdict
-from peekbench.report.render.answers import answer, summarize
-from peekbench.report.render.content import cell_text, make_printable
-from peekbench.report.render.pictures import list_undrawn_figures
-from peekbench.report.render.words import (
+from peekbench.report.render.answers import (
     CONTROLS,
-    DECISION_STYLES,
+    answer,
     basis_in_words,
     define_terms,
     explain_adjustments,
     explain_decisions,
     verdict_sections,
 )
+from peekbench.report.render.content import cell_text, make_printable
+from peekbench.report.render.pictures import list_undrawn_figures
+from peekbench.report.render.sentences import state_briefly
+from peekbench.report.render.words import DECISION_STYLES
 
 GAP = 3  # characters between the columns of a table
 MAX_TEXT_WIDTH = 26  # of a column of texts, if a table does not fit otherwise
@@ -190,10 +191,14 @@ def _print_plots(
         for place, (lead, sentence) in enumerate(members):
             content = plot.draw(intervals[place]) if unit else Text(lead.method)
             console.print(_beside(Text(lead.decision, DECISION_STYLES[lead.decision]), content))
-            is_detailed = full or (len(answers) <= MAX_DETAILED and lead.decision != "passed")
-            details = summarize(lead, verdicts) if is_detailed else ""
-            sentences = sentence + basis_in_words(lead) if full or not unit else ""
-            if text := "\n".join(filter(None, (details, sentences))):
+            is_short = len(answers) <= MAX_DETAILED and lead.decision != "passed"
+            is_control_without_interval = unit is None and lead.control != ""
+            parts = []
+            if full or is_short or is_control_without_interval:
+                parts.append(state_briefly(lead, verdicts))
+            if full or (unit is None and not lead.control):
+                parts.append(sentence + basis_in_words(lead))
+            if text := "\n".join(parts):
                 console.print(_beside(Text(""), Text(text, "dim")))
         if unit:
             console.print(_beside(Text(""), plot.draw_axis()))

@@ -1,22 +1,126 @@
-"""The words and marks for decisions that all formats share: headings, meanings, scope and basis of a verdict."""
+"""The words that all formats share: what each decision states, long and short, its mark and color, and numbers.
+
+`sentences` fills these texts with the facts of a verdict, `answers` with those of a report. No module reads a sentence.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from peekbench.formatting import pluralize
-from peekbench.records.report import MethodFacts, Report
-from peekbench.records.verdicts import (
-    ControlOutcome,
-    Decision,
-    PosteriorEvidence,
-    PredictionEvidence,
-    TrialEvidence,
-    Verdict,
+from peekbench.formatting import format_cell, format_signed
+from peekbench.records.scores import find_score
+from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, TrialEvidence, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a decision states."""
+
+    short: str
+    """In a few words, for the first page."""
+    long: str
+    """In a clause with all numbers, which follows the name of the method and a colon."""
+
+
+UNCERTAIN = (
+    "a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than {region}"
 )
-from peekbench.report.render.sentences import format_estimate, format_size, state_alone
-
+PREDICTED = (
+    "its score on {original}, {own_score}, is {distance} the {predicted} that its score on {reference}, "
+    "{reference_score}, predicts"
+)
+CLAIMS: Mapping[tuple[str, str], Claim] = {
+    ("bias", "biased up"): Claim(
+        "Test {rows} raise {score}", "seeing the test {rows} raised {score} by {size} {scope} {interval}"
+    ),
+    ("bias", "biased down"): Claim(
+        "Test {rows} lower {score}", "seeing the test {rows} lowered {score} by {size} {scope} {interval}"
+    ),
+    ("bias", "equivalent"): Claim(
+        "Test {rows} change {score} by less than {region}",
+        "seeing the test {rows} changed {score} by less than {region} {scope}{nonzero}: {bias} {interval}",
+    ),
+    ("bias", "inconclusive"): Claim("Inconclusive", UNCERTAIN),
+    ("bias", "not above"): Claim(
+        "An increase of {score} by more than {region} is excluded",
+        UNCERTAIN + ", but an increase by more than {region} is excluded",
+    ),
+    ("bias", "not below"): Claim(
+        "A decrease of {score} by more than {region} is excluded",
+        UNCERTAIN + ", but a decrease by more than {region} is excluded",
+    ),
+    ("bias", "inert"): Claim(
+        "The predictions do not depend on the unlabeled {rows}",
+        "its predictions are the same with the {rows} of extra and of test in all {num_trials:,} trials, so they do "
+        "not depend on the unlabeled {rows} and cannot show a bias; check that the method uses them.",
+    ),
+    ("bias", "no signal"): Claim(
+        "The predictions are at chance, so a bias could not be seen",
+        "its predictions carry no information on the labels (their balanced accuracy, or R^2, is not above that of "
+        "chance), so a bias could not be seen; use more train {rows}, or other options of the method.",
+    ),
+    ("contamination", "biased up"): Claim("The score is higher than predicted", PREDICTED + " {interval}."),
+    ("contamination", "biased down"): Claim("The score is lower than predicted", PREDICTED + " {interval}."),
+    ("contamination", "equivalent"): Claim(
+        "The score differs from the predicted one by less than {region}",
+        PREDICTED + " {interval}, which is negligible.",
+    ),
+    ("contamination", "inconclusive"): Claim(
+        "Inconclusive",
+        PREDICTED + " {interval}, too uncertain to distinguish from zero, or to call smaller than {region}.",
+    ),
+}
+"""What a verdict states, by effect and decision, or by what an inconclusive one excludes."""
+SMALLER = "a bias of {bias} {scope} {interval}: smaller than {region}, which these trials do not settle"
+"""What an inconclusive verdict states if its interval lies within the region."""
+OUTCOMES: Mapping[tuple[str, str], str] = {
+    ("negative", "passed"): "As expected: a negative control cannot have a bias.",
+    ("negative", "undecided"): "A negative control cannot have a bias, but the interval is too wide to exclude one "
+    "that is not negligible.",
+    ("negative", "failed"): "This should be impossible: a negative control cannot have a bias.",
+    ("positive", "passed"): "As expected: a positive control has a planted bias.",
+    ("positive", "undecided"): "A positive control has a planted bias, which is not detected yet.",
+    ("positive", "failed"): "This should be impossible: a positive control has a planted bias.",
+}
+"""Sentence on a control, by kind and outcome."""
+UNEXPECTED: Mapping[tuple[str, str], str] = {
+    ("negative", "undecided"): "The negative control {} cannot have a bias, but its interval is too wide to exclude "
+    "one that is not negligible: test {rows} may leak to it unnoticed. Draw more subsamples",
+    ("negative", "failed"): "The negative control {} cannot have a bias, but this run finds one: by chance, or because "
+    "test {rows} leak to it. Find the cause before you trust any other verdict",
+    ("positive", "undecided"): "The positive control {} has a planted bias, but this run does not detect it: the run "
+    "may also miss the bias of another method. Draw more subsamples, or plant a larger bias",
+    ("positive", "failed"): "The positive control {} has a planted bias, but this run finds one of the opposite sign. "
+    "Find the cause before you trust any other verdict",
+}
+"""Warning of a control whose known bias a run does not find, by kind and outcome."""
+RULES: Mapping[str, str] = {
+    "test": "Methods may adapt to the unlabeled {row}s of the test set",
+    "not test": "Methods must not adapt to the unlabeled {row}s of the test set",
+    "cross": (
+        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
+        "its {row}s"
+    ),
+    "leave-one-out": "A model that predicts a test {row} has not adapted to this {row}",
+    "stream": (
+        "The test {row}s arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
+        "no later block"
+    ),
+    "blocks": (
+        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
+        "block"
+    ),
+    "single": "A model that predicts a test {row} has adapted to no other test {row}",
+}
+"""Rules of a benchmark that the arms implement, by kind of arm; 'not test' is the opposite of that of 'test'."""
+SPECIFIC: Mapping[str, str] = {
+    "": "",
+    "syntax": " The excess does not generalize to the same texts in other words (syntax-specific contamination).",
+    "sample": " The excess does not generalize to other texts of this kind (sample-specific contamination).",
+    "benchmark": " The excess does not generalize to another benchmark (benchmark-specific contamination).",
+}
+"""What an excess is limited to, by the kind of the reference benchmark."""
 MARKS: Mapping[Decision | ControlOutcome, str] = {
     "biased up": "▲",
     "biased down": "▼",
@@ -35,14 +139,11 @@ TONES: Mapping[str, str] = {
 }
 """CSS class of the colors of a control's outcome; other decisions have a class of their own."""
 DECISION_STYLES = {
+    **dict.fromkeys(("inconclusive", "inert", "no signal", "undecided"), "bold"),
     "biased up": "bold red",
     "biased down": "bold magenta",
     "equivalent": "bold green",
-    "inconclusive": "bold",
-    "inert": "bold",
-    "no signal": "bold",
     "passed": "bold green",
-    "undecided": "bold",
     "failed": "bold red",
 }
 """Style of each decision: colors that are legible on dark and on light backgrounds, which yellow and cyan are not."""
@@ -52,144 +153,59 @@ QUESTIONS: Mapping[str, str] = {
 }
 """Question that the verdicts on an effect answer; that of 'bias' for other effects."""
 TERMS: Mapping[str, str] = {
-    "bias": "Base: no unlabeled {rows}. Extra: independent ones. Test: those of the test set. Bias: test - extra.",
+    "bias": "Each method is scored three times. Base: without unlabeled {rows}. Extra: with independent ones. Test: "
+    "with those of the test set. Bias: test - extra.",
     "contamination": "Excess: the score of a model minus the score that reference models predict from its score on the "
     "reference benchmark.",
 }
 """What the words in the verdicts on an effect mean; those of 'bias' for other effects."""
-WITHIN_REGION = ("equivalent", "no signal")
-"""Decisions whose interval lies within the region."""
-MAX_IN_ORDER = 12
-"""Verdicts up to which a report keeps the order of its methods; more are ordered by their estimates."""
-CONTROLS = "Controls: methods whose bias is known in advance, which check this run"
 
 
-def split_verdicts(verdicts: Sequence[Verdict]) -> tuple[list[Verdict], list[Verdict]]:
-    """Return the verdicts on methods and the verdicts on controls."""
-    judged = [verdict for verdict in verdicts if not verdict.control]
-    return judged, [verdict for verdict in verdicts if verdict.control]
+def capitalize(text: str) -> str:
+    """Return a clause as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
-def verdict_sections(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, list[tuple[Verdict, str]]]]:
-    """Yield the heading and the verdicts of each section that has any: methods by question, then controls.
-
-    Of many methods, that with the largest estimate comes first.
-    """
-    by_question: dict[str, list[tuple[Verdict, str]]] = {}
-    controls = []
-    for lead, sentence in lead_verdicts(verdicts):
-        if lead.control:
-            controls.append((lead, sentence))
-        else:
-            by_question.setdefault(ask_about(lead.effect), []).append((lead, sentence))
-    for question, answers in by_question.items():
-        if len(answers) > MAX_IN_ORDER:  # unknown estimates come last
-            answers.sort(key=lambda answer: -answer[0].estimate.mean if answer[0].estimate.is_known else math.inf)
-        yield question, answers
-    if controls:
-        yield CONTROLS, controls
+def points(unit: Unit) -> str:
+    """Return the name of the unit of a difference, to follow a number; empty if it has none."""
+    return " points" if unit == "difference" else ""
 
 
-def ask_about(effect: str) -> str:
-    """Return the question that the verdicts on an effect answer."""
-    return QUESTIONS.get(effect, QUESTIONS["bias"])
-
-
-def define_terms(verdict: Verdict) -> str:
-    """Return what the words mean in which a verdict answers its question."""
-    return TERMS.get(verdict.effect, TERMS["bias"]).format(rows=verdict.rows)
-
-
-def explain_decisions(verdicts: Sequence[Verdict]) -> str:
-    """Return what the intervals and the decisions mean; empty if there is no verdict."""
-    if not verdicts:
+def format_estimate(estimate: Estimate, unit: Unit) -> str:
+    """Return an estimate with its interval and unit: '+1.47 [+0.91, +2.03] points'; empty if it is unknown."""
+    if not estimate.is_known:
         return ""
-    judged, controls = split_verdicts(verdicts)
-    of_any = judged or controls
-    regions = {(verdict.region, verdict.unit) for verdict in of_any if verdict.region}
-    band = "the region of practical equivalence"
-    if len(regions) == 1:
-        ((region, unit),) = regions
-        band = f"±{format_size(region or 0.0, unit)}"
-    return (
-        f"{_name_levels(of_any)}Biased: the interval excludes 0 and extends beyond {band}. Equivalent: the interval "
-        f"lies entirely within {band}. Inconclusive: neither."
-    )
+    text = format_signed(estimate.mean, unit)
+    if estimate.has_interval:
+        text += f" [{format_signed(estimate.low, unit)}, {format_signed(estimate.high, unit)}]"
+    return text + points(unit)
 
 
-def _name_levels(verdicts: Sequence[Verdict]) -> str:
-    known = [verdict for verdict in verdicts if not math.isnan(verdict.family.level)]
-    levels = {f"{verdict.family.level:.0%}" for verdict in known if verdict.decision not in WITHIN_REGION}
-    within = {f"{verdict.family.level:.0%}" for verdict in known if verdict.decision in WITHIN_REGION} - levels
-    if not levels:
-        levels, within = within, set()
-    if len(levels) != 1:
-        return ""
-    shorter = "".join(f", {level} where equivalent" for level in within)
-    return f"{levels.pop()} intervals{shorter}. "
+def format_size(value: float, unit: Unit) -> str:
+    """Return the size of a difference with its unit."""
+    return f"{value * 100:.2f} points" if unit == "difference" else f"{value:.4f}"
 
 
-def explain_adjustments(verdicts: Sequence[Verdict]) -> str:
-    """Return for what intervals are adjusted, and why those of equivalent biases are shorter; can be empty."""
-    judged, _ = split_verdicts(verdicts)
-    size = max((verdict.family.size for verdict in judged), default=1)
-    parts = [f"Intervals are adjusted for {size} configurations."] if size > 1 else []
-    levels = {verdict.family.level for verdict in judged if _is_by_two_tests(verdict)}
-    parts += [f"Two one-sided tests at {(1 - level) / 2:.0%} decide 'equivalent'." for level in sorted(levels)]
-    return " ".join(parts)
+def format_range(low: float, high: float, unit: Unit) -> str:
+    """Return the ends of an interval: '-0.10 to +0.40'."""
+    return f"{format_signed(low, unit)} to {format_signed(high, unit)}"
 
 
-def _is_by_two_tests(verdict: Verdict) -> bool:
-    evidence = verdict.evidence
-    return verdict.decision in WITHIN_REGION and isinstance(evidence, TrialEvidence) and not evidence.is_zero
+def list_numbers(numbers: Sequence[int]) -> str:
+    """Return a list of ascending numbers in words."""
+    *others, last = (f"{number:,}" for number in numbers)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
-def lead_verdicts(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, str]]:
-    """Return one verdict for each method, that of the first analysis, with its sentences and those on other analyses.
-
-    An analysis that reaches the same decision is named with its estimate, or its sentences if it has none. An analysis
-    that does not is quoted.
-    """
-    by_subject: dict[tuple[str, str], list[Verdict]] = {}
-    for verdict in verdicts:
-        by_subject.setdefault((verdict.method, verdict.effect), []).append(verdict)
-    return [
-        (lead, " ".join((state_alone(lead), *(_compare(lead, other) for other in others))))
-        for lead, *others in by_subject.values()
-    ]
+def name_score(score: str, unit: Unit) -> str:
+    """Return the name of the score that a verdict is about, as in 'seeing the test texts raised accuracy'."""
+    if score != "score":
+        return f"the {find_score(score).title}"
+    return "accuracy" if unit == "difference" else "the score"
 
 
-def _compare(lead: Verdict, other: Verdict) -> str:
-    """Return a sentence on the verdict of another analysis about the same method."""
-    name = other.analysis or "Another analysis"
-    if other.decision == lead.decision:
-        estimate = format_estimate(other.estimate, other.unit)
-        return f"{name} agrees: {f'{estimate}.' if estimate else state_alone(other)}"
-    if other.unit != lead.unit:  # the analysis is about another score, so it need not agree
-        return f"In another score, the verdict of {name} is {other.decision}: {state_alone(other)}"
-    return f"{name} does not agree, its verdict is {other.decision}: {state_alone(other)}"
-
-
-def basis_of(verdict: Verdict) -> str:
-    """Return the data that a verdict is based on, such as '5 tasks, 250 trials'; empty if it does not say."""
-    match verdict.evidence:
-        case TrialEvidence() | PosteriorEvidence() as evidence:
-            basis = f"{pluralize(evidence.num_tasks, 'task')}, {pluralize(evidence.num_trials, 'trial')}"
-            return basis + ", a posterior" * isinstance(evidence, PosteriorEvidence)
-        case PredictionEvidence() as evidence:
-            answers = " and ".join(f"{number:,}" for number in evidence.num_answers)
-            models = pluralize(evidence.num_references, "reference model")
-            if evidence.num_families is not None:
-                models += f" of {pluralize(evidence.num_families, 'family', 'families')}"
-            return f"{models}, {answers} answers"
-    return ""
-
-
-def basis_in_words(verdict: Verdict) -> str:
-    """Return the data that a verdict is based on, in parentheses; empty if it does not say."""
-    return f" (Based on {basis}.)" if (basis := basis_of(verdict)) else ""
-
-
-def find_method(verdict: Verdict, report: Report) -> MethodFacts | None:
-    """Return the description of the method of a verdict."""
-    return next((method for method in report.methods if method.name == verdict.name), None)
+def list_scores(evidence: TrialEvidence, unit: Unit) -> str:
+    """Return the scores beside a bias, as 'base 61.2%, extra 64.0%'; empty if they are unknown."""
+    score_unit: Unit = "fraction" if unit == "difference" else "number"
+    known = (("base", evidence.base), ("extra", evidence.extra))
+    return ", ".join(f"{arm} {format_cell(score, score_unit)}" for arm, score in known if score is not None)
