@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from peekbench.records.report import Cell
     from peekbench.records.verdicts import Unit
 
 UNKNOWN = "-"
@@ -129,13 +128,13 @@ def list_names(names: Sequence[str], limit: int) -> str:
     return f"{listed} and {len(names) - limit:,} more" if len(names) > limit else listed
 
 
-def format_cell(value: Cell, unit: Unit) -> str:
+def format_cell(value: str | int | float | bool | None, unit: Unit) -> str:
     """Return the cell of a table as text.
 
     Parameters
     ----------
     value
-        A cell in full precision.
+        A cell without an interval, in full precision.
     unit
         Unit of its column, see `peekbench.records.Unit`.
 

@@ -121,7 +121,8 @@ class Table:
         >>> Table("Mean", (Column("bias", "difference"),), ((Estimate(0.01, -0.01, 0.03),),)).spread()
         (['bias', 'bias, low', 'bias, high'], ((0.01, -0.01, 0.03),))
         """
-        names, columns = [], []
+        names: list[str] = []
+        columns: list[list[Any]] = []
         for place, column in enumerate(self.columns):
             cells = [row[place] for row in self.rows]
             if any(isinstance(cell, Estimate) for cell in cells):

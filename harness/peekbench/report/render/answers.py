@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Any, assert_never
 
 from peekbench.formatting import SHARED_DRAWS, duration, format_signed, pluralize
 from peekbench.records.report import Column, Extension, Inflation, MethodFacts, Report, RuleWorth, Statement, Table
@@ -300,7 +300,7 @@ def verdict_sections(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, list[tu
 
 
 def _rank(answers: list[tuple[Verdict, str]]) -> list[tuple[Verdict, str]]:
-    scores = [getattr(lead.evidence, "extra", None) for lead, _ in answers]
+    scores: list[Any] = [getattr(lead.evidence, "extra", None) for lead, _ in answers]
     if None in scores:
         return answers
     groups = [[cell for cell in lead.parts if cell[0].startswith("num_")] for lead, _ in answers]
