@@ -1,7 +1,7 @@
 """Contract checks of entries, for a plugin's own tests and `peekbench check`.
 
-`check_entry` does all checks of an entry and returns their outcomes. `parametrize_with_checks` makes each check a test
-of pytest.
+`check_entry` does all checks of an entry and returns their outcomes. A subclass of `ContractTests` makes each check a
+test of pytest.
 
 Examples
 --------

@@ -29,7 +29,7 @@ from peekbench.records.trials import Context, Draw, Predictor
 from peekbench.spec.components import AuditSpec, MethodSpec
 from peekbench.spec.design import Design
 from peekbench_testing.conditions import TimeLimitError, time_limit
-from peekbench_testing.runner import Attempt, Memo
+from peekbench_testing.runner import HERE, Attempt, Memo
 from peekbench_testing.samples import sample_features, sample_numbers, sample_texts
 
 SAMPLE = "peekbench_testing.sample"
@@ -465,7 +465,7 @@ def _check_arm(check: CheckOfArm, case: Case, unlabeled: Inputs | None) -> str |
     except Exception as error:
         if not case.name:
             raise
-        problem = str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"
+        problem = str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error, HERE)}"
         raise ContractError(
             f"{place}, after fits to other rows: {problem}; adapt the method to such rows, or remove what it keeps of "
             "earlier fits in the module or under an incomplete cache key"

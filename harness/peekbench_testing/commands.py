@@ -17,8 +17,8 @@ from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.records.data import SourceRef
 from peekbench.spec.components import TaskSpec, make_component, parse_options
+from peekbench_testing.contracts import find_kinds, iterate_checks
 from peekbench_testing.new_plugin import list_commands, make_plugin, write_plugin
-from peekbench_testing.pytest_checks import find_kinds, iterate_checks
 
 
 def check(

@@ -1,4 +1,4 @@
-"""Runs contract checks one after the other: outcomes, and results that several checks use."""
+"""Runs contract checks: outcomes, and results that several checks use."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,6 +20,8 @@ from peekbench.plugins.exceptions import describe_exception
 from peekbench_testing.conditions import TimeLimitError
 
 T = TypeVar("T")
+HERE = Path(__file__).resolve().parent
+"""Folder of the checks, which are no place of an error of a plugin."""
 Checks: TypeAlias = Mapping[str, Callable[[Any], str | None]]
 """Checks by name. A check raises an exception if it fails, and returns None, or a note to print if it passes."""
 GENERATORS = "a global generator, `random`, `numpy.random` or torch's"
@@ -48,8 +51,8 @@ class CheckOutcome:
     """False for a check that was not run, and so did not pass, because its outcome would repeat an earlier failure."""
 
 
-def run_checks(checks: Checks, subject: object, num_required: int = 0) -> Iterator[CheckOutcome]:
-    """Run checks one after the other, as a worker runs fits: BLAS and OpenMP have one thread.
+class CheckRun:
+    """Does checks of one subject, as a worker runs fits: BLAS and OpenMP have one thread.
 
     After each check, the global generators and the state of the process are restored as far as possible, so that a
     check does not depend on the others.
@@ -63,25 +66,30 @@ def run_checks(checks: Checks, subject: object, num_required: int = 0) -> Iterat
     num_required
         Number of first checks on which all others depend. If one of them fails, the others are not run. After a call
         that takes longer than the time limit, no check is run.
-
-    Yields
-    ------
-    CheckOutcome
-        Outcome of each check. An exception that is not a `ContractError` fails the check, too.
     """
-    failed = ""
-    for number, (name, check) in enumerate(checks.items()):
-        if failed and number >= num_required:
-            reason = f"not run, because another check failed: {failed}"
-            yield CheckOutcome(name, False, reason, was_run=False)
-            continue
+
+    def __init__(self, checks: Checks, subject: object, num_required: int = 0) -> None:
+        self._checks, self._subject = checks, subject
+        self._required = set(list(checks)[:num_required])
+        self._failed = ""
+
+    def __iter__(self) -> Iterator[CheckOutcome]:
+        """Do all checks, one after the other."""
+        return map(self.run, self._checks)
+
+    def run(self, name: str) -> CheckOutcome:
+        """Do one check; an exception that is not a `ContractError` fails it, too."""
+        if self._failed and name not in self._required:
+            reason = f"not run, because another check failed: {self._failed}"
+            return CheckOutcome(name, False, reason, was_run=False)
         with one_thread_pools(), preserve_global_generators(), preserved_state():
-            outcome, is_over_limit = _run(name, check, subject)
+            outcome, is_over_limit = _run(name, self._checks[name], self._subject)
         if is_over_limit:
-            failed, num_required = name, 0  # others would wait as long
-        elif number < num_required and not outcome.passed:
-            failed = failed or name
-        yield outcome
+            self._failed = name
+            self._required.clear()  # they would wait as long
+        elif name in self._required and not outcome.passed:
+            self._failed = self._failed or name
+        return outcome
 
 
 @contextmanager
@@ -102,7 +110,7 @@ def _run(name: str, check: Callable[[Any], str | None], subject: object) -> tupl
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # also SystemExit, which fails a trial in a run, too
-        message = str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error)}"
+        message = str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error, HERE)}"
         outcome = CheckOutcome(name, False, message, "".join(traceback.format_exception(error)))
         return outcome, isinstance(error, TimeLimitError)
     return CheckOutcome(name, True, note or ""), False

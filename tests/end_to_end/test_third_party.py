@@ -131,7 +131,7 @@ def test_tests_of_the_distributions_pass(installed: Environment) -> None:
     done = installed.run("-m", "pytest", *options, *(plugin.distribution for plugin in PLUGINS))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 passed" in done.stdout
-    assert "test_contract[centroid-same-seed-same-predictions] PASSED" in done.stdout
+    assert "TestContract::test_same_seed_same_predictions PASSED" in done.stdout
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.validation import Plugin
 from peekbench_testing import METHOD_CHECKS, check_entry, check_module_light, make_case, sample_numbers, sample_texts
 from peekbench_testing.fresh_process import describe_changes, take_state, view_cache
-from peekbench_testing.runner import run_checks
+from peekbench_testing.runner import CheckRun
 
 BASE, EXTRA = "fits and predicts without unlabeled inputs", "fits and predicts with unlabeled inputs"
 SEED, REFIT = "same seed, same predictions", "fits are independent of earlier fits"
@@ -43,7 +43,7 @@ def make(method: Callable[..., Predictor], **entry: Any) -> MethodEntry:
 def failed(entry: MethodEntry, folder: Path, names: Sequence[str] = HERE) -> dict[str, str]:
     """Do some checks, and return the messages of those that failed by name."""
     case = make_case("toy.vote", entry, Knob(), folder)
-    outcomes = run_checks({name: METHOD_CHECKS[name] for name in names}, case)
+    outcomes = CheckRun({name: METHOD_CHECKS[name] for name in names}, case)
     return {outcome.name: outcome.message for outcome in outcomes if not outcome.passed}
 
 
@@ -136,7 +136,7 @@ def test_a_method_that_hangs_is_stopped(tmp_path: Path) -> None:
     """The message names the input and an option that gives more time, and no other check waits."""
     case = make_case("toy.vote", make(faulty.hangs_for_one_text), Knob(), tmp_path).change(timeout=0.6)
     faulty.HANGS_FOR[:] = [case.test[7]]
-    outcomes = list(run_checks(METHOD_CHECKS, case, 2))
+    outcomes = list(CheckRun(METHOD_CHECKS, case, 2))
     faulty.HANGS_FOR.clear()
     for words in ("60 inputs does not end: a text of", case.test[7][:20], "--timeout"):
         assert words in outcomes[0].message
@@ -256,7 +256,7 @@ def test_wrongly_declared_base_is_found(
     plugin = Plugin("pair", "pair", {"method": {"tried": method, "other": replace(other, name="other")}})
     monkeypatch.setattr(registry, "load", lambda name: plugin)
     case = make_case("pair.tried", method, Knob(knob=3.0), tmp_path)
-    outcome = next(run_checks({SHARED: METHOD_CHECKS[SHARED]}, case))
+    outcome = next(iter(CheckRun({SHARED: METHOD_CHECKS[SHARED]}, case)))
     assert ("pair.other names the same base" in outcome.message) is is_wrong
 
 

@@ -16,7 +16,7 @@ from peekbench.plugins import ExecutorEntry, Options, Work
 from peekbench.records import TrialFailure, TrialResult, WorkItem
 from peekbench_testing import check_entry
 from peekbench_testing.executors import EXECUTOR_CHECKS, ExecutorCase, make_items
-from peekbench_testing.runner import run_checks
+from peekbench_testing.runner import CheckRun
 
 DYING, LIMIT = "a worker that dies costs only its trial", "time limit"
 BASES = "the base arm of an item comes once"
@@ -99,7 +99,7 @@ def make_case(execute: Callable[..., Any], folder: Path) -> ExecutorCase:
     ],
 )
 def test_each_error_fails_its_check(execute: Callable[..., Any], expected: list[str], tmp_path: Path) -> None:
-    outcomes = list(run_checks(EXECUTOR_CHECKS, make_case(execute, tmp_path)))
+    outcomes = list(CheckRun(EXECUTOR_CHECKS, make_case(execute, tmp_path)))
     assert [outcome.name for outcome in outcomes if not outcome.passed] == expected
     assert sum("the calling process" in outcome.message for outcome in outcomes) == 3, "they need worker processes"
 
@@ -134,7 +134,7 @@ def test_errors_of_worker_processes_fail_their_check(
 ) -> None:
     case = make_case(serial, tmp_path)
     make_run(case, failing, waits)
-    (outcome,) = run_checks({check: EXECUTOR_CHECKS[check]}, case)
+    (outcome,) = CheckRun({check: EXECUTOR_CHECKS[check]}, case)
     assert outcome.passed is not bool(message)
     assert message in outcome.message
 
@@ -145,7 +145,7 @@ def test_the_base_arm_of_an_item_must_come_once(
 ) -> None:
     case = make_case(execute, tmp_path)
     case.memo.share("faulty", lambda: case.run(make_items(["quick"], per_item=3)))
-    (outcome,) = run_checks({BASES: EXECUTOR_CHECKS[BASES]}, case)
+    (outcome,) = CheckRun({BASES: EXECUTOR_CHECKS[BASES]}, case)
     assert outcome.passed is (num_bases == 1)
     assert outcome.passed or f"came {num_bases} times instead of once" in outcome.message
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
 
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from faulty_entries import ANALYSES, AUDITS, SOURCES
 from peekbench import AnalyzerEntry, DataSourceEntry, Folders, Options, PeekbenchError
 from peekbench.plugins import AuditEntry
 from peekbench_testing import CheckOutcome, sample_results, sample_texts
+from peekbench_testing.contracts import CONTRACTS, ContractTests, find_kinds
 from peekbench_testing.pure_entries import (
     ANALYSIS_CHECKS,
     AUDIT_CHECKS,
@@ -21,8 +23,7 @@ from peekbench_testing.pure_entries import (
     make_audit_call,
     make_source_call,
 )
-from peekbench_testing.pytest_checks import CONTRACTS, find_kinds, parametrize_with_checks
-from peekbench_testing.runner import run_checks
+from peekbench_testing.runner import CheckRun
 
 IMPORT = "importing the plugin is fast"
 PROCESS, STATE = "in every process", "the state of the process is unchanged"
@@ -39,7 +40,7 @@ def failed(
     if not expected or {PROCESS, STATE} & expected.keys():
         outside = {IMPORT}
     chosen = {name: check for name, check in checks.items() if name not in outside}
-    return {outcome.name: outcome.message for outcome in run_checks(chosen, subject, 1) if is_failure(outcome)}
+    return {outcome.name: outcome.message for outcome in CheckRun(chosen, subject, 1) if is_failure(outcome)}
 
 
 def is_failure(outcome: CheckOutcome) -> bool:
@@ -111,13 +112,22 @@ def test_entries_are_found_by_their_kind() -> None:
 
 
 @pytest.mark.slow
-def test_outcomes_are_tests() -> None:
-    def test_contract(check: Callable[[], None]) -> None:
-        check()
+class TestNull(ContractTests):
+    use = "controls.null"
 
-    (mark,) = parametrize_with_checks("toy.speech")(test_contract).pytestmark  # type: ignore[attr-defined]
-    checks = {parameter.id: parameter.values[0] for parameter in mark.args[1]}
+
+def test_checks_are_methods_of_tests() -> None:
+    assert {name for name in vars(TestNull) if name.startswith("test_")} > {
+        "test_same_seed_same_predictions", "test_importing_the_plugin_is_fast"
+    }  # fmt: skip
+
+    class Speech(ContractTests):
+        use = "toy.speech"
+
+    tests: Any = Speech()
+    Speech.setup_class()
     with pytest.raises(PeekbenchError, match="it returned a str"):
-        checks["toy.speech-returns-an-analysis-and-leaves-the-rows-unchanged"]()
-    with pytest.raises(pytest.skip.Exception, match="another check failed: returns an analysis"):
-        checks["toy.speech-same-analysis-at-every-call"]()
+        tests.test_returns_an_analysis_and_leaves_the_rows_unchanged()
+    with pytest.raises(SkipTest, match="another check failed: returns an analysis"):
+        tests.test_same_analysis_at_every_call()
+    Speech.teardown_class()

@@ -48,20 +48,23 @@ def one_line_errors(caller: str, use: str, options: Options | None = None) -> It
         ) from error
 
 
-def describe_exception(error: BaseException) -> str:
-    """Return the type, the message and the place of an exception: where the user's code raised it, if it did."""
+def describe_exception(error: BaseException, caller: Path = CORE) -> str:
+    """Return the type, the message and the place of an exception: where the user's code raised it, if it did.
+
+    Places in the core and in the folder of the caller are left out.
+    """
     message = " ".join(shorten(str(error), MAX_MESSAGE).split())
     described = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    place = find_place(error) or find_place(error, is_own=False)
+    place = find_place(error, caller=caller) or find_place(error, caller=caller, is_own=False)
     return f"{described} ({place})" if place else described
 
 
-def find_place(error: BaseException, *, is_own: bool = True) -> str:
+def find_place(error: BaseException, *, caller: Path = CORE, is_own: bool = True) -> str:
     """Return the innermost place outside of the core and the libraries, or the outermost outside of the core."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if not Path(frame.filename).resolve().is_relative_to(CORE)
+        if not {CORE, caller} & set(Path(frame.filename).resolve().parents)
     ]
     if is_own:
         frames = [frame for frame in frames[::-1] if Path(frame.filename).is_absolute()]

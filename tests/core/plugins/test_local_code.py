@@ -22,8 +22,8 @@ from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.local_code import Code, load_module, locate_code, split_name
 from peekbench.spec.experiment import make_spec as validate
+from peekbench_testing.contracts import find_kinds
 from peekbench_testing.fresh_process import call
-from peekbench_testing.pytest_checks import find_kinds
 
 CODE = """
 import helper_of_methods

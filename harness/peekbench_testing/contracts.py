@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from unittest import SkipTest
 
-from peekbench.errors import ContractError, PeekbenchError, PluginError, SpecError
+from peekbench.errors import ContractError, PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry
 from peekbench.plugins.hookspecs import KINDS
@@ -29,7 +29,7 @@ from peekbench_testing.pure_entries import (
     format_to_check,
     source_to_check,
 )
-from peekbench_testing.runner import CheckOutcome, Checks, run_checks
+from peekbench_testing.runner import CheckOutcome, CheckRun, Checks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,19 +101,30 @@ def find_kinds(use: str) -> list[str]:
     return checked
 
 
-def iterate_checks(
+@contextmanager
+def open_checks(
     kind: str, use: str, options: Mapping[str, Any], data: Data = None, timeout: float | None = None
-) -> Iterator[CheckOutcome]:
-    """Do all checks of an entry of a kind, as `find_kinds` returns it, one after the other."""
+) -> Iterator[CheckRun]:
+    """Prepare an entry of a kind, as `find_kinds` returns it, for its checks."""
     contract, use = CONTRACTS[kind], locate_code(use, Path.cwd())
-    given = "" if data is None else "task" if isinstance(data, Dataset | SourceRef) else "results"
+    given = ""
+    if data is not None:
+        given = "task" if isinstance(data, Dataset | SourceRef) else "results"
     if given and given != contract.data:
         raise SpecError(f"{use} is of the kind {kind}, which is not checked on a {given}; omit the {given}")
     if timeout is not None and kind != "method":
         raise SpecError(f"{use} is of the kind {kind}, and `timeout` limits the calls of methods; omit it")
     arguments = (use, options, data) if timeout is None else (use, options, data, timeout)
     with contract.make(*arguments) as subject:
-        yield from run_checks(contract.checks, subject, contract.num_required)
+        yield CheckRun(contract.checks, subject, contract.num_required)
+
+
+def iterate_checks(
+    kind: str, use: str, options: Mapping[str, Any], data: Data = None, timeout: float | None = None
+) -> Iterator[CheckOutcome]:
+    """Do all checks of an entry of a kind, one after the other."""
+    with open_checks(kind, use, options, data, timeout) as checks:
+        yield from checks
 
 
 def check_entry(
@@ -164,75 +175,64 @@ def check_entry(
     return [outcome for of_kind in outcomes for outcome in of_kind]
 
 
-class NamedCheck:
-    """One check of an entry; calling it raises a `ContractError` if the check fails.
+class ContractTests:
+    """All contract checks of an entry as tests of pytest: subclass it and name the entry.
 
-    All checks of an entry are done when the first outcome is needed.
-    """
-
-    def __init__(self, compute: Callable[[], Iterable[CheckOutcome]], outcomes: dict[str, CheckOutcome], name: str):
-        self._compute, self._outcomes, self._name = compute, outcomes, name
-
-    def __call__(self) -> None:
-        """Raise a `ContractError` if the check fails, and skip the test if it was not run."""
-        if not self._outcomes:
-            self._outcomes.update({outcome.name: outcome for outcome in self._compute()})
-        outcome = self._outcomes[self._name]
-        if not outcome.was_run:
-            import pytest  # noqa: PLC0415 - needed by tests only
-
-            pytest.skip(outcome.message)
-        if not outcome.passed:
-            raise ContractError(f"{outcome.message}\n\n{outcome.traceback}")
-
-
-def parametrize_with_checks(
-    use: str, options: Mapping[str, Any] | None = None, *, timeout: float | None = None
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Parametrize a test with all contract checks of an entry, so that each check is a test of its own.
-
-    The test has the argument `check`, a function without arguments. The first call does all checks, which share
-    fits and runs. With pytest-xdist, use ``--dist loadscope``, so that one process does them.
-
-    Parameters
-    ----------
-    use
-        Name of the entry in specs; see `check_entry`.
-    options
-        Options as in a spec.
-    timeout
-        Seconds that each fit and each prediction of a method may take; by default 300.
-
-    Returns
-    -------
-    Callable
-        Decorator of a test.
+    With pytest-xdist, use ``--dist loadscope``, so that one process does all checks of a class.
 
     Raises
     ------
     PluginError
         If no plugin has such an entry, or entries of its kind are not checked.
-    PeekbenchError
-        If pytest is not installed.
 
     Examples
     --------
-    The second test of this example is `test_contract[controls.null-fits-and-predicts-with-unlabeled-inputs]`.
+    A test of this example is `TestNull::test_fits_and_predicts_with_unlabeled_inputs`.
 
-    >>> from peekbench_testing import parametrize_with_checks
-    >>> @parametrize_with_checks("controls.null")
-    ... def test_contract(check):
-    ...     check()
+    >>> from peekbench_testing import ContractTests
+    >>> class TestNull(ContractTests):
+    ...     use = "controls.null"
     """
-    try:
-        import pytest  # noqa: PLC0415 - needed by tests only
-    except ImportError as error:
-        raise PeekbenchError("parametrize_with_checks needs pytest; install it with `pip install pytest`") from error
-    parameters: list[Any] = []
-    for kind in find_kinds(use):
-        outcomes: dict[str, CheckOutcome] = {}
-        compute = partial(iterate_checks, kind, use, options or {}, timeout=timeout)
-        for name in CONTRACTS[kind].checks:
-            words = re.sub(r"[^\w]+", "-", name)  # so that it can be typed after `pytest` and `-k`
-            parameters.append(pytest.param(NamedCheck(compute, outcomes, name), id=f"{use}-{words}"))
-    return pytest.mark.parametrize("check", parameters)
+
+    use: ClassVar[str]
+    """Name of the entry in specs; see `check_entry`."""
+    options: ClassVar[Mapping[str, Any]] = {}
+    """Options as in a spec."""
+    timeout: ClassVar[float | None] = None
+    """Seconds that each fit and each prediction of a method may take; by default 300."""
+    _prepared: ClassVar[ExitStack]
+    runs: ClassVar[Mapping[str, CheckRun]]
+    """The checks by kind, once the entry is prepared."""
+
+    def __init_subclass__(cls) -> None:
+        """Make each check of the entry a test."""
+        super().__init_subclass__()
+        for kind in find_kinds(cls.use):
+            for name in CONTRACTS[kind].checks:
+                words = re.sub(r"\W+", "_", name)
+                setattr(cls, f"test_{words}", _make_test(kind, name))
+
+    @classmethod
+    def setup_class(cls) -> None:
+        """Prepare the entry; pytest calls this before the first test."""
+        cls._prepared = ExitStack()
+        cls.runs = {
+            kind: cls._prepared.enter_context(open_checks(kind, cls.use, cls.options, timeout=cls.timeout))
+            for kind in find_kinds(cls.use)
+        }
+
+    @classmethod
+    def teardown_class(cls) -> None:
+        """Delete what the checks wrote; pytest calls this after the last test."""
+        cls._prepared.close()
+
+
+def _make_test(kind: str, name: str) -> Callable[[ContractTests], None]:
+    def test(self: ContractTests) -> None:
+        outcome = self.runs[kind].run(name)
+        if not outcome.was_run:
+            raise SkipTest(outcome.message)  # pytest skips the test
+        if not outcome.passed:
+            raise ContractError(f"{outcome.message}\n\n{outcome.traceback}")
+
+    return test
