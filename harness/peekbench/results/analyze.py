@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from peekbench.spec.design import designs_by_task, list_trials
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
+from peekbench.store.writer import append_look
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,8 @@ class Analyzed:
     """Analyses, with the region of the table."""
     analyses: tuple[Analysis, ...] = ()
     """What they returned, in the same order."""
+    look: Mapping[str, Any] | None = None
+    """Record of this look at a run, if its store does not have it yet."""
 
     @property
     def origin(self) -> str:
@@ -127,6 +130,11 @@ class Analyzed:
     def subjects(self) -> tuple[Subject, ...]:
         """Return the configurations that need a verdict, see `find_subjects`."""
         return find_subjects(self.table.results, self.planned, has_texts_as_draws=self.table.has_texts_as_draws)
+
+    def record_look(self) -> None:
+        """Record this look in the store of a run, which must be closed."""
+        if self.source is not None and self.look is not None:
+            append_look(self.source, self.look)
 
     def with_analyses(self, analyses: Sequence[AnalysisSpec]) -> Analyzed:
         """Return the scores with these analyses."""
@@ -189,11 +197,13 @@ def read_scores(source: pd.DataFrame | str | Path, options: AnalysisOptions) -> 
         return _complete(path, options, table, allow_incomplete=options.allow_incomplete)
     refuse_options_of_store(path, replace(options.table, tasks=()))
     with Store.open(path) as store:
-        return read_run(store, options)
+        scores = read_run(store, options)
+    scores.record_look()
+    return scores
 
 
 def read_run(store: Store, options: AnalysisOptions) -> Analyzed:
-    """Read the scores of an open store, see `read_scores`, and record this look at them.
+    """Read the scores of an open store, see `read_scores`; call `record_look` after it is closed.
 
     The complete trials of a run are analyzed if some have failed, or its spec allows that.
     """
@@ -203,10 +213,11 @@ def read_run(store: Store, options: AnalysisOptions) -> Analyzed:
         return Analyzed(store.path, options, table, table.results, planned)
     is_allowed = options.allow_incomplete or store.spec()["report"]["allow_incomplete"] or bool(store.failures())
     scores = _complete(store.path, options, table, planned, allow_incomplete=is_allowed)
-    if options.only == Selection():
-        return replace(scores, looks=look_at(store, scores.complete))
-    look_at(store, drop_incomplete(table.results))  # a look at a part counts as one at all
-    return scores
+    if len(scores.table.results) == len(table.results):
+        looks, look = look_at(store, scores.complete)
+        return replace(scores, looks=looks, look=look)
+    _, look = look_at(store, drop_incomplete(table.results))  # a look at a part counts as one at all
+    return replace(scores, look=look)
 
 
 def planned_trials(store: Store) -> list[Trial]:

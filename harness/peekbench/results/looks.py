@@ -21,7 +21,6 @@ from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL
 from peekbench.results.roles import short
 from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.reader import Store
-from peekbench.store.writer import append_look
 
 SIZE = ("method", *SIZES)
 """Columns of a `Size`, the key of recorded trials."""
@@ -35,11 +34,12 @@ looks as shares of a maximum number of subsamples, trials at other looks, and tr
 20; at 48' are looks at a table of scores that no run computed."""
 
 
-def look_at(store: Store, results: pd.DataFrame) -> Looks:
-    """Return the looks at a run, of which the present one is the last, and record the present one.
+def look_at(store: Store, results: pd.DataFrame) -> tuple[Looks, dict[str, Any] | None]:
+    """Return the looks at a run, of which the present one is the last, and its record if the store does not have it.
 
-    Reports of the same trials are one look. Looks at a store that cannot be written are not recorded; no run can extend
-    it either.
+    Reports of the same trials are one look. `append_look` stores the record after the store is closed: a writer that
+    closes before a reader leaves the write-ahead log beside the file. Looks at a store that cannot be written are not
+    recorded; no run can extend it either.
 
     Parameters
     ----------
@@ -49,9 +49,8 @@ def look_at(store: Store, results: pd.DataFrame) -> Looks:
         Complete trials that are looked at.
     """
     look, looks = _look(store, count_trials(results))
-    if not any(look.items() <= each.items() for each in store.looks()):
-        append_look(store.path, look)
-    return looks
+    is_known = any(look.items() <= recorded.items() for recorded in store.looks())
+    return looks, None if is_known else look
 
 
 def _look(store: Store, trials: Mapping[Size, int]) -> tuple[dict[str, Any], Looks]:

@@ -132,3 +132,10 @@ def test_the_command_of_a_report_repeats_its_options(make_run: Run) -> None:
     options = ["--analysis", "summary.leaderboard", "--allow-incomplete"]
     assert shlex.split(report.command) == ["peekbench", "leaderboard", str(before), str(after), *options]
     assert "--" not in report_of_ranking([before]).command
+
+
+def test_runs_with_a_failed_trial_are_compared_and_ranked_with_a_warning(make_run: Run, tmp_path: Path) -> None:
+    faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(tmp_path / "marker")}}
+    before, after = make_run("before"), make_run("after", methods=["toy.vote", faulty])
+    for report in (report_of_comparison(before, after), report_of_ranking([after])):
+        assert any("after: The design has missing trials, and only complete" in warning for warning in report.warnings)

@@ -29,9 +29,19 @@ from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.looks import look_at, read_looks
 from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
+from peekbench.store.writer import append_look
 from peekbench_stats import confidence_sequence_level, level_at
 
 MakeSpec: TypeAlias = Callable[..., ExperimentSpec]
+
+
+def look(path: Path, results: pd.DataFrame) -> Looks:
+    """Look at results of a run, and record this."""
+    with Store.open(path) as opened:
+        looks, record = look_at(opened, results)
+    if record is not None:
+        append_look(path, record)
+    return looks
 
 
 def looks_of(verdict: Verdict) -> LooksTaken:
@@ -138,8 +148,7 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
     open_ended = {"methods": ["toy.vote"], "method": "confidence_sequence", "at": ["equivalent"]}
     for maximum in (4, 8):
         store = run(sequential(make_spec, maximum=maximum, looks=2, **open_ended), store="open.sqlite").store
-        with Store.open(store) as opened:
-            looks = look_at(opened, load_results(store))
+        looks = look(store, load_results(store))
     assert looks == Looks(True, "confidence_sequence", (0.5, 1.0, 2.0), maximum=4)
     report = report_of_run(store)
     assert "This is look 3, at 200% of the first maximum of 4 subsamples" in state_looks(
@@ -237,12 +246,10 @@ def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec:
 def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planned(make_spec: MakeSpec) -> None:
     store = run(make_spec(**design_of(4))).store
     results = load_results(store)
-    with Store.open(store) as opened:
-        look_at(opened, results[results["subsample"] < 2])
-        assert look_at(opened, results) == Looks(is_run=True)
+    look(store, results[results["subsample"] < 2])
+    assert look(store, results) == Looks(is_run=True)
     run(make_spec(**design_of(5)))
-    with Store.open(store) as opened:
-        assert look_at(opened, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
+    assert look(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
 
 
 class AnalyzeOnce(Progress):

@@ -340,6 +340,7 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
         spec, tasks, session, rows = store.spec(), store.tasks(), store.sessions()[-1:], store.row_name()
         of_run = warn_of_run(designs_by_task(spec), tasks, store.texts(), scores.complete)
         warnings = (*_warn_of_scores(scores), *of_run)
+    scores.record_look()
     return Compared(spec["name"], path, scores, warnings, spec, tasks, session[0], rows)
 
 

@@ -162,6 +162,7 @@ def report_of_run(
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         seconds, rows = store.seconds_of_subsample(), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
+    scores.record_look()
     results, planned = scores.table.results, scores.planned
     number = spec.design.look_number(stopped_at)
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
@@ -170,7 +171,6 @@ def report_of_run(
     if not results.empty:
         scores = scores.with_analyses(_add_analysis_of_texts(spec, tasks))
     num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
-    failed = f", {len(failures):,} failed" if failures else ""
     num_missing = max(0, len(planned) - num_done - len(failures))
     methods = describe_methods(spec, stored_methods)
     method_tables = (method_table(methods), *cost_table(results), *metric_table(metrics, stored_methods))
@@ -178,11 +178,14 @@ def report_of_run(
         {**session, "trials": size, "hosts": _hosts_of(number, hosts)}
         for number, (session, size) in enumerate(zip(sessions, sizes, strict=True))
     ]
-    experiment = _experiment_in_words(spec, stored_methods)
+    headline = f"{_experiment_in_words(spec, stored_methods)}. {num_done:,} of {pluralize(len(planned), 'trial')} done"
+    if failures:
+        headline += f", {len(failures):,} failed"
+    if number is not None:
+        headline += f". {_describe_stop(spec, number)}"
     report = Report(
         name=spec.name,
-        headline=f"{experiment}. {num_done:,} of {pluralize(len(planned), 'trial')} done{failed}"
-        + ("" if number is None else f". {_describe_stop(spec, number)}"),
+        headline=headline,
         warnings=(
             *warn_of_code_changes(versions),
             *warn_of_other_versions(sessions, sizes),
@@ -291,13 +294,12 @@ def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMetho
     design = spec.design
     repeats = [spec.design_of(task).num_subsamples for task in spec.tasks]
     numbers = sorted({number for number in repeats if isinstance(number, int)})
-    subsamples = (
-        "with more or fewer subsamples by test size"
-        if any(isinstance(each, Mapping) for each in repeats)
-        else f"{pluralize(numbers[0], 'subsample')} per task"
-        if len(numbers) == 1
-        else f"{numbers[0]} to {numbers[-1]} subsamples per task"
-    )
+    if any(isinstance(number, Mapping) for number in repeats):
+        subsamples = "with more or fewer subsamples by test size"
+    elif len(numbers) == 1:
+        subsamples = f"{pluralize(numbers[0], 'subsample')} per task"
+    else:
+        subsamples = f"{numbers[0]} to {numbers[-1]} subsamples per task"
     by_set = {"training": design.num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
     sizes = (f"{', '.join(map(str, numbers))} {noun} rows" for noun, numbers in by_set.items() if all(numbers))
     shares = "" if design.train == "balanced" else "; training rows at natural class shares"

@@ -45,8 +45,8 @@ def task_table(tasks: Mapping[str, Mapping[str, Any]]) -> Table:
     kept = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in rows)]
     note = "The JSON report describes each task and the source of its data."
     if any(data["class_names"] for data in tasks.values()):
-        majority = "accuracy of always predicting the largest class" + " of the test split" * bool(splits)
-        note = f"Majority: {majority}. {note}"
+        where = " of the test split" if splits else ""
+        note = f"Majority: accuracy of always predicting the largest class{where}. {note}"
     return Table(
         "Tasks",
         tuple(columns[place] for place in kept),
