@@ -7,7 +7,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -22,6 +21,7 @@ from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.local_code import Code, hold, locate_code
+from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.plugins.toolkit import find_toolkit
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset
@@ -278,8 +278,10 @@ def _make_tasks(data: Any, methods: Sequence[Any], options: Mapping[str, Any]) -
 
 def _suggest_key(unknown: Collection[str]) -> str:
     keys = [*DATA_OPTIONS, *Design.model_fields, *ExperimentSpec.model_fields]
-    close = get_close_matches(next(iter(unknown)), keys, n=1)
-    return f"; did you mean {close[0]}?" if close and close[0] not in unknown else ""
+    near = find_nearest(next(iter(unknown)), keys, OF_FEW)
+    if not near or near in unknown:
+        return ""
+    return f"; did you mean {near}?"
 
 
 def _is_table(data: Any, options: Mapping[str, Any]) -> bool:

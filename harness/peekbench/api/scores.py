@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -13,6 +12,7 @@ from peekbench.api.report_view import ReportView
 from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
+from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.records.data import TableOptions
 from peekbench.report.build.table_report import report_of_table
 from peekbench.results.analyze import AnalysisOptions
@@ -87,10 +87,8 @@ def analyze(
     'biased up'
     """
     if unknown := table.keys() - TableKeywords.__annotations__.keys():
-        near = get_close_matches(min(unknown), TableKeywords.__annotations__, n=1)
-        raise TypeError(
-            f"analyze() has no argument {min(unknown)!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-        )
+        near = find_nearest(min(unknown), TableKeywords.__annotations__, OF_FEW)
+        raise TypeError(f"analyze() has no argument {min(unknown)!r}" + (f"; did you mean {near!r}?" if near else ""))
     if isinstance(scores, str | Path) and is_run(scores):
         scores = load_run(scores)
     if isinstance(scores, Run):

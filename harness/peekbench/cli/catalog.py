@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
@@ -23,6 +22,7 @@ from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskG
 from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
 from peekbench.plugins.protocols import Options
+from peekbench.plugins.similar_names import find_nearest
 from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
 from peekbench.spec.components import TaskSpec, make_component
@@ -121,8 +121,8 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
     Without options for the task, its data are loaded if no option is required and they are available.
     """
     use = locate_code(use, Path.cwd())
-    if not registry.is_known(split_name(use)[0]) and (near := get_close_matches(use, HEADINGS, n=1, cutoff=0.8)):
-        raise PluginError(f"cannot show {use!r}; did you mean {near[0]}?")
+    if not registry.is_known(split_name(use)[0]) and (near := find_nearest(use, HEADINGS)):
+        raise PluginError(f"cannot show {use!r}; did you mean {near}?")
     registry.check_known(use)
     plugin_name, entry_name = split_name(use)
     plugin = registry.load(plugin_name)

@@ -6,7 +6,6 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, get_args
 
@@ -17,6 +16,7 @@ from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.plugins.local_code import Code, locate_code
 from peekbench.plugins.registry import check_format
+from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.records import Report
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Analysis, Subject
@@ -149,9 +149,9 @@ class Gate:
         names = [" ".join(part.lower().replace("-", " ").replace("_", " ").split()) for part in listed.split(",")]
         for name in names:
             if name not in known:
-                close = get_close_matches(name, known, n=1)
+                near = find_nearest(name, known, OF_FEW)
                 problem = f"no decision is called {name!r}" if name else "the name of a decision is missing"
-                nearest = f"did you mean {close[0]}? Decisions" if close else "decisions"
+                nearest = f"did you mean {near}? Decisions" if near else "decisions"
                 raise PeekbenchError(f"--fail-on: {problem}; {nearest} are {', '.join(known)}")
         return cls(tuple(dict.fromkeys(names)), rule)
 

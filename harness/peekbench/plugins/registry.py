@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
@@ -24,7 +23,7 @@ from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import FILE, is_code, join_name, load_module, split_name
-from peekbench.plugins.similar_names import find_nearest
+from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.plugins.validation import EntryT, Plugin, make_plugin
 from peekbench.records.runs import OWN_FORMATS
 
@@ -228,8 +227,8 @@ def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
         except PluginError as error:
             raise PluginError(f"{code}:{error}") from error
         return PluginError(f"{use!r} is imported there from another module; name that module instead")
-    if near := get_close_matches(join_name(plugin_name, entry_name), names, n=1):
-        return PluginError(f"{code} has no {entry_name!r}; did you mean {near[0]}?")
+    if near := find_nearest(join_name(plugin_name, entry_name), names, OF_FEW):
+        return PluginError(f"{code} has no {entry_name!r}; did you mean {near}?")
     remedy = f"name one of {_list(names)}" if names else "name a function"
     return PluginError(f"{code} has no {entry_name!r}; {remedy}")
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 MAX_NAME = 100  # characters of a misspelled name that are compared
 SIMILAR = 0.75  # least similarity, between 0 and 1
+OF_FEW = 0.6  # the same for names of which there are few, so that another one is hardly meant
 
 
-def find_nearest(use: str, names: Iterable[str]) -> str:
+def find_nearest(use: str, names: Iterable[str], similar: float = SIMILAR) -> str:
     """Return the name that was probably meant; empty if none is similar.
 
     Capital letters, hyphens, slashes and a missing or wrong plugin do not matter.
@@ -31,8 +32,8 @@ def find_nearest(use: str, names: Iterable[str]) -> str:
             return among[key]
     for key, among in choices:
         # Names of another length cannot be similar, and are many times as fast to leave out here.
-        possible = [name for name in among if 2 * min(len(name), len(key)) >= SIMILAR * (len(name) + len(key))]
-        if close := get_close_matches(key, possible, n=1, cutoff=SIMILAR):
+        possible = [name for name in among if 2 * min(len(name), len(key)) >= similar * (len(name) + len(key))]
+        if close := get_close_matches(key, possible, n=1, cutoff=similar):
             return among[close[0]]
     return ""
 

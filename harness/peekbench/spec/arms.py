@@ -25,12 +25,12 @@ import re
 import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_serializer
 
+from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.spec.design import SpecModel
 
 DOSE_DIGITS = 4  # decimals of a dose; they are part of the arm's name
@@ -60,6 +60,7 @@ OF_SINGLE_TEXTS = {kind: rule.of_single_texts for kind, rule in BLOCK_RULES.item
 """Kind to the name of its arm with blocks of one text."""
 RULE = re.compile(rf"(?:{'|'.join(BLOCK_RULES)})-(?:[2-9]|[1-9]\d+)|{'|'.join(OF_SINGLE_TEXTS.values())}")
 """Names of the arms that are rules of adaptation."""
+MAX_KIND = 20  # characters of a misspelled arm that are compared
 MAX_FITS = 1000
 """Fits of one arm in a trial, at most. A trial of a method that takes 10 ms per fit then takes 10 s for the arm."""
 
@@ -94,7 +95,9 @@ class Arm(SpecModel):
 
     def num_blocks(self, num_test: int) -> int:
         """Return the number of blocks of a test set, each of which takes a fit; 1 for arms without blocks."""
-        return (self.blocks or num_test) if self.is_rule else 1
+        if not self.is_rule:
+            return 1
+        return self.blocks or num_test
 
     def blocks_of(self, num_test: int) -> list[tuple[int, int]]:
         """Return the first and the last position of each block, the last one excluded; sizes differ by at most one."""
@@ -117,30 +120,40 @@ NAMED = {arm.name: arm for arm in (BASE, EXTRA, TEST, *(Arm(kind=kind) for kind 
 
 
 def _read_arm(value: Any) -> Any:
-    if isinstance(value, Arm):
-        return value
-    if isinstance(value, str) and value in NAMED:
-        return NAMED[value]
-    if isinstance(value, Mapping) and set(value) == {"mix"}:
-        return _read_dose(value["mix"])
-    if isinstance(value, Mapping) and len(value) == 1 and (kind := next(iter(value))) in BLOCK_RULES:
-        return _read_blocks(kind, value[kind])
-    if isinstance(value, str) and value in BLOCK_RULES:
-        raise ValueError(f"{value!r} needs a number of blocks; write `{value}: 5`{_of_single_texts(value)}")
-    written = next(iter(value), "") if isinstance(value, Mapping) and len(value) == 1 else value
-    close = (
-        get_close_matches(str(written)[:20].lower(), [*NAMED, *BLOCK_RULES], n=1) if isinstance(written, str) else []
-    )
-    dose = value if isinstance(value, float) and 0 < value < 1 else 0.25
-    number = value[written] if isinstance(value, Mapping) and len(value) == 1 else None
-    digits = re.search(r"\d+$", written[:20]) if isinstance(written, str) else None
-    blocks = number if isinstance(number, int) else int(digits[0]) if digits else 5
-    remedy = (
-        f"did you mean {close[0]}{f': {blocks}' * (close[0] in BLOCK_RULES and close[0] not in NAMED)}?"
-        if close
-        else f"arms are {', '.join(NAMED)}, doses such as `mix: {dose}`, and blocks such as `cross: 5`"
-    )
-    raise ValueError(f"{reprlib.repr(value)} is not an arm; {remedy}")
+    match value:
+        case Arm():
+            return value
+        case str() if value in NAMED:
+            return NAMED[value]
+        case str() if value in BLOCK_RULES:
+            raise ValueError(f"{value!r} needs a number of blocks; write `{value}: 5`{_of_single_texts(value)}")
+        case Mapping() if len(value) == 1:
+            ((kind, number),) = value.items()
+            if kind == "mix":
+                return _read_dose(number)
+            if kind in BLOCK_RULES:
+                return _read_blocks(kind, number)
+    raise ValueError(f"{reprlib.repr(value)} is not an arm; {_suggest_arm(value)}")
+
+
+def _suggest_arm(value: Any) -> str:
+    """Return the remedy for a value that is no arm, with the number that was written."""
+    written, blocks, dose = value, 5, 0.25
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((written, number),) = value.items()
+        if isinstance(number, int):
+            blocks = number
+    elif isinstance(value, float) and 0 < value < 1:
+        dose = value
+    if isinstance(written, str):
+        if written is value and (digits := re.search(r"\d+$", written[:MAX_KIND])):
+            blocks = int(digits[0])
+        near = find_nearest(written[:MAX_KIND], [*NAMED, *BLOCK_RULES], OF_FEW)
+        if near in NAMED:
+            return f"did you mean {near}?"
+        if near:
+            return f"did you mean {near}: {blocks}?"
+    return f"arms are {', '.join(NAMED)}, doses such as `mix: {dose}`, and blocks such as `cross: 5`"
 
 
 def _read_dose(share: Any) -> Arm:
@@ -148,8 +161,9 @@ def _read_dose(share: Any) -> Arm:
         if round(share, DOSE_DIGITS) != share:
             raise ValueError(f".mix: {share!r} has more than {DOSE_DIGITS} decimals; round it")
         return Arm(kind="mix", mix=share)
-    percent = isinstance(share, int | float) and not isinstance(share, bool) and 2 <= share < 100
-    remedy = f"; write {share / 100:g}" if percent else ""
+    remedy = ""
+    if isinstance(share, int | float) and not isinstance(share, bool) and 2 <= share < 100:  # a percentage
+        remedy = f"; write {share / 100:g}"
     raise ValueError(f".mix: {share!r} is not a share between 0 (the arm extra) and 1 (the arm test){remedy}")
 
 
@@ -162,7 +176,9 @@ def _read_blocks(kind: Any, number: Any) -> Arm:
 
 
 def _of_single_texts(kind: str) -> str:
-    return f", or the arm {OF_SINGLE_TEXTS[kind]} for blocks of one text" if kind in OF_SINGLE_TEXTS else ""
+    if kind not in OF_SINGLE_TEXTS:
+        return ""
+    return f", or the arm {OF_SINGLE_TEXTS[kind]} for blocks of one text"
 
 
 ArmSpec: TypeAlias = Annotated[Arm, BeforeValidator(_read_arm)]

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten, visible
+from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.spec.design import NAME
 
 Place: TypeAlias = tuple[int | str, ...]
@@ -271,8 +272,8 @@ def _describe_value(details: Sequence[Mapping[str, Any]]) -> str:
         return str(detail["msg"])
     if kind == "literal_error" and len(details) == 1:
         choices = _choices(detail)
-        close = get_close_matches(str(value)[:MAX_NAME].lower(), choices, n=1)
-        remedy = f"did you mean {close[0]}?" if close else "choose one of them"
+        near = find_nearest(str(value), choices, OF_FEW)
+        remedy = f"did you mean {near}?" if near else "choose one of them"
         return f"{reprlib.repr(value)} is not one of {', '.join(choices)}; {remedy}"
     expected = [
         words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
 from peekbench.plugins.hookspecs import kind_of
 from peekbench.plugins.local_code import Code, is_code, split_name
 from peekbench.plugins.protocols import Options
+from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.records.data import Folders, SourceRef
 from peekbench.records.trials import Trial
 from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
@@ -192,9 +192,8 @@ class ExperimentSpec(SpecModel):
         names = {task.name for task in self.tasks}
         for position, method in enumerate(self.methods):
             for task in sorted(method.by_task.keys() - names):
-                close = [name for name in sorted(names) if name.endswith(f".{task}")]
-                close += get_close_matches(task[:MAX_NAME], names, n=1)
-                remedy = f"did you mean {close[0]}?" if close else f"the tasks are {', '.join(sorted(names)[:10])}"
+                near = find_nearest(task, sorted(names), OF_FEW)
+                remedy = f"did you mean {near}?" if near else f"the tasks are {', '.join(sorted(names)[:10])}"
                 raise ValueError(f"methods[{position}].by_task: there is no task {task!r}; {remedy}")
         return self
 

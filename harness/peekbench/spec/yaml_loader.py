@@ -138,7 +138,7 @@ def _check(text: str) -> None:
     if len(text) > MAX_CHARACTERS:
         raise SpecError(f"more than {MAX_CHARACTERS:,} characters; remove what is no part of the spec")
     opened = [_Open()]
-    anchored: dict[str, _Size] = {}
+    anchored: dict[str | None, _Size] = {}
     event: Any
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         line, anchor, size = event.start_mark.line + 1, getattr(event, "anchor", None), None
