@@ -9,6 +9,7 @@ import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch
+from process_checks import check_in_this_process
 from small_models import SENTENCES, save_model
 from torch.nn.functional import log_softmax
 
@@ -18,7 +19,7 @@ from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.likelihood import split_for_training, text_log_likelihoods
 from peekbench_lm.nano import train_tokenizer
 from peekbench_lm.tokenizer import check_text_model, encode_whole
-from peekbench_testing import METHOD_CHECKS, check_entry, make_case
+from peekbench_testing import check_entry, make_case
 from peekbench_testing.case import Case
 from peekbench_text_prediction.trained_model import Replay, Stream, TrainedModel
 
@@ -56,9 +57,7 @@ def test_contract_of_dynamic_evaluation(gpt2: Path) -> None:
 def test_contract_of_pretraining(gpt2: Path, tmp_path: Path) -> None:
     """Do the checks that need no other process; the checks of dynamic evaluation do the same fit in one."""
     case = case_of("lm.pretraining", gpt2, tmp_path)
-    for check in METHOD_CHECKS.values():
-        if not check.__module__.endswith(("process_checks", "declaration_checks")):
-            check(case)
+    check_in_this_process(case)
 
 
 # Probabilities of whole texts

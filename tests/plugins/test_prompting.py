@@ -10,6 +10,7 @@ import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch
+from process_checks import check_in_this_process
 from prompted import INSTRUCTION, WHO, byte_level, make_task
 from small_models import SENTENCES, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -115,17 +116,15 @@ def test_prior_correction_divides_by_the_scores_of_content_free_texts(gpt2: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("use", "settings"),
-    [
-        ("batch_calibration", {"scoring": {"prior_correction": "content_free"}}),
-        ("batch_calibration_few_shot", {"num_examples": 2}),
-    ],
-)
-def test_methods_pass_the_contract_checks(use: str, settings: dict[str, Any], gpt2: Path) -> None:
-    """The base arms of these methods are `zero_shot` and `few_shot`."""
-    options = {"model": str(gpt2), "context_length": 400, **settings}
-    assert [outcome for outcome in check_entry(f"prompting.{use}", options) if not outcome.passed] == []
+def test_methods_pass_the_contract_checks(gpt2: Path, tmp_path: Path) -> None:
+    """The base arms of these methods, which share their code, are `zero_shot` and `few_shot`."""
+    scoring = {"prior_correction": "content_free"}
+    check_in_this_process(
+        make_method_case("prompting.batch_calibration", gpt2, tmp_path, context_length=400, scoring=scoring)
+    )
+    options = {"model": str(gpt2), "context_length": 400, "num_examples": 2}
+    outcomes = check_entry("prompting.batch_calibration_few_shot", options)
+    assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 
 @pytest.mark.parametrize("strength", [1.0, 0.5])
