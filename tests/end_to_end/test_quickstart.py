@@ -80,6 +80,15 @@ def test_verdicts_match_the_documentation(verdicts: dict[str, Any]) -> None:
     assert decisions == {"lsa-10": "biased up", "lsa-50": "equivalent", "classic.self_training": "biased down"}
 
 
+def test_the_published_report_matches_the_scores(verdicts: dict[str, Any]) -> None:
+    report = json.loads((ROOT / "reports" / "published" / "quickstart" / "report.json").read_text())
+    published = {verdict["method"]: verdict for verdict in report["verdicts"] if not verdict["control"]}
+    assert published.keys() == {"lsa-10", "lsa-50", "classic.self_training"}
+    for method, verdict in published.items():
+        assert verdict["decision"] == verdicts[method].decision
+        assert verdict["estimate"]["mean"] == pytest.approx(verdicts[method].estimate.mean, abs=1e-4)
+
+
 def test_documented_estimates_match_the_scores(verdicts: dict[str, Any]) -> None:
     estimates = {method: verdict.estimate.mean * 100 for method, verdict in verdicts.items()}
     page = " ".join(QUICKSTART.read_text().split())
