@@ -33,7 +33,11 @@ def choose_device(name: DeviceName) -> torch.device:
         If this machine has no such device.
     """
     # In the order in which "auto" tries them.
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    available: dict[DeviceName, bool] = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
     if name == "auto":
         name = next(device for device, is_there in available.items() if is_there)
     if not available[name]:

@@ -13,7 +13,7 @@ import pandas as pd
 from peekbench import Column
 from peekbench.errors import SpecError
 from peekbench.formatting import SHARED_DRAWS
-from peekbench.records import Cell, FloatArray
+from peekbench.records import FloatArray, Key
 from peekbench.results import (
     check_region,
     configurations,
@@ -40,7 +40,7 @@ class PairedArms:
 
     label: str
     """The method, and its sizes if they vary: 'tapt (num_test=50)'."""
-    parts: tuple[tuple[str, Cell], ...]
+    parts: tuple[tuple[str, Key], ...]
     """Column and value of the method, and of the sizes if they vary."""
     effect: Effect
     models: tuple[str, ...]
@@ -55,7 +55,7 @@ class PairedArms:
     """Whether the scores are accuracies."""
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[Key, ...]:
         """First cells of a table row: the method, and the sizes if they vary."""
         return tuple(cell for _, cell in self.parts)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from peekbench import Column, Estimate, Table
 from peekbench.formatting import pluralize
-from peekbench.records import Cell
+from peekbench.records import Key
 from peekbench.results import plain_cell
 from peekbench_consistency.findings import CONFIGURATION, UNKNOWN, Finding, WideTable, as_mapping, format_p
 from peekbench_stats import TaskCorrelation, correlate_tasks, holm
@@ -24,9 +24,9 @@ SHARED = (
 INDEPENDENT = "independent according to the table, so that averages over tasks count each trial."
 
 
-def correlate(table: WideTable) -> dict[tuple[Cell, ...], TaskCorrelation]:
+def correlate(table: WideTable) -> dict[tuple[Key, ...], TaskCorrelation]:
     """Return the correlation of tasks by configuration, without those that have too little data."""
-    correlations: dict[tuple[Cell, ...], TaskCorrelation] = {}
+    correlations: dict[tuple[Key, ...], TaskCorrelation] = {}
     if not {"extra", "test"} <= set(table.arms):
         return correlations
     rows = table.rows.assign(bias=table.rows["test"] - table.rows["extra"]).dropna(subset="bias")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.formatting import format_signed, list_names
-from peekbench.records import Cell
+from peekbench.records import Key
 from peekbench.results import has_independent_tasks, label_parts, pair_arms
 
 CONFIGURATION = ("method", "model", "num_train", "num_test")
@@ -46,7 +46,7 @@ class WideTable:
     is_accuracy: bool
     varying: tuple[str, ...]
     """Columns of `BLOCK` with more than one value; locations omit the others."""
-    is_independent: Mapping[Cell, bool]
+    is_independent: Mapping[Key, bool]
     """Whether the table states that draws of different tasks are independent, by method."""
 
     def locate(self, **values: Any) -> str:

@@ -63,8 +63,8 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
 
     (analysis,) = analyze(store, AnalysisOptions(["summary.texts"])).analyses
     (table,) = analysis.tables
-    names, rows = table.spread()
-    for row in rows:
+    names, spread = table.spread()
+    for row in spread:
         cells: dict[str, Any] = dict(zip(names, row, strict=True))
         means = results[results["method"] == cells["method"]].pivot_table(index="task", columns="arm", values="score")
         assert cells["bias"] == pytest.approx((means["test"] - means["extra"]).mean())
@@ -76,7 +76,8 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
 
     texts = rows_of_texts(store, results).assign(independent_tasks="yes")
     (of_table,) = analyze(texts.sample(frac=1, random_state=0), AnalysisOptions(["summary.texts"])).analyses
-    assert sorted(of_table.tables[0].spread()[1]) == sorted(rows), "the same answers give exactly the same numbers"
+    of_same = sorted(of_table.tables[0].spread()[1], key=repr)
+    assert of_same == sorted(spread, key=repr), "the same answers give exactly the same numbers"
     added_up = tidy(texts, "texts").sort_values(TRIAL, ignore_index=True)
     pd.testing.assert_frame_equal(added_up[SHARED], results.sort_values(TRIAL, ignore_index=True)[SHARED])
 

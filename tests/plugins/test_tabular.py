@@ -239,7 +239,7 @@ def test_small_spec_reproduces_the_published_biases(tmp_path: Path) -> None:
     (analysis,) = analyze(tmp_path / "small.sqlite", AnalysisOptions(["summary"])).analyses
     table = next(table for table in analysis.tables if table.title.startswith("Scores, boost and bias by task"))
     names = [column.name for column in table.columns]
-    by_task = {str(row[names.index("task")]): row for row in table.rows}
+    by_task: dict[str, Any] = {str(row[names.index("task")]): row for row in table.rows}
     assert len(by_task) == len(table.rows) == 20
     for rank, cells in PUBLISHED.items():
         for size, (bias, half_width) in zip(SIZES, cells, strict=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from peekbench.records.figures import Figure
 from peekbench.records.runs import DEFAULT_FORMATS
 from peekbench.records.trials import Control, TrialFailure
-from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, Unit, Verdict
+from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, Key, Unit, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Topic: TypeAlias = Literal["results", "methods", "data"]
 """Part of a report to which a table or a figure belongs."""
 
-Cell: TypeAlias = str | int | float | bool | Estimate | None
+Cell: TypeAlias = Key | Estimate
 """Value in a row of a table. None is shown as a dash, an estimate with its interval.
 
 Examples
@@ -341,7 +341,7 @@ class Subject:
     True
     """
 
-    cells: tuple[tuple[str, Cell], ...]
+    cells: tuple[tuple[str, Key], ...]
     """Method, model and sizes, with the names of their columns."""
     control: Control = ""
     """Whether the method is a control."""

@@ -53,6 +53,10 @@ RowName: TypeAlias = Literal["texts", "rows"]
 """What reports call the rows of tasks: 'rows' if a task has features instead of texts."""
 
 
+Key: TypeAlias = str | int | float | bool | None
+"""Value in a column that names a configuration, such as its method or a size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A quantity with its interval. Numbers that the data do not determine are NaN.
@@ -342,7 +346,7 @@ class Verdict:
     """Configurations judged together."""
     control: Control = ""
     """Whether the method is a control, whose bias is known in advance. Its verdict judges the run, not the method."""
-    parts: tuple[tuple[str, str | int | float | None], ...] = ()
+    parts: tuple[tuple[str, Key], ...] = ()
     """Columns and values that make up the label, such as (('method', 'lsa'), ('num_train', 50)); empty if the label is
     the name of the method."""
     note: str = ""

@@ -241,7 +241,8 @@ def _complete(
         only = only.model_copy(update={"task": tuple(options.table.tasks)})
     table = replace(table, results=only.select_rows(table.results))
     planned = only.select_trials(planned)
-    complete, warnings = table.results, ()
+    complete = table.results
+    warnings: tuple[str, ...] = ()
     if planned or options.reading().needs_pairs:
         complete, warnings = only_complete(
             table.results,

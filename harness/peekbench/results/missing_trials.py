@@ -10,8 +10,9 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.report import Cell, Subject
+from peekbench.records.report import Subject
 from peekbench.records.trials import Trial
+from peekbench.records.verdicts import Key
 from peekbench.results.columns import CONFIGURATION, TRIAL
 from peekbench.results.paired_effects import plain_cell
 from peekbench.results.roles import ALLOW_INCOMPLETE, quoted
@@ -19,7 +20,7 @@ from peekbench.results.roles import ALLOW_INCOMPLETE, quoted
 MAX_LISTED = 5  # gaps listed in a message
 MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks
 
-Expected = tuple[tuple[Cell, ...], str, set[int]]
+Expected = tuple[tuple[Key, ...], str, set[int]]
 """Configuration, task, and the numbers of the subsamples that it should have."""
 
 
@@ -138,7 +139,7 @@ def find_subjects(
         results = join_sizes(results)
     of_methods = results.drop_duplicates("method", keep="last")
     controls = dict(zip(of_methods["method"], of_methods["control"], strict=True))
-    lost: dict[tuple[Cell, ...], list[str]] = {}
+    lost: dict[tuple[Key, ...], list[str]] = {}
     for configuration, task, numbers, complete in _compare(results, planned, has_texts_as_draws=has_texts_as_draws):
         tasks = lost.setdefault(configuration, [])
         if not numbers & complete:
@@ -151,7 +152,7 @@ def find_subjects(
 
 def _compare(
     results: pd.DataFrame, planned: Sequence[Trial], *, has_texts_as_draws: bool
-) -> Iterator[tuple[tuple[Cell, ...], str, set[int], set[int]]]:
+) -> Iterator[tuple[tuple[Key, ...], str, set[int], set[int]]]:
     """Yield each configuration and task of a design with the subsamples that it should have, and those complete."""
     arms = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
     is_complete = (arms["count"] == results["arm"].nunique()).tolist()
@@ -169,8 +170,8 @@ def _compare(
         yield configuration, task, numbers, complete.get(configuration, {}).get(task, set())
 
 
-def _group_planned(planned: Sequence[Trial], models: Mapping[Cell, Cell]) -> Iterator[Expected]:
-    numbers: dict[tuple[tuple[Cell, ...], str], set[int]] = {}
+def _group_planned(planned: Sequence[Trial], models: Mapping[Key, Key]) -> Iterator[Expected]:
+    numbers: dict[tuple[tuple[Key, ...], str], set[int]] = {}
     for trial in planned:
         draw = trial.draw
         configuration = (trial.method, models.get(trial.method, ""), draw.num_train, draw.num_test)
@@ -179,7 +180,7 @@ def _group_planned(planned: Sequence[Trial], models: Mapping[Cell, Cell]) -> Ite
 
 
 def _expect_balance(
-    seen: Mapping[tuple[Cell, ...], Mapping[str, set[int]]], *, has_texts_as_draws: bool
+    seen: Mapping[tuple[Key, ...], Mapping[str, set[int]]], *, has_texts_as_draws: bool
 ) -> Iterator[Expected]:
     of_tasks: dict[str, set[int]] = {}
     for by_task in seen.values():
@@ -198,7 +199,7 @@ def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:
     return results[is_complete].reset_index(drop=True)
 
 
-def _describe_place(configuration: Sequence[Cell], task: str) -> str:
+def _describe_place(configuration: Sequence[Key], task: str) -> str:
     names = zip(("method", "model", "num_train", "num_test"), configuration, strict=True)
     return ", ".join([f"task {task}", *(f"{name} {value}" for name, value in names if value not in ("", None))])
 

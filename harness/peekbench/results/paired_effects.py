@@ -14,8 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.records.report import Cell, Column
+from peekbench.records.report import Column
 from peekbench.records.trials import Control
+from peekbench.records.verdicts import Key
 from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, is_arm
 
 MIN_SIZE = 1e-12  # smaller averages are zero except for rounding
@@ -110,13 +111,13 @@ class Configuration:
 
     label: str
     """The method, with its model and sizes if these differ between configurations: 'tapt (bert, num_test=50)'."""
-    cells: tuple[Cell, ...]
+    cells: tuple[Key, ...]
     """Method, and model and sizes if they differ: the first cells of a table row."""
     scores: Mapping[str, Mapping[str, Sequence[float]]]
     """Values of each subsample by arm or effect, named as in `paired_scores`, and by task."""
     subsamples: Mapping[str, Sequence[int]]
     """Numbers of these subsamples by task, in the same order. Configurations are paired by them."""
-    key: tuple[Cell, ...]
+    key: tuple[Key, ...]
     """Method, model, num_train and num_test; None for missing values. It identifies the configuration across tables."""
     num_test: int | None = None
     """Texts of each test set, if known."""
@@ -240,8 +241,8 @@ def _configuration(
     rows: pd.DataFrame,
     varying: Sequence[str],
     names: Sequence[str],
-    methods: Mapping[Cell, tuple[Control, bool]],
-    num_scored: Mapping[tuple[Cell, ...], Cell],
+    methods: Mapping[Key, tuple[Control, bool]],
+    num_scored: Mapping[tuple[Key, ...], Key],
 ) -> Configuration:
     cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
     num_test = cells["num_test"] if isinstance(cells["num_test"], int) else None
@@ -261,7 +262,7 @@ def _configuration(
     )
 
 
-def has_independent_tasks(results: pd.DataFrame) -> dict[Cell, bool]:
+def has_independent_tasks(results: pd.DataFrame) -> dict[Key, bool]:
     """Return for each method whether the table states that draws of different tasks are independent.
 
     Parameters
@@ -285,7 +286,7 @@ def has_independent_tasks(results: pd.DataFrame) -> dict[Cell, bool]:
     return {str(method): bool(is_independent) for method, is_independent in of_methods.items()}
 
 
-def plain_cell(value: Any) -> Cell:
+def plain_cell(value: Any) -> Key:
     """Return a pandas number or text as a Python value.
 
     Parameters
@@ -308,7 +309,7 @@ def plain_cell(value: Any) -> Cell:
     return value if isinstance(value, str) else int(value)
 
 
-def label_configuration(cells: Mapping[str, Cell]) -> str:
+def label_configuration(cells: Mapping[str, Key]) -> str:
     """Return the label of a method with its model and sizes.
 
     Parameters
@@ -331,7 +332,7 @@ def label_configuration(cells: Mapping[str, Cell]) -> str:
     return str(cells["method"]) + (f" ({', '.join(parts)})" if parts else "")
 
 
-def label_parts(cells: Mapping[str, Cell]) -> list[str]:
+def label_parts(cells: Mapping[str, Key]) -> list[str]:
     """Return model, sizes and task as short texts.
 
     Parameters

@@ -137,7 +137,7 @@ def _read_arm(value: Any) -> Any:
 
 
 def _suggest_arm(value: Any) -> str:
-    """Return the remedy for a value that is no arm, with the number that was written."""
+    """Return the remedy for a value that is not an arm, with the number that was written."""
     written, blocks, dose = value, 5, 0.25
     if isinstance(value, Mapping) and len(value) == 1:
         ((written, number),) = value.items()

@@ -12,6 +12,7 @@ from commands import run_command
 
 import peekbench as pb
 from peekbench.errors import ResultsError
+from peekbench.records import Estimate
 from peekbench.records.data import TableOptions
 from peekbench.report.render.answers import basis_of
 from peekbench.results.analyze import AnalysisOptions, analyze
@@ -75,6 +76,7 @@ def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
     (row,) = texts.tables[0].rows
     (verdict,) = summary.verdicts
     assert basis_of(verdict) == "2 tasks, 6 trials"
+    assert isinstance(row[1], Estimate)
     assert verdict.estimate.mean == pytest.approx(row[1].mean)
     assert row[1].high - row[1].low > 2 * 1.96 * verdict.estimate.standard_error, "other texts add variance"
     ROWS.to_csv("rows.csv", index=False)

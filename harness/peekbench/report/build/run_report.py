@@ -92,7 +92,8 @@ def report_of_audits(spec: ExperimentSpec, analyses: Sequence[Analysis], session
     Examples
     --------
     >>> from peekbench import load_spec
-    >>>     >>> spec = load_spec("specs/audit_small.yaml")
+    >>> from peekbench.execution.provenance import describe_session
+    >>> spec = load_spec("specs/audit_small.yaml")
     >>> report_of_audits(spec, analyses=(), session=describe_session(spec.folder)).headline
     '4 audits of the data of 2 tasks'
     """
@@ -222,7 +223,7 @@ def report_of_run(
         for analysis in outcomes:
             on_analysis(analysis)
     report = add_analyses(report, outcomes, rows)
-    facts = {
+    facts: dict[str, Any] = {
         "num_looks": spec.design.num_looks,
         "last_look": number,
         "copy_store": partial(back_up, path),

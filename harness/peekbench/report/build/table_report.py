@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from peekbench.formatting import pluralize
 from peekbench.records.report import Extension, MethodFacts, Report
@@ -57,7 +57,8 @@ def report_of_table(
     methods = methods_in_words(num_judged, results["method"].nunique() - num_judged)
     tasks = pluralize(results["task"].nunique(), "task")
     trials = pluralize(len(results[list(TRIAL)].drop_duplicates()), "trial")
-    provenance, details = {"source": scores.origin}, {"source": scores.origin}
+    provenance = {"source": scores.origin}
+    details: dict[str, Any] = {"source": scores.origin}
     if columns:
         provenance["columns"] = str(columns)
         details["columns"] = columns.as_json()

@@ -77,8 +77,8 @@ def render_text(report: Report, console: Console, closing: Sequence[str] = (), *
     What next?    Nothing. The bias is negligible.
     <BLANKLINE>
     Does a method score higher if its unlabeled data come from the test set?
-    Base: no unlabeled texts. Extra: independent ones. Test: those of the test
-    set. Bias: test - extra.
+    Each method is scored three times. Base: without unlabeled texts. Extra: with
+    independent ones. Test: with those of the test set. Bias: test - extra.
     equivalent    lsa ├──────────────────●──────────────────┤ +0.10 [-0.20, +0.40]
                   Test texts change accuracy by less than 0.50 points.
                       -0.2        0.0        +0.2        +0.4               points
