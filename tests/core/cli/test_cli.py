@@ -50,7 +50,7 @@ def test_run_report_and_analyze_one_store(spec: str) -> None:
     assert {path.name: path.read_bytes() for path in Path("reports/small").rglob("*.*")} == files
     assert "toy.vote" in peek("analyze", "runs/small.sqlite").stdout
     content = json.loads(files["report.json"])
-    assert content["schema_version"] == 9
+    assert content["schema_version"] == 10
     assert content["spec"]["seed"] == 7
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -28,7 +29,7 @@ from peekbench.report.render import html
 from peekbench.report.render.content import cell_number, cell_text
 from peekbench.report.render.html import TEMPLATES, Scale, render_html
 from peekbench.report.render.markdown import render_cards
-from peekbench.results.analyze import AnalysisOptions, analyze
+from peekbench.results.analyze import analyze
 from peekbench_testing import sample_report
 
 HOSTILE = [
@@ -75,10 +76,11 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def report(simulate: Callable[..., Any]) -> Report:
+def report(simulate: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
+    monkeypatch.chdir(tmp_path)
     parts = [simulate(bias, method=method) for method, bias in (("lsa", 0.05), ("null", 0.0))]
-    results = pd.concat(parts, ignore_index=True)
-    return report_of_table(analyze(results, AnalysisOptions(origin="scores.csv")))
+    pd.concat(parts, ignore_index=True).to_csv("scores.csv", index=False)
+    return report_of_table(analyze(Path("scores.csv")))
 
 
 def hostile(text: str) -> Report:

@@ -82,7 +82,7 @@ def report_schema() -> dict[str, Any]:
             definition["description"] = definition["description"].partition("\n\nExamples\n")[0]
         for field in definition.get("properties", {}).values():
             if isinstance(default := field.get("default"), float) and math.isnan(default):
-                field["default"] = None  # as reports write numbers that are not finite; JSON has no NaN
+                field |= {"default": None, "type": ["number", "null"]}  # JSON has no NaN
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "peekbench report"}
 
 
