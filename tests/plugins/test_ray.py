@@ -158,7 +158,7 @@ def _leave_out_plugin(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("change", "messages"),
     [
-        (_change_code, ["plugin toy", " in the main process, 0.1 here", "task a: its data"]),
+        (_change_code, ["plugin toy: peekbench_toy.py changed", "numpy: 0.1 instead of", "task a: its data"]),
         (_leave_out_plugin, ["no plugin 'toy' is installed"]),
     ],
 )
