@@ -103,7 +103,8 @@ def _cells(tasks: list[CrossedMean], shared: Sequence[float], options: OtherText
     uses = sum(task.num_answers for task in tasks) / texts
     interval = cross_interval(tasks, options.level, shared)
     if interval is None:
-        return float(np.mean([task.mean for task in tasks])), None, None, "too few subsamples", texts, uses, None
+        mean = Estimate(float(np.mean([task.mean for task in tasks])))
+        return mean, "too few subsamples", texts, uses, None
     decision = decide(interval.low, interval.high, options.region)
     # Scores that are means over texts, such as accuracy and F1, lie between 0 and 1.
     bias = Estimate(interval.mean, max(interval.low, -1.0), min(interval.high, 1.0))

@@ -238,8 +238,8 @@ def test_small_spec_reproduces_the_published_biases(tmp_path: Path) -> None:
     assert (summary.finished, summary.failed) == (20 * 150, 0)
     (analysis,) = analyze(tmp_path / "small.sqlite", AnalysisOptions(["summary"])).analyses
     table = next(table for table in analysis.tables if table.title.startswith("Scores, boost and bias by task"))
-    names = [column.name for column in table.columns]
-    by_task: dict[str, Any] = {str(row[names.index("task")]): row for row in table.rows}
+    names, rows = table.spread()
+    by_task = {row[names.index("task")]: row for row in rows}
     assert len(by_task) == len(table.rows) == 20
     for rank, cells in PUBLISHED.items():
         for size, (bias, half_width) in zip(SIZES, cells, strict=True):
