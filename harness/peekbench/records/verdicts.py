@@ -54,7 +54,14 @@ RowName: TypeAlias = Literal["texts", "rows"]
 
 
 Key: TypeAlias = str | int | float | bool | None
-"""Value in a column that names a configuration, such as its method or a size."""
+"""Value in a column that names a configuration, such as its method or a size.
+
+Examples
+--------
+>>> parts: tuple[tuple[str, Key], ...] = (("method", "lsa"), ("num_test", 200))
+>>> Verdict("lsa (num_test 200)", "bias", "equivalent", parts=parts).name
+'lsa'
+"""
 
 
 @dataclass(frozen=True, slots=True)

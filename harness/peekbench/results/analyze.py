@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from peekbench.records.data import Predictions, TableOptions
 from peekbench.records.report import Analysis, Subject
 from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.trials import Trial
+from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at, read_looks
 from peekbench.results.missing_trials import drop_incomplete, find_subjects, only_complete
 from peekbench.results.read import is_results_table, load_table, read_store, refuse_options_of_store
@@ -205,19 +207,32 @@ def read_scores(source: pd.DataFrame | str | Path, options: AnalysisOptions) -> 
 def read_run(store: Store, options: AnalysisOptions) -> Analyzed:
     """Read the scores of an open store, see `read_scores`; call `record_look` after it is closed.
 
-    The complete trials of a run are analyzed if some have failed, or its spec allows that.
+    Of a run with missing trials, the complete ones are analyzed if those of its methods without a failed trial are all
+    there, or if its spec allows that.
     """
     table = TidyTable(read_store(store), predictions=StoredPredictions(store.path))
     planned = planned_trials(store)
     if table.results.empty:
         return Analyzed(store.path, options, table, table.results, planned)
-    is_allowed = options.allow_incomplete or store.spec()["report"]["allow_incomplete"] or bool(store.failures())
+    is_allowed = (
+        options.allow_incomplete
+        or store.spec()["report"]["allow_incomplete"]
+        or _has_failed_where_incomplete(store, table.results, planned)
+    )
     scores = _complete(store.path, options, table, planned, allow_incomplete=is_allowed)
     if len(scores.table.results) == len(table.results):
         looks, look = look_at(store, scores.complete)
         return replace(scores, looks=looks, look=look)
     _, look = look_at(store, drop_incomplete(table.results))  # a look at a part counts as one at all
     return replace(scores, look=look)
+
+
+def _has_failed_where_incomplete(store: Store, results: pd.DataFrame, planned: Sequence[Trial]) -> bool:
+    """Return whether trials have failed of every method whose trials are not all there: the run cannot complete it."""
+    failed = {failure.trial.method for failure in store.failures()}
+    expected = Counter(trial.method for trial in planned if trial.method not in failed)
+    finished = results.drop_duplicates(list(TRIAL))["method"].value_counts()
+    return bool(failed) and all(finished.get(method, 0) >= number for method, number in expected.items())
 
 
 def planned_trials(store: Store) -> list[Trial]:

@@ -13,10 +13,14 @@ import pytest
 from analysis_tables import table_rows
 
 from peekbench.errors import ResultsError
+from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
+from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Report
+from peekbench.records.trials import TrialResult
 from peekbench.report import report_of_comparison, report_of_ranking, report_of_run, write_report
 from peekbench.report.render.json_report import ReportDocument, render_json, report_schema
+from peekbench.store.reader import Store
 
 Run = Callable[..., Path]
 DOCS = Path(__file__).parents[3] / "docs"
@@ -139,3 +143,21 @@ def test_runs_with_a_failed_trial_are_compared_and_ranked_with_a_warning(make_ru
     before, after = make_run("before"), make_run("after", methods=["toy.vote", faulty])
     for report in (report_of_comparison(before, after), report_of_ranking([after])):
         assert any("after: The design has missing trials, and only complete" in warning for warning in report.warnings)
+
+
+def test_a_failed_trial_excuses_no_missing_trial_of_another_method(
+    make_spec: Callable[..., Any], tmp_path: Path
+) -> None:
+    class Interrupted(Progress):
+        def advance(self, outcome: Outcome) -> None:
+            if isinstance(outcome, TrialResult):
+                raise KeyboardInterrupt
+
+    faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(tmp_path / "marker")}}
+    spec = make_spec(methods=[faulty, "toy.vote"], executor={"use": "local", "options": {"in_process": True}})
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, store="part.sqlite", progress=Interrupted())
+    with Store.open(Path("part.sqlite")) as store:
+        assert len(store.failures()) == 1
+    with pytest.raises(ResultsError, match="the design has missing trials"):
+        report_of_ranking([Path("part.sqlite")])

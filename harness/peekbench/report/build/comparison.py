@@ -41,8 +41,8 @@ def report_of_comparison(
     before, after
         Store of each run, or a table of scores.
     allow_incomplete
-        Compare runs with missing trials instead of refusing them; the report warns about them. Runs with a failed
-        trial are never refused.
+        Compare runs with missing trials instead of refusing them; the report warns about them. Missing trials of a
+        method with a failed trial need no permission.
     analysis
         Analysis that compares, as `plugin.thing`; by default the installed one with the role
         'comparison'.
@@ -106,8 +106,8 @@ def report_of_ranking(
     paths
         Stores of the runs, or tables of scores.
     allow_incomplete
-        Rank runs with missing trials instead of refusing them; the report warns about them. Runs with a failed trial
-        are never refused.
+        Rank runs with missing trials instead of refusing them; the report warns about them. Missing trials of a
+        method with a failed trial need no permission.
     analysis
         Analysis that ranks, as `plugin.thing`; by default the installed one with the role 'ranking'.
     table
