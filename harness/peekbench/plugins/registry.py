@@ -35,9 +35,9 @@ MAX_LISTED = 12  # entries of a plugin that a message lists
 DISTRIBUTION = "peekbench"
 """Distribution of the core, whose own plugins are the defaults."""
 INSTALL = "install the plugin with `pip install`, or name a function in a file, as in `my_file.py:{}`"
+"""Remedy for the name of a plugin that is not installed."""
 FUNCTIONS = {"data source": "load", "method": "fit", "analysis": "analyze"}
 """Names of functions in examples, by the kind of the entry."""
-"""Remedy for the name of a plugin that is not installed."""
 
 
 @cache
@@ -236,17 +236,24 @@ def explain_missing_function(use: str, names: Sequence[str]) -> PluginError:
 def _describe_missing_plugin(use: str, kind: PluginKind | None = None) -> str:
     """Return a message about a name whose plugin is not installed, with names of the kind that is wanted only."""
     name, _ = split_name(use)
-    plugins = list(installed()) if kind is None else _plugins_with(kind)
-    nearest = suggest(use, kind) or (f"did you mean {near}?" if (near := find_nearest(name, plugins)) else "")
-    listed = "" if nearest else f"plugins{f' with {kind.plural}' if kind else ''}: {_list(plugins)}."
-    return f"no plugin {name!r} is installed; {nearest}{listed} Otherwise, {INSTALL.format(_example(kind))}"
+    remedy = suggest(use, kind)
+    if not remedy:
+        remedy = f"{_list_plugins(kind)}."
+        if near := find_nearest(name, _plugins_with(kind)):
+            remedy = f"did you mean {near}?"
+    return f"no plugin {name!r} is installed; {remedy} Otherwise, {INSTALL.format(_example(kind))}"
 
 
-def _list_plugins(kind: PluginKind) -> str:
-    return f"plugins with {kind.plural}: {_list(_plugins_with(kind))}"
+def _list_plugins(kind: PluginKind | None) -> str:
+    plugins = "plugins"
+    if kind is not None:
+        plugins += f" with {kind.plural}"
+    return f"{plugins}: {_list(_plugins_with(kind))}"
 
 
-def _plugins_with(kind: PluginKind) -> list[str]:
+def _plugins_with(kind: PluginKind | None) -> list[str]:
+    if kind is None:
+        return list(installed())
     return list(dict.fromkeys(split_name(name)[0] for name in _names(kind, tuple(installed()))))
 
 

@@ -253,11 +253,14 @@ class ExperimentSpec(SpecModel):
                 "larger num_test"
             )
         scored = self.design.crossover or 1
+        parts = f"{blocks:,} blocks"
+        if scored > 1:
+            parts += f" of {scored} sets"
         if (fits := scored * blocks) > MAX_FITS:
             raise ValueError(
                 f"{place}: {arm.name} with num_test {num_test} takes {fits:,} fits of each method in each trial, one "
-                f"for each of {blocks:,} blocks{f' of {scored} sets' * (scored > 1)}, and at most {MAX_FITS:,} are "
-                f"allowed; use fewer blocks, such as `{arm.kind}: 20`, or a smaller num_test"
+                f"for each of {parts}, and at most {MAX_FITS:,} are allowed; use fewer blocks, such as "
+                f"`{arm.kind}: 20`, or a smaller num_test"
             )
 
     def task(self, name: str) -> TaskSpec:
