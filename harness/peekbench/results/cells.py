@@ -22,6 +22,7 @@ from peekbench.records.data import IntArray, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.columns import (
     ARM_MEASURES,
+    CONFIGURATION,
     ERROR_RATE,
     LOSS,
     LOSSES,
@@ -77,6 +78,11 @@ SPREADS = frozenset(("std", "sd", "se", "sem", "stderr", "var", "ci", "median", 
 """Normalized names of further rows that are no draws."""
 MAX_ARMS = 12  # values of a column of arms that a message lists
 MAX_LOOKS = 100_000  # characters of the column of looks
+MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
+DECIMALS = range(2, 6)
+"""Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
+FLOAT_ERROR = 1e-7
+"""Largest error of a score in single precision."""
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
 
@@ -447,3 +453,33 @@ def read_arms(trials: pd.DataFrame, roles: ColumnRoles, reader: CellReader, need
                 f"{explain_arms(arm)}"
             )
     return rows
+
+
+def last_decimal(results: pd.DataFrame) -> pd.Series[float]:
+    """Return the unit of the last decimal of the scores of each task and arm: 0.0001 for 0.7222 and 0.7."""
+    scores = results["score"]
+    decimals = pd.Series(DECIMALS.stop, index=scores.index).where(scores.notna(), DECIMALS.start)
+    for number in reversed(DECIMALS):
+        decimals = decimals.mask((scores - scores.round(number)).abs() < FLOAT_ERROR, number)
+    return 0.1 ** decimals.groupby([results["task"], results["arm"]]).transform("max")
+
+
+def refuse_means(rows: pd.DataFrame, draws: pd.Series[Any], source: str, reader: CellReader) -> None:
+    """Refuse draws whose numbers are far from all others, such as -1, and whose scores are the means of the others."""
+    numbers = to_floats(draws)
+    order = np.unique(numbers.dropna())
+    if len(order) < MIN_AVERAGED:
+        return
+    place = [*CONFIGURATION, "task", "arm"]
+    groups = [rows[name] for name in place]
+    of_rows = np.tile(numbers.to_numpy(), len(rows) // len(numbers))
+    for number, gap in ((order[0], order[1] - order[0]), (order[-1], order[-1] - order[-2])):
+        if gap <= len(order) and number >= 0:
+            continue
+        is_it = of_rows == number
+        means = rows["score"].mask(is_it).groupby(groups, dropna=False).agg(["mean", "std"])
+        found = rows[is_it].merge(means, left_on=place, right_index=True)
+        is_mean = (found["score"] - found["mean"]).abs() <= last_decimal(rows)[is_it] / 2 + FLOAT_ERROR
+        if is_mean.all() and (found["std"] > 0).any():
+            problem = "numbers rows with the means of the others; delete them, or give the draws consecutive numbers"
+            raise reader.error(int((numbers == number).to_numpy().argmax()), source, problem)

@@ -12,7 +12,18 @@ import pandas as pd
 from peekbench.errors import Argument, ResultsError
 from peekbench.records.data import IntArray, Predictions, TableOptions
 from peekbench.records.report import ACCURACY
-from peekbench.results.cells import ANSWERS, CellReader, rank, read_arms, read_subsamples, read_trials, select_tasks
+from peekbench.results.cells import (
+    ANSWERS,
+    FLOAT_ERROR,
+    CellReader,
+    last_decimal,
+    rank,
+    read_arms,
+    read_subsamples,
+    read_trials,
+    refuse_means,
+    select_tasks,
+)
 from peekbench.results.columns import (
     COLUMN_NAMES,
     CONFIGURATION,
@@ -50,10 +61,6 @@ PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
 MAX_LISTED = 3  # rows that a message lists
 UNSTATED = "an unknown metric"
-DECIMALS = range(2, 6)
-"""Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
-FLOAT_ERROR = 1e-7
-"""Largest error of a score in single precision."""
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
 
@@ -147,6 +154,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         fill_text_scores(rows, roles, reader)
     else:
         fill_scores(rows, roles, reader)
+    if source := roles.source("subsample"):
+        refuse_means(rows, table[source], source, reader)
     num_arms = max(1, len(roles.arms))
     if pairing in (BY_ORDER, BY_ROW):
         _refuse_copies(trials, rows, origin)
@@ -382,15 +391,6 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     require(agrees.fillna(True), "is not score x num_test; correct one of them", column="num_correct")
     results["score"] = scores
     results["num_correct"] = given.fillna(counts)
-
-
-def last_decimal(results: pd.DataFrame) -> pd.Series[float]:
-    """Return the unit of the last decimal of the scores of each task and arm: 0.0001 for 0.7222 and 0.7."""
-    scores = results["score"]
-    decimals = pd.Series(DECIMALS.stop, index=scores.index).where(scores.notna(), DECIMALS.start)
-    for number in reversed(DECIMALS):
-        decimals = decimals.mask((scores - scores.round(number)).abs() < FLOAT_ERROR, number)
-    return 0.1 ** decimals.groupby([results["task"], results["arm"]]).transform("max")
 
 
 def find_metric(results: pd.DataFrame, origin: str = "") -> str:

@@ -1,6 +1,7 @@
 """What results depend on besides the spec, as a machine or a session of a store has it, and how two states differ.
 
-All comparisons use `find_differences`: sessions of a run that is resumed, shards, and machines of one run.
+`find_differences` compares sessions, shards and the machines of a run; `find_versions` groups the trials of a resumed
+run by the code that made them.
 """
 
 from __future__ import annotations

@@ -98,6 +98,8 @@ def with_means(number: int) -> pd.DataFrame:
         (LONG.replace({"nb": "LSA"}), {}, "LSA differs from 'lsa' only by case or spaces"),
         (LONG.replace({"b": "a "}), {}, "column 'task': a  differs from 'a' only by case"),
         (LONG.assign(model=["x", "X"] * 16), {}, "column 'model': X differs from 'x'"),
+        (with_means(99999), {}, "99999 numbers rows with the means of the others"),
+        (with_means(-1), {"columns": {"subsample": "subsample"}}, "-1 numbers rows with the means of the others"),
         (with_means(9).astype({"subsample": "str"}).replace({"9": "Mean"}), {"columns": {"subsample": "subsample"}},
          "Mean summarizes other rows"),
     ],
@@ -105,6 +107,11 @@ def with_means(number: int) -> pd.DataFrame:
 def test_rows_that_are_no_draws_and_two_spellings_are_refused(table: Any, options: Any, message: str) -> None:
     with pytest.raises(pb.PeekbenchError, match=message):
         pb.analyze(table, ["summary"], **options)
+
+
+def test_seeds_far_from_each_other_are_draws() -> None:
+    seeds = LONG.assign(subsample=LONG["subsample"].map({0: 0, 1: 1, 2: 2, 3: 1337}))
+    assert pb.analyze(seeds, ["summary"], independent_tasks=True).verdicts[0].decision == "biased up"
 
 
 @pytest.mark.parametrize("column", list(LONG.columns))
