@@ -132,7 +132,9 @@ def rule_tables(
         Column("minus extra", difference_unit(results.is_accuracy)),
         Column("verdict"),
     )
-    note = WORTH_NOTE + SWAP_NOTE * any(arm.startswith("swap-in") for arm in arms)
+    note = WORTH_NOTE
+    if any(arm.startswith("swap-in") for arm in arms):
+        note += SWAP_NOTE
     size = max(worth.verdict.family.size for worth in worths if worth.rule != "test")
     note += FAMILY_NOTE.format(level=options.level, size=size) * (size > 1)
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")

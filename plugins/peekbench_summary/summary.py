@@ -170,7 +170,11 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     )
     title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
     is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
-    note = THESE_TASKS_NOTE + OTHER_TASKS_NOTE * several + UNADJUSTED_NOTE * is_adjusted
+    note = THESE_TASKS_NOTE
+    if several:
+        note += OTHER_TASKS_NOTE
+    if is_adjusted:
+        note += UNADJUSTED_NOTE
     note += LOOKS_NOTE + shared_note(results) + extension_note(verdicts)
     return Table(title, columns, tuple(rows), note)
 
@@ -257,7 +261,9 @@ EXTENDED_NOTE = (
 
 def extension_note(verdicts: Sequence[Verdict]) -> str:
     """Return a note on intervals that were extended to zero, with a space before it; empty if there are none."""
-    return EXTENDED_NOTE * any(0 in verdict.estimate.limits and verdict.estimate.mean for verdict in verdicts)
+    if any(0 in verdict.estimate.limits and verdict.estimate.mean for verdict in verdicts):
+        return EXTENDED_NOTE
+    return ""
 
 
 def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:

@@ -48,7 +48,8 @@ def test_what_is_left_out_is_counted() -> None:
     table = Table("Leaderboard", (Column("method"), Column("extra", "fraction")), rows, overview=("method", "extra"))
     report = Report("many", "headline", (*verdicts, *controls), ("careful " * 50, *("careful",) * 19), tables=(table,))
     shown = printed(report, closing=["Report: x"])
-    assert "... and 28 more: 18 equivalent, 10 biased up" in shown
+    assert "... and 28 more: 28 equivalent" in shown
+    assert shown.count("biased up     method-") == 10, "a bias is not left out"
     assert shown.index("failed        last") < shown.index("passed        null-0"), "a failure is not left out"
     assert "... and 28 more rows" in shown
     assert "... and 16 more warnings" in shown

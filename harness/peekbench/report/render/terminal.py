@@ -157,9 +157,13 @@ def render_verdicts(verdicts: Sequence[Verdict], console: Console, *, full: bool
         console.print(Text(f"\n{heading}", "bold"))
         if heading != CONTROLS:
             console.print(Text(define_terms(answers[0][0]), "dim"))
-        num_shown = len(answers) if full else MAX_VERDICTS
-        _print_plots(answers[:num_shown], verdicts, console, full=full)
-        if others := [lead for lead, _ in answers[num_shown:]]:
+        shown, others = answers, []
+        if not full and len(answers) > MAX_VERDICTS:  # a bias is never left out before a verdict without one
+            by_interest = sorted(answers, key=lambda answer: not answer[0].decision.startswith("biased"))
+            others = [lead for lead, _ in by_interest[MAX_VERDICTS:]]
+            shown = [answer for answer in answers if answer[0] not in others]
+        _print_plots(shown, verdicts, console, full=full)
+        if others:
             counts = Counter(lead.decision for lead in others)
             listed = ", ".join(f"{number:,} {decision}" for decision, number in counts.items())
             console.print(Text(f"... and {len(others):,} more: {listed}", "dim"))
