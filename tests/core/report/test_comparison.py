@@ -149,15 +149,20 @@ def test_a_failed_trial_excuses_no_missing_trial_of_another_method(
     make_spec: Callable[..., Any], tmp_path: Path
 ) -> None:
     class Interrupted(Progress):
+        has_failed = False
+
         def advance(self, outcome: Outcome) -> None:
-            if isinstance(outcome, TrialResult):
+            if not isinstance(outcome, TrialResult):
+                self.has_failed = True
+            elif self.has_failed:
                 raise KeyboardInterrupt
 
     faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(tmp_path / "marker")}}
-    spec = make_spec(methods=[faulty, "toy.vote"], executor={"use": "local", "options": {"in_process": True}})
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 300}  # more than are stored at once
+    spec = make_spec(methods=[faulty, "toy.vote"], design=design)
     with pytest.raises(KeyboardInterrupt):
         run(spec, store="part.sqlite", progress=Interrupted())
     with Store.open(Path("part.sqlite")) as store:
-        assert len(store.failures()) == 1
+        assert {failure.trial.method for failure in store.failures()} == {"faulty"}
     with pytest.raises(ResultsError, match="the design has missing trials"):
         report_of_ranking([Path("part.sqlite")])
