@@ -15,7 +15,7 @@ from analysis_tables import table_rows
 
 from peekbench.execution.runner import run
 from peekbench.records.report import Analysis
-from peekbench.report.build.descriptions import check_results
+from peekbench.report.facts.run_facts import check_results
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import find_analysis
 from peekbench.spec.components import AnalysisSpec, make_component

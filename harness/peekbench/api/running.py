@@ -20,7 +20,7 @@ from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.similar_names import find_nearest_file
 from peekbench.progress.console import PrintableConsole
 from peekbench.progress.displays import make_progress
-from peekbench.report.build.run_report import report_of_run
+from peekbench.report.facts.run_report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
 from peekbench.store.reader import Store

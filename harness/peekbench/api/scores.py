@@ -14,7 +14,7 @@ from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.records.data import TableOptions
-from peekbench.report.build.table_report import report_of_table
+from peekbench.report.facts.table_report import report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
 from peekbench.results.read import python_messages

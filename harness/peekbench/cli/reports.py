@@ -22,7 +22,7 @@ from peekbench.records.data import TableOptions
 from peekbench.records.report import Analysis, Subject
 from peekbench.records.verdicts import Decision, Verdict
 from peekbench.report import changed_texts, render_text, report_of_run, write_pictures, write_report
-from peekbench.report.build.descriptions import make_command
+from peekbench.report.facts.run_facts import make_command
 from peekbench.report.render.files import check_same_report, folder_name
 from peekbench.report.render.json_report import render_json
 from peekbench.results import IN_RULES, label_configuration

@@ -13,7 +13,7 @@ from peekbench.api.run import RunPredictions
 from peekbench.errors import ResultsError, StoreError
 from peekbench.execution.runner import run
 from peekbench.report import changed_texts
-from peekbench.report.build import changed_texts as module
+from peekbench.report.facts import changed_texts as module
 from peekbench.store.reader import Store
 
 

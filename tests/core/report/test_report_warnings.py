@@ -12,7 +12,7 @@ import pytest
 from commands import run_command
 
 from peekbench.report import report_of_table
-from peekbench.report.build.descriptions import check_results, warn_of_run
+from peekbench.report.facts.run_facts import check_results, warn_of_run
 from peekbench.results import tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.design import Design

@@ -22,7 +22,7 @@ from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
 from peekbench.records.runs import PlannedLook
 from peekbench.report import report_of_ranking, report_of_run, state, write_report
-from peekbench.report.build.tables import look_tables
+from peekbench.report.facts.tables import look_tables
 from peekbench.report.render.sentences import state_looks
 from peekbench.results import load_results
 from peekbench.results.analyze import AnalysisOptions, analyze

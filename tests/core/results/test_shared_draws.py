@@ -13,7 +13,7 @@ import pytest
 from peekbench import load_results
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
-from peekbench.report.build.comparison import open_runs, side_by_side
+from peekbench.report.facts.several_runs import open_runs, side_by_side
 from peekbench.results import configurations, independent_units, tidy
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from peekbench.formatting import pluralize
 from peekbench.records.report import Extension, MethodFacts, Report
-from peekbench.report.build.descriptions import check_results, make_command
-from peekbench.report.build.run_report import add_analyses, extension_of, methods_in_words, read_content
+from peekbench.report.facts.run_facts import check_results, make_command
+from peekbench.report.facts.run_report import add_analyses, extension_of, methods_in_words, read_content
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import next_earlier
 from peekbench.store.files import is_store

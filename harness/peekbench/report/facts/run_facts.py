@@ -13,7 +13,7 @@ import numpy as np
 from peekbench.data.data_warnings import MAX_LISTED, count_supported, measured_overlaps, warn_of_design
 from peekbench.formatting import pluralize
 from peekbench.records.report import Analysis, Extension
-from peekbench.report.build.tables import options_in_words
+from peekbench.report.facts.tables import options_in_words
 from peekbench.report.render.content import own_subsamples
 from peekbench.results.analyze import ask, find_analysis, without_controls
 from peekbench.results.missing_trials import drop_incomplete

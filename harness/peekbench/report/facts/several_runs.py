@@ -16,9 +16,9 @@ from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
 from peekbench.records.verdicts import RowName
-from peekbench.report.build.descriptions import check_results, make_command, warn_of_run
-from peekbench.report.build.run_report import add_analyses, extension_of
-from peekbench.report.build.table_report import extend_table
+from peekbench.report.facts.run_facts import check_results, make_command, warn_of_run
+from peekbench.report.facts.run_report import add_analyses, extension_of
+from peekbench.report.facts.table_report import extend_table
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
 from peekbench.results.looks import most_subsamples, read_looks, state_earlier
 from peekbench.results.roles import ColumnUse

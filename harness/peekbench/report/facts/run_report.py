@@ -19,7 +19,7 @@ from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
 from peekbench.plugins.local_code import Code
 from peekbench.records.report import Analysis, Extension, Report, RuleWorth, RunContent, read_estimates
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
-from peekbench.report.build.descriptions import (
+from peekbench.report.facts.run_facts import (
     check_results,
     describe_extension,
     describe_provenance,
@@ -29,7 +29,7 @@ from peekbench.report.build.descriptions import (
     warn_of_other_versions,
     warn_of_run,
 )
-from peekbench.report.build.tables import (
+from peekbench.report.facts.tables import (
     cost_table,
     describe_methods,
     look_tables,
