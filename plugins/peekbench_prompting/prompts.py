@@ -12,9 +12,9 @@ import numpy as np
 from jinja2 import TemplateError
 
 from peekbench import DataError, Labeled, Task
-from peekbench.data import frame_prompt
 from peekbench.errors import SpecError
 from peekbench.records import IntArray
+from peekbench_prompting.frame import frame_prompt
 from peekbench_prompting.options import ChatTemplate
 
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from peekbench import Folders
-from peekbench.data import PromptFrame
 from peekbench.records import TokenCounts
 from peekbench_lm.extras import check_extra
 from peekbench_lm.model_files import describe_model, find_model, pin_model
@@ -17,6 +16,7 @@ from peekbench_lm.provision import check_kind, count_tokens_without_limit, known
 from peekbench_lm.provision import prefetch as prefetch_model
 from peekbench_lm.tokenizer import load_tokenizer
 from peekbench_prompting.audit_options import Exchangeability, Membership
+from peekbench_prompting.frame import PromptFrame
 from peekbench_prompting.options import Packed, Prompting, check_packing
 
 

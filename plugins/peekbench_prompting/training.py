@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from peekbench import Context, Inputs, Labeled, Predictor, Task
-from peekbench.data import PromptFrame
 from peekbench.records import FloatArray
 from peekbench_lm.completions import Completion, train_completions
 from peekbench_lm.devices import to_device
@@ -22,6 +21,7 @@ from peekbench_lm.seeds import seed_for
 from peekbench_lm.tokenizer import encode
 from peekbench_lm.training_loop import Batch, Epochs, shuffle_batches, train
 from peekbench_prompting.fit import make_encoder, make_predictor
+from peekbench_prompting.frame import PromptFrame
 from peekbench_prompting.options import Adapted, InputPerplexity, Packed, Pretrain, Supervised, Training, check_packing
 from peekbench_prompting.prompts import ExamplePrompts, Prompt, PromptEncoder
 

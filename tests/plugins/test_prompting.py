@@ -16,13 +16,13 @@ from small_models import SENTENCES, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from peekbench import Dataset, Labeled, Task
-from peekbench.data import render_prompt
 from peekbench.errors import SpecError
 from peekbench.records import FloatArray
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec
 from peekbench_lm.language_model import LanguageModel
 from peekbench_prompting.fit import CONTENT_FREE
+from peekbench_prompting.frame import frame_prompt
 from peekbench_prompting.options import FewShot, ZeroShot
 from peekbench_prompting.prompts import ExamplePrompts, PromptEncoder, choose_examples
 from peekbench_testing import check_entry, make_case
@@ -52,7 +52,7 @@ def reference_probabilities(folder: Path, texts: Sequence[str], task: Task, norm
     network.eval()
     scores = np.empty((len(texts), task.num_classes))
     for row, text in enumerate(texts):
-        prompt = render_prompt(text, task.class_names, task.instruction)
+        prompt = frame_prompt(task.class_names, task.instruction).around(text)
         answered = [tokenizer(f"{prompt} {name}")["input_ids"] for name in task.class_names]
         is_shared = [len(set(tokens)) == 1 for tokens in zip(tokenizer(prompt)["input_ids"], *answered, strict=False)]
         stem = [*is_shared, False].index(False)
@@ -239,7 +239,7 @@ def test_few_shot_uses_as_many_examples_as_fit_without_cutting_texts() -> None:
         count, prompt = built[row]
         assert prompt.is_cut == (row == 6)
         if row != 6:
-            assert prompt.string == render_prompt(text, WHO, INSTRUCTION, examples[:count])
+            assert prompt.string == frame_prompt(WHO, INSTRUCTION, examples[:count]).around(text)
     assert make_encoder(examples[: counts[1] + 1]).encode([texts[1]])[0].is_cut, "no more examples fit"
 
 

@@ -12,8 +12,8 @@ from small_models import SENTENCES
 from tokenizers import normalizers
 
 from peekbench import DataError
-from peekbench.data import frame_prompt, render_prompt
 from peekbench.errors import SpecError
+from peekbench_prompting.frame import frame_prompt
 from peekbench_prompting.prompts import DATE, PromptEncoder, find_answer_tokens
 
 torch.set_num_threads(1)  # small models are slower with more threads
@@ -28,7 +28,7 @@ def test_prompt_and_answer_are_tokenized_together(tokenizer: Any) -> None:
     task = make_task()
     encoder = PromptEncoder(tokenizer, task, 2000)
     for prompt, text in zip(encoder.encode(SENTENCES[:8]), SENTENCES, strict=False):
-        bare = render_prompt(text, NAMES, INSTRUCTION)
+        bare = frame_prompt(NAMES, INSTRUCTION).around(text)
         assert prompt.ids == tokenizer(bare)["input_ids"]
         answers = encoder.answer_tokens(prompt)
         stem = prompt.ids[: len(prompt.ids) - answers.num_replaced]
@@ -68,7 +68,7 @@ def test_prompts_with_different_tails_have_their_own_answers(tokenizer: Any) -> 
     texts = ["law", "law\n", "law:\n\n", "law ###", ""]
     encoder = PromptEncoder(tokenizer, make_task(), 2000)
     for text, prompt in zip(texts, encoder.encode(texts), strict=True):
-        expected = tokenizer(f"{render_prompt(text, NAMES, INSTRUCTION)} {NAMES[1]}")["input_ids"]
+        expected = tokenizer(f"{frame_prompt(NAMES, INSTRUCTION).around(text)} {NAMES[1]}")["input_ids"]
         assert encoder.with_answer(prompt, 1) == expected
 
 
@@ -96,7 +96,7 @@ def test_only_the_text_of_a_long_prompt_is_cut(tokenizer: Any) -> None:
 
 def test_texts_are_first_cut_at_1000_characters(tokenizer: Any) -> None:
     (prompt,) = PromptEncoder(tokenizer, make_task(), 5000).encode(["law" * 500])
-    assert prompt.string == render_prompt("law" * 500, NAMES, INSTRUCTION)
+    assert prompt.string == frame_prompt(NAMES, INSTRUCTION).around("law" * 500)
     assert prompt.string.count("law") == 333 + 2
     assert not prompt.is_cut
 
@@ -123,7 +123,7 @@ def test_a_chat_contains_the_prompt_as_the_user_message() -> None:
     tokenizer.chat_template = BRACKETS
     encoder = PromptEncoder(tokenizer, make_task(), 2000)
     (prompt,) = encoder.encode(["a rabbit"])
-    message = render_prompt("a rabbit", NAMES, INSTRUCTION)
+    message = frame_prompt(NAMES, INSTRUCTION).around("a rabbit")
     assert prompt.string == f"<s>[INST] {message} [/INST]"
     assert prompt.ids.count(tokenizer.bos_token_id) == 1
     answered = tokenizer(f"{prompt.string} law", add_special_tokens=False)["input_ids"]

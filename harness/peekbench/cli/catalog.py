@@ -7,14 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from textwrap import indent
 from typing import Any, get_args
 
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from peekbench.cache import cache_folder
 from peekbench.data.loading import class_counts, load_dataset
-from peekbench.data.prompts import render_prompt
 from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins import registry
@@ -166,8 +164,8 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
         lines.append("texts:")
         texts = [shorten(str(dataset.inputs[row]), MAX_TEXT) for row in rows]
         lines += [f"  [{names[dataset.labels[row]]}] {visible(text)}" for row, text in zip(rows, texts, strict=True)]
-        lines.append("prompt for the first text:")
-        lines.append(indent(render_prompt(texts[0], names, dataset.instruction), "  "))
+    if dataset.instruction:
+        lines.append(f"instruction: {visible(dataset.instruction)}")
     return "\n".join(lines)
 
 

@@ -1,7 +1,6 @@
 """Loads, checks, samples and describes the rows of tasks.
 
-Data source plugins use `group_duplicates`, `keep_first` and `hash_rows`; methods that prompt language models use
-`frame_prompt` and `render_prompt`.
+Data source plugins use `group_duplicates`, `keep_first` and `hash_rows`.
 """
 
 from peekbench.lazy import attach_stub

@@ -5,6 +5,3 @@ from .loading import load_dataset as load_dataset
 from .loading import size_limit as size_limit
 from .parquet import decode as decode
 from .parquet import read_parquet as read_parquet
-from .prompts import PromptFrame as PromptFrame
-from .prompts import frame_prompt as frame_prompt
-from .prompts import render_prompt as render_prompt

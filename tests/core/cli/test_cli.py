@@ -137,8 +137,7 @@ def test_list_tasks_shows_known_facts(monkeypatch: pytest.MonkeyPatch, tmp_path:
         "description",
         "in a local mirror",
         "[abbreviation] trec says in sentence 0",
-        "  ### Text: trec says in sentence 0",
-        "  ### Answer:",
+        "instruction: The text is a question.",
     ):
         assert part in shown
     assert shown.count("] trec says") == 3

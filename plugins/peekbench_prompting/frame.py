@@ -86,28 +86,3 @@ def frame_prompt(class_names: Sequence[str], instruction: str, examples: Sequenc
         *(f"{question(text)} {name}" for text, name in examples),
     ]
     return PromptFrame("\n\n".join(filter(None, paragraphs)))
-
-
-def render_prompt(
-    text: str, class_names: Sequence[str], instruction: str, examples: Sequence[tuple[str, str]] = ()
-) -> str:
-    r"""Return the prompt for a text. It ends where the answer, a class name, follows.
-
-    Parameters
-    ----------
-    text
-        The text to classify, cut at 1,000 characters.
-    class_names, instruction, examples
-        As for `frame_prompt`. The prompt is zero-shot if there are no examples.
-
-    Returns
-    -------
-    str
-        Text for a language model to continue.
-
-    Examples
-    --------
-    >>> render_prompt("It crashes.", ["bug", "question"], "").endswith("### Text: It crashes.\n### Answer:")
-    True
-    """
-    return frame_prompt(class_names, instruction, examples).around(text)
