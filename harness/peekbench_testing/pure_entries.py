@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from peekbench.cache import cache_folder
-from peekbench.data.data_warnings import find_empty_texts
 from peekbench.data.loading import check_dataset, find_absent_class, fingerprint, hash_rows, load_dataset
+from peekbench.data.preflight import find_empty_texts
 from peekbench.errors import ContractError, PeekbenchError, ResultsError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ReportFormatEntry

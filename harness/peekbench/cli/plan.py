@@ -13,8 +13,7 @@ import typer
 from peekbench.cli.inputs import load_experiment
 from peekbench.cli.options import WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, warn
-from peekbench.data.data_warnings import count_supported
-from peekbench.data.preflight import describe_splits, describe_tasks, list_errors
+from peekbench.data.preflight import count_supported, describe_splits, describe_tasks, list_errors
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.planning import measure, planned_design
 from peekbench.execution.preparation import check_files, split_reachable

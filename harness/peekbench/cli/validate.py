@@ -10,8 +10,7 @@ import typer
 
 from peekbench.cli.inputs import find_spec, load
 from peekbench.cli.output import echo, fail, make_console, warn
-from peekbench.data.data_warnings import expected_overlaps, warn_of_data
-from peekbench.data.preflight import describe_splits, describe_tasks
+from peekbench.data.preflight import describe_splits, describe_tasks, expected_overlaps, warn_of_data
 from peekbench.errors import PeekbenchError
 from peekbench.execution.planning import measure
 from peekbench.execution.preparation import check_files, prefetch
@@ -100,7 +99,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
 
 
 def _describe_texts(experiment: ExperimentSpec) -> None:
-    from peekbench.data.text_statistics import describe_texts  # noqa: PLC0415 - others validate without numpy
+    from peekbench.data.texts import describe_texts  # noqa: PLC0415 - others validate without numpy
     from peekbench.report import render_tables, text_tables  # noqa: PLC0415 - others validate without numpy
 
     tables = text_tables({task.name: describe_texts(experiment, task) for task in experiment.tasks})

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from peekbench.data.data_warnings import measured_overlaps, warn_of_data
 from peekbench.data.loading import forget
-from peekbench.data.preflight import describe_tasks
-from peekbench.data.text_statistics import describe_texts, is_described
+from peekbench.data.preflight import describe_tasks, measured_overlaps, warn_of_data
+from peekbench.data.texts import describe_texts, is_described
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import host_name

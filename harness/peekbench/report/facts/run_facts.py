@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peekbench.data.data_warnings import MAX_LISTED, count_supported, measured_overlaps, warn_of_design
+from peekbench.data.preflight import MAX_LISTED, count_supported, measured_overlaps, warn_of_design
 from peekbench.formatting import pluralize
 from peekbench.records.report import Analysis, Extension
 from peekbench.report.facts.tables import options_in_words
@@ -223,7 +223,7 @@ def warn_of_run(
     tasks
         Facts about each task's data.
     texts
-        Descriptions of each task's texts, as `peekbench.data.text_statistics.describe_texts` returns them.
+        Descriptions of each task's texts, as `peekbench.data.texts.describe_texts` returns them.
     results
         Results table.
     """

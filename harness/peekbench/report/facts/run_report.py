@@ -10,8 +10,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from peekbench.data.data_warnings import count_uses
-from peekbench.data.preflight import describe_data
+from peekbench.data.preflight import count_uses, describe_data
 from peekbench.errors import PeekbenchError, PluginError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.data.data_warnings import count_supported
+from peekbench.data.preflight import count_supported
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
-from peekbench.data.duplicates import SIMILARITY
 from peekbench.data.preflight import majority_share
+from peekbench.data.texts import SIMILARITY
 from peekbench.formatting import pluralize
 from peekbench.records.data import Split
 from peekbench.records.report import Cell, Column, MethodFacts, Table

@@ -5,20 +5,18 @@ from __future__ import annotations
 import random
 import re
 from collections import UserList
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from peekbench.data.data_warnings import (
+from peekbench.data.loading import remember
+from peekbench.data.preflight import (
     expected_overlap,
-    find_empty_texts,
     warn_of_classes,
     warn_of_design,
     warn_of_texts,
 )
-from peekbench.data.loading import remember
 from peekbench.data.sampling import Sampler
 from peekbench.records.data import Dataset
 from peekbench.records.trials import Draw
@@ -98,16 +96,11 @@ def test_the_expected_overlap_is_that_of_draws() -> None:
     assert expected_overlap(Dataset(np.zeros((4, 1)), np.zeros(4), kind="regression"), 1) == 0.0
 
 
-def test_large_tasks_are_checked_unless_they_are_on_a_disk(make_spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [f"text {row % 20}" for row in range(30)] + [" "]
-    small = Dataset(texts, [row % 2 for row in range(31)], ("a", "b"))
-    assert find_empty_texts(small) == [30]
-    monkeypatch.setattr("peekbench.data.data_warnings.MAX_READ", 30)
-    assert find_empty_texts(small) == [30], "they are in memory"
-    on_disk = replace(small, inputs=UserList(texts))
-    assert (expected_overlap(on_disk, 9), find_empty_texts(on_disk)) == (0.0, [])
+def test_empty_texts_are_found_in_sequences_of_any_type(make_spec: Any) -> None:
     spec = make_spec()
+    texts = [f"text {row % 20}" for row in range(30)] + [" "]
     for task in spec.tasks:
-        remember(spec.source(task), on_disk)
+        remember(spec.source(task), Dataset(UserList(texts), [row % 2 for row in range(31)], ("a", "b")))
     (warning,) = warn_of_texts(spec)
-    assert f"because they are on a disk: 31 in {spec.tasks[0].name}" in warning
+    assert f"Texts are empty: 1 in {spec.tasks[0].name}" in warning
+    assert "row 30" in warning
