@@ -34,12 +34,12 @@ def label_key(value: object) -> str | None:
     >>> [label_key(value) for value in (1, 1.0, "1", True, None, float("nan"), 0.5)]
     ['1', '1', '1', 'true', '', '', None]
     """
+    if value is None or value != value or (isinstance(value, str) and not value.strip()):
+        return ""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return value if value.strip() else ""
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
+        return value
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return str(int(value))
     return None
@@ -158,8 +158,10 @@ def name_classes(
         name_of = {name: name for name in class_names}
     for label in counts:
         if label not in name_of:
+            if locate is not None:
+                place = locate(label)
             raise DataError(
-                f"{locate(label) if locate else place}: the label {short_repr(label)} has no class; class_names "
+                f"{place}: the label {short_repr(label)} has no class; class_names "
                 f"contains {short_repr(list(name_of))}. Add the label to class_names, or remove its "
                 f"{pluralize(counts[label], 'row')}"
             )

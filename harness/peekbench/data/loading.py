@@ -278,10 +278,9 @@ def find_absent_class(dataset: Dataset) -> str:
     absent = [name for label, name in enumerate(dataset.class_names) if not counts.get(label)]
     if not absent:
         return ""
-    place = " of its train split" if dataset.splits else ""
     return (
-        f"no row{place} has the class {absent[0]!r}, but train sets need a row of each class; remove it from its class "
-        "names, or add rows"
+        f"no row for train sets has the class {absent[0]!r}, but they need a row of each class; remove it from its "
+        "class names, or add rows"
     )
 
 

@@ -60,7 +60,10 @@ def list_errors(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str
     """Yield one line per error of a task, and only one for tasks that are unavailable for the same reason."""
     names_by_cause: dict[object, list[str]] = {}
     for name, error in errors.items():
-        names_by_cause.setdefault(error.reason if isinstance(error, UnavailableError) else error, []).append(name)
+        cause: object = error
+        if isinstance(error, UnavailableError):
+            cause = error.reason
+        names_by_cause.setdefault(cause, []).append(name)
     for cause, names in names_by_cause.items():
         if len(names) == 1:
             yield str(errors[names[0]])
@@ -180,13 +183,12 @@ def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
         needed = rows_per_class(num_train, num_classes)
         num_train = needed * num_classes
     counts = class_counts(dataset, "train")
-    place = " in its train split" if dataset.splits else ""
     for label, class_name in enumerate(dataset.class_names):
         if not counts.get(label):
             raise DataError(f"task {task}: {find_absent_class(dataset)}")
         if counts[label] < needed:
             raise DataError(
-                f"task {task}, class {class_name!r}: {pluralize(counts[label], 'row')}{place}, but num_train "
+                f"task {task}, class {class_name!r}: {pluralize(counts[label], 'row')} for train sets, but num_train "
                 f"{max(design.num_train)} needs {needed} from each of {num_classes} classes; lower num_train, set "
                 "`train` to natural in the design, or merge the class with another one in the data"
             )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -33,27 +33,25 @@ def pack_dataset(dataset: Dataset) -> bytes:
     bytes
         SHA-256 of the content, and the content; `unpack_dataset` reads both.
     """
-    values: dict[str, Any] = {
-        "inputs": dataset.inputs,
-        "labels": dataset.labels,
-        "class_names": dataset.class_names,
-        "kind": dataset.kind,
-        "instruction": dataset.instruction,
-        "fingerprint": dataset.fingerprint,
-        "details": dict(dataset.details),
-        "splits": dataset.splits,
-    }
+    values = {field.name: getattr(dataset, field.name) for field in fields(dataset)}
     arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
-    facts = {
-        name: list(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-        for name, value in values.items()
-        if name not in arrays
-    }
+    facts = {name: value for name, value in values.items() if name not in arrays}
     buffer = BytesIO()
-    plain = json.dumps(facts, default=np.generic.item)  # labels may be a list of numpy integers
-    np.savez(buffer, facts=np.frombuffer(plain.encode(), dtype=np.uint8), **arrays)
-    content = zlib.compress(buffer.getvalue(), level=1)
+    plain = json.dumps(facts, default=_plain)
+    np.savez_compressed(buffer, facts=np.frombuffer(plain.encode(), dtype=np.uint8), **arrays)
+    content = buffer.getvalue()
     return hashlib.sha256(content).digest() + content
+
+
+def _plain(value: object) -> Any:
+    """Return a value that JSON has no form for: a label, details, or texts that are not in a list."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"the rows of a {type(value).__name__} cannot be sent to other machines")
 
 
 def unpack_dataset(packed: bytes) -> Dataset | None:
@@ -61,7 +59,7 @@ def unpack_dataset(packed: bytes) -> Dataset | None:
     content = packed[32:]
     if hashlib.sha256(content).digest() != packed[:32]:
         return None
-    with np.load(BytesIO(zlib.decompress(content)), allow_pickle=False) as arrays:
+    with np.load(BytesIO(content), allow_pickle=False) as arrays:
         facts = json.loads(arrays["facts"].tobytes())
         facts |= {name: arrays[name] for name in arrays.files if name != "facts"}
     return Dataset(**{**facts, "class_names": tuple(facts["class_names"])})
@@ -94,7 +92,9 @@ def read_shipped(identifier: str, cache: Path) -> Dataset | None:
         dataset = unpack_dataset(_path(identifier, cache).read_bytes())
     except OSError:
         return None
-    return dataset if dataset is not None and fingerprint(dataset) == identifier else None
+    if dataset is None or fingerprint(dataset) != identifier:
+        return None
+    return dataset
 
 
 def _path(identifier: str, cache: Path) -> Path:

@@ -126,8 +126,9 @@ def _find_encoding(path: Path, unpack: Callable[..., Any]) -> str:
     for mark, encoding in MARKS.items():
         if head.startswith(mark):
             return encoding
-    if head.count(0) > len(head) // 3:  # UTF-16 without a mark
-        return "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
+    for start, encoding in ((1, "utf-16-le"), (0, "utf-16-be")):  # UTF-16 without a mark
+        if head[start::2].count(0) > len(head) // 3:
+            return encoding
     return "utf-8-sig"
 
 
@@ -148,10 +149,9 @@ class Dialect:
     def reader(self, lines: Iterable[str]) -> Any:
         """Return a reader of the csv module."""
         csv.field_size_limit(MAX_CHARACTERS)
-        quoting: Any = csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE
-        return csv.reader(
-            lines, delimiter=self.delimiter, quotechar=self.quote or None, quoting=quoting, strict=bool(self.quote)
-        )
+        if not self.quote:
+            return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE)
+        return csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote, strict=True)
 
 
 def find_dialect(

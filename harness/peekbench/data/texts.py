@@ -246,9 +246,10 @@ def _describe_tokens(spec: ExperimentSpec, method: MethodSpec, task: TaskSpec, t
     count_tokens = method.entry.preparation.count_tokens
     assert count_tokens is not None
     lengths = count_tokens(texts, options=spec.options(method, task.name), folders=spec.folders())
-    limit = lengths.limit
-    cut = None if limit is None else sum(count > limit for count in lengths.counts) / len(texts)
-    return {**_percentiles(lengths.counts), "limit": limit, "cut": cut}
+    cut = None
+    if lengths.limit is not None:
+        cut = sum(count > lengths.limit for count in lengths.counts) / len(texts)
+    return {**_percentiles(lengths.counts), "limit": lengths.limit, "cut": cut}
 
 
 def _rows_by_set(subsample: Subsample) -> dict[str, IntArray]:

@@ -89,7 +89,10 @@ def test_an_exception_while_a_method_is_prepared_is_one_line() -> None:
     ("function", "message"),
     [
         ("load_nothing", "own.py:load_nothing: it has no rows"),
-        ("load_absent", "no row has the class 'c', but train sets need a row of each class; remove it from its class"),
+        (
+            "load_absent",
+            "no row for train sets has the class 'c', but they need a row of each class; remove it from its class",
+        ),
         ("load_cwd", "own.py:load_cwd has the parameter `folder`, which peekbench cannot pass; rename it to `folders`"),
     ],
 )

@@ -202,7 +202,7 @@ def test_a_rare_class_may_have_exactly_enough_rows() -> None:
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"num_train": 44}, "task tiny, class 'rare': 5 rows, but num_train 44 needs 22"),
+        ({"num_train": 44}, "task tiny, class 'rare': 5 rows for train sets, but num_train 44 needs 22"),
         (
             {"num_train": 10, "num_test": 48},
             r"task tiny: 105 rows, but num_train 10 \+ 2 x num_test 48 = 106 are needed",
@@ -232,12 +232,12 @@ def test_labels_that_are_numbers_of_a_scale_are_refused_with_another_remedy_than
 @pytest.mark.parametrize(
     ("num_train_rows", "parts", "message"),
     [
-        (10, {"num_train": 20}, "class 'a': 4 rows in its train split, but num_train 20 needs 5"),
+        (10, {"num_train": 20}, "class 'a': 4 rows for train sets, but num_train 20 needs 5"),
         (30, {"num_train": 40, "train": "natural"}, "30 rows in its train split, but num_train is 40; lower"),
         (
             2,
             {"num_train": 20, "train": "natural"},
-            "no row of its train split has the class 'c', but train sets need a row",
+            "no row for train sets has the class 'c', but they need a row",
         ),
         (
             700,
