@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))  # which 
 import numpy as np
 import pandas as pd
 
-from peekbench.cli import GARBAGE_THRESHOLD
+from peekbench.cli.app import GARBAGE_THRESHOLD
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.observers import Progress
 from peekbench.execution.planning import group_trials

@@ -148,11 +148,12 @@ def test_an_interrupted_run_keeps_finished_trials_and_says_how_to_resume(workers
 
 
 SIGNALS_IN_EXEC = """
-import os, signal, peekbench.cli
+import os, signal
+from peekbench.cli import app
 def run_command():
     exec("while True: os.kill(os.getpid(), signal.SIGTERM)")
-peekbench.cli.run_command = run_command
-peekbench.cli.main()
+app.run_command = run_command
+app.main()
 """
 
 

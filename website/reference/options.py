@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from peekbench.cli.catalog import OptionDoc, option_docs
+from peekbench.cli.show import OptionDoc, option_docs
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options

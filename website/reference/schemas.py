@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from peekbench.cli.catalog import describe_type
+from peekbench.cli.show import describe_type
 from peekbench.report.render.json_report import report_schema
 from peekbench.spec.components import component_types
 from peekbench.spec.json_schema import make_schema

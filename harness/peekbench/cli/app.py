@@ -1,16 +1,39 @@
-"""The application: its commands by name, each in a module that is imported when the command runs."""
+"""The program `peekbench`: its commands by name, exit statuses, and signals such as that of Ctrl-C.
+
+Exit statuses: 0 success, 2 an error that the user can fix, 3 failed trials, 4 a verdict that `--fail-on` names, and 128
+plus the number of the signal that ended the command, such as 130 for Ctrl-C.
+
+A command is a function for typer in a module, which is imported when the command runs, and a row of `COMMANDS`.
+Installed packages add commands as entry points of the group `peekbench.commands`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import ast
+import atexit
+import gc
+import math
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from peekbench.cli.added import find_commands, load_command, summarize_command
+from peekbench.cli import output
 from peekbench.cli.output import echo, restore_stdout
+from peekbench.errors import PeekbenchError, PluginError, PluginWarning
+from peekbench.standard_streams import protect_streams
 
 COMMANDS = {
     "quickstart": ("run.quickstart", "Write quickstart.yaml, a spec to start from, and run it."),
@@ -39,6 +62,58 @@ GROUPS = {
 """Headings of `--help`, with the commands of peekbench below each, also of those that its libraries add."""
 ADDED = "Added by other packages"
 """Heading of all other commands."""
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals of Ctrl-C, of batch systems, and of a terminal that closes."""
+SHUTDOWN_SECONDS = 3.0
+"""Time in which a command ends after a signal; it ignores further signals until then."""
+GARBAGE_THRESHOLD = 50_000
+"""New objects after which the interpreter looks for garbage: its own 700 look for it hundreds of times in imports."""
+
+
+@cache
+def find_commands() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Return the entry points of commands by name, without importing them; several if packages share a name."""
+    points: dict[str, dict[str, EntryPoint]] = {}
+    for point in entry_points(group="peekbench.commands"):
+        points.setdefault(point.name, {}).setdefault(point.value, point)
+    return {name: tuple(points[name].values()) for name in sorted(points)}
+
+
+def summarize_command(name: str) -> str:
+    """Return the docstring of a command from its source, so that `peekbench --help` imports no module of a package."""
+    point = find_commands()[name][0]
+    with suppress(ImportError, AttributeError, OSError, SyntaxError):  # the import tells what is wrong
+        spec = find_spec(point.module)
+        if spec is None or spec.origin is None:
+            return ""
+        for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == point.attr:
+                return ast.get_docstring(node) or ""
+    return ""
+
+
+def load_command(name: str) -> Callable[..., None]:
+    """Import the function of a command.
+
+    Raises
+    ------
+    PluginError
+        If it cannot be imported, or if two packages add a command of this name.
+    """
+    point, *others = find_commands()[name]
+    if others:
+        raise PluginError(
+            f"two installed packages add a command {name!r}: {point.value} and {others[0].value}; uninstall one of them"
+        )
+    try:
+        function: Callable[..., None] = point.load()
+    except Exception as error:
+        raise PluginError(
+            f"the command {name!r} cannot be imported from {point.value}: {type(error).__name__}: {error}; update or "
+            "uninstall the package that adds it"
+        ) from error
+    return function
 
 
 class _Commands(Mapping[str, Any]):
@@ -107,7 +182,7 @@ def _print_version(is_wanted: bool) -> None:
 
 
 @app.callback()
-def main(
+def take_options(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
@@ -115,3 +190,96 @@ def main(
 ) -> None:
     """Take the options that precede a command."""
     context.call_on_close(restore_stdout)
+
+
+class _Interrupt(KeyboardInterrupt):
+    """Ends a command after a signal.
+
+    A class of its own, because `python -m peekbench` exits with the status of SIGINT after a plain KeyboardInterrupt
+    that passed through `exec`, which the standard library uses to make data classes, even if it was caught.
+    """
+
+
+class _Signals:
+    """Lets signals end this process in the same way as Ctrl-C, and those that follow at once not disturb its end."""
+
+    def __init__(self) -> None:
+        self.received: list[int] = []
+        self._last = -math.inf
+        self._is_running = True
+
+    def start(self) -> None:
+        """Handle signals from now on."""
+        _handle_signals(self._interrupt)
+
+    def _interrupt(self, number: int, frame: object) -> None:
+        self.received.append(number)
+        if self._is_running and time.monotonic() - self._last > SHUTDOWN_SECONDS:
+            self._last = time.monotonic()
+            raise _Interrupt
+
+    def stop(self) -> None:
+        """Let signals interrupt nothing more."""
+        self._is_running = False
+
+
+def _handle_signals(handler: Callable[[int, object], object] | signal.Handlers) -> None:
+    for number in SIGNALS:
+        # `nohup` and shells ignore signals on purpose for the commands that they start in the background.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _plain_plugin_warnings() -> Iterator[None]:
+    """Print warnings about broken plugins in one line, without a place in the source code."""
+    show_other = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: object) -> None:
+        if issubclass(category, PluginWarning):
+            output.note(f"peekbench: warning: {message}")
+        else:
+            show_other(message, category, *place)  # type: ignore[arg-type]
+
+    warnings.showwarning = show  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        warnings.showwarning = show_other
+
+
+def run_command() -> int:
+    """Run the command of `sys.argv` and return its exit status."""
+    output.be_quiet(False)
+    try:
+        with _plain_plugin_warnings():
+            app()
+    except PeekbenchError as error:
+        echo(output.describe_error(error, sys.argv[1:]), err=True)
+        return output.ERROR
+    except MemoryError:
+        echo("peekbench: the memory is full; close other programs, raise its limit, or use less data", err=True)
+        return output.ERROR
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else output.SUCCESS
+    return output.SUCCESS
+
+
+def main() -> None:
+    """Run the command `peekbench` and end the process."""
+    gc.set_threshold(GARBAGE_THRESHOLD)
+    protect_streams()
+    atexit.register(_handle_signals, signal.SIG_IGN)  # the interpreter restores other handlers before it ends
+    signals = _Signals()
+    try:
+        signals.start()
+        status = output.exit_status(run_command())
+        signals.stop()
+    except KeyboardInterrupt:
+        status = output.INTERRUPTED
+        signals.stop()
+    if status == output.INTERRUPTED and signals.received:
+        status = 128 + signals.received[0]
+    _handle_signals(lambda *_: os._exit(status))  # the command has ended; what is left can take long, such as threads
+    gc.freeze()  # the interpreter would search all objects for garbage, a sixth of the time of a short command
+    sys.exit(status)

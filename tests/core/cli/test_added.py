@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import run_command
 
-from peekbench.cli.added import find_commands
+from peekbench.cli.app import find_commands
 
 CODE = '''
 def greet(name: str) -> None:
@@ -23,7 +23,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "greetings.py").write_text(CODE)
     find_commands.cache_clear()
-    monkeypatch.setattr("peekbench.cli.added.find_commands", find_commands.__wrapped__)
+    monkeypatch.setattr("peekbench.cli.app.find_commands", find_commands.__wrapped__)
 
     def add(name: str, function: str) -> None:
         folder = tmp_path / f"of_{function.replace(':', '_')}-1.dist-info"

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import peekbench as pb
 from peekbench.cli.app import app
-from peekbench.cli.catalog import describe
+from peekbench.cli.show import describe
 from peekbench.execution.provenance import describe_code
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from installed_plugins import Install, load_error
 
-from peekbench.cli.catalog import describe, list_lines
+from peekbench.cli.show import describe, list_lines
 from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry
@@ -60,7 +60,7 @@ def peekbench_stemmers():
 hookspecs.peekbench_stemmers = hookspecs.hookspec(peekbench_stemmers)
 hookspecs.StemmerEntry = StemmerEntry
 hookspecs.KINDS += (hookspecs.PluginKind("stemmer", "stemmers", "stemmers", "peekbench_stemmers", (StemmerEntry,)),)
-from peekbench.cli.catalog import describe, list_lines
+from peekbench.cli.show import describe, list_lines
 from peekbench.spec.json_schema import broken_plugins
 print(*list_lines("stemmers"), *describe("porter"), broken_plugins().get("porter", "schema OK"), sep="\\n")
 """

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from peekbench.cli import run_command
-from peekbench.cli.app import app
+from peekbench.cli.app import app, run_command
 from peekbench.errors import StoreError
 from peekbench.execution.observers import Progress
 from peekbench.execution.runner import run
