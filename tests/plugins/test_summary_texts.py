@@ -20,7 +20,7 @@ from peekbench.execution.runner import run
 from peekbench.records import Draw
 from peekbench.results import tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
-from peekbench.results.texts import StoredPredictions
+from peekbench.results.read import StoredPredictions
 from peekbench.spec.components import AnalysisSpec, make_component
 
 if TYPE_CHECKING:

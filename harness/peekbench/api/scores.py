@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -13,24 +13,11 @@ from peekbench.api.run import Run
 from peekbench.api.running import is_run, load_run
 from peekbench.errors import ResultsError
 from peekbench.plugins.similar_names import OF_FEW, find_nearest
-from peekbench.records.data import TableOptions
+from peekbench.records.data import TableKeywords, TableOptions
 from peekbench.report.facts.table_report import report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
 from peekbench.results.read import python_messages
-
-
-class TableKeywords(TypedDict, total=False):
-    """How to read a table whose columns have names of their own; see `peekbench.load_results`."""
-
-    columns: Mapping[str, str]
-    ignore: Collection[str]
-    pair_by_order: bool
-    percent: bool
-    independent_tasks: bool
-    region: float | None
-    tasks: Collection[str]
-    earlier: int | Sequence[int]
 
 
 def analyze(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
 from peekbench.errors import Argument
 
@@ -318,6 +318,19 @@ FLAGS = {
     "independent_tasks": "--independent-tasks", "region": "--region", "tasks": "--task", "earlier": "--earlier",
 }  # fmt: skip
 """Options of the command line by the argument of a function that says the same."""
+
+
+class TableKeywords(TypedDict, total=False):
+    """Keywords of the functions that read a user's table: those fields of `TableOptions` that users set."""
+
+    columns: Mapping[str, str]
+    ignore: Collection[str]
+    pair_by_order: bool
+    percent: bool
+    independent_tasks: bool
+    region: float | None
+    tasks: Collection[str]
+    earlier: int | Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)

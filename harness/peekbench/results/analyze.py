@@ -20,10 +20,9 @@ from peekbench.records.trials import Trial
 from peekbench.results.columns import TRIAL
 from peekbench.results.looks import look_at, read_looks
 from peekbench.results.missing_trials import drop_incomplete, find_subjects, only_complete
-from peekbench.results.read import is_results_table, load_table, read_store, refuse_options_of_store
-from peekbench.results.roles import ColumnUse
-from peekbench.results.texts import StoredPredictions
+from peekbench.results.read import StoredPredictions, is_results_table, load_table, read_store, refuse_options_of_store
 from peekbench.results.tidying import TidyTable, find_metric, tidy_table
+from peekbench.results.user_columns import ColumnUse
 from peekbench.spec.analysis_only import Selection
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task, list_trials

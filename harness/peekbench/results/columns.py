@@ -1,12 +1,12 @@
-"""The columns of the results table: names, types, meanings, defaults, and the other names that users give them."""
+"""The columns of the results table: names, types, meanings, defaults, and other names that users may give them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS, RULE
@@ -124,10 +124,8 @@ LOSS = ResultsColumn(
 ERROR_RATE = ResultsColumn(
     "error_rate", "number", "share of wrong answers; the score is 1 - error_rate", "not needed", minimum=0, maximum=1
 )
-ONLY_OF_USERS = (TEXT, METRIC, LOSS, ERROR_RATE)
-"""Columns that only users' tables have."""
-
-USER_COLUMNS = (*COLUMNS, *ONLY_OF_USERS)
+USER_COLUMNS = (*COLUMNS, TEXT, METRIC, LOSS, ERROR_RATE)
+"""Columns of users' tables, which have some that no results table has."""
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 CONFIGURATION = ("method", "model", "num_train", "num_test")
 """Columns that distinguish configurations, which analyses keep apart."""
@@ -139,8 +137,9 @@ INDEPENDENT = {"independent_tasks": "yes"}
 """The cell of tables whose tasks have independent draws."""
 TEXT_DEFAULTS = {column.name: "" for column in COLUMNS if column.type == "text"} | {"task": "task", "method": "method"}
 """Columns of texts with the values that replace missing columns."""
-WHOLE_NUMBERS = tuple(column.name for column in COLUMNS if column.type == "integer")
-NUMBERS = tuple(column.name for column in COLUMNS if column.type == "number")
+DTYPES = {"text": "str", "integer": "Int64", "number": "float64"}
+TYPES = {column.name: DTYPES[column.type] for column in COLUMNS}
+"""Types of the columns of the results table."""
 ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and column.name != "arm")
 """Columns whose values belong to one arm."""
 LOSSES = (LOSS.name, ERROR_RATE.name)
@@ -190,161 +189,6 @@ def sort_arms(arms: Iterable[str]) -> list[str]:
         return len(ARMS) + 1, 0.0, arm
 
     return sorted(arms, key=rank)
-
-
-def normalize(name: str) -> str:
-    """Return a name without case, spaces, hyphens, underscores and parentheses.
-
-    Examples
-    --------
-    >>> normalize("Num-Test"), normalize("accuracy (mean)")
-    ('numtest', 'accuracymean')
-    """
-    return re.sub(r"[\s_\-()]+", "", name.casefold())
-
-
-def names_of(column: ResultsColumn) -> list[str]:
-    """Return the normalized name and synonyms of a column."""
-    return [normalize(name) for name in (column.name, *column.synonyms)]
-
-
-LOWER_WORDS = frozenset(
-    [
-        *names_of(LOSS), *names_of(ERROR_RATE), "error", "loss", "deviance", "ece",
-        *(normalize(score.name) for score in SCORES if not score.is_higher_better),
-    ]
-)  # fmt: skip
-"""Words in names of scores of which lower is better, such as `mean_absolute_error`."""
-
-
-def names_loss(name: str) -> bool:
-    """Return whether a name is that of a score of which lower is better: one of its words says it, and none is `neg`.
-
-    Examples
-    --------
-    >>> [names_loss(name) for name in ("nll_heldout", "error rate (own texts)", "acc_heldout", "closed_book")]
-    [True, True, False, False]
-    >>> names_loss("mean_absolute_error"), names_loss("neg_mean_absolute_error")
-    (True, False)
-    """
-    words = re.split(r"[\W_]+", name.casefold())
-    return "neg" not in words and not LOWER_WORDS.isdisjoint([*words, normalize(name)])
-
-
-def is_counted(metric: str) -> bool:
-    """Return whether a metric is the share of correct answers, whatever its filter.
-
-    Examples
-    --------
-    >>> [is_counted(name) for name in ("Accuracy", "exact_match,strict-match", "auc")]
-    [True, True, False]
-    """
-    return normalize(metric.partition(",")[0]) in map(normalize, COUNTED)
-
-
-class Role(NamedTuple):
-    """What a column of a user's table contains: a column of the results table, perhaps of one arm only."""
-
-    column: str
-    arm: str = ""
-
-    def __str__(self) -> str:
-        """Return the role as users write it after `--map`."""
-        if not self.arm:
-            return self.column
-        if self.column == "score":
-            return self.arm
-        return f"{self.column}_{self.arm}"
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnRoles:
-    """Roles of the columns of a user's table."""
-
-    sources: Mapping[Role, tuple[str, ...]]
-    """Columns of the user that form each column of the results table; several only if they are combined."""
-    unknown: Mapping[str, str]
-    """Columns without a role, with the reason if their names are known."""
-    ignored: tuple[str, ...]
-    """Columns that the user ignored."""
-    mapped: frozenset[str]
-    """Columns whose role the user named."""
-    arm_names: Mapping[str, str]
-    """Values of the column of arms that the user renames."""
-
-    @property
-    def arms(self) -> list[str]:
-        """Arms of a table that has columns for each arm; none if it has one row for each arm."""
-        return sort_arms({role.arm for role in self.sources if role.arm})
-
-    def source(self, column: str, arm: str = "") -> str | None:
-        """Return the user's column that is a column of the results table, or None."""
-        return next(iter(self.sources.get(Role(column, arm), ())), None)
-
-
-COLUMN_NAMES_OF_USERS = [column.name for column in USER_COLUMNS]
-COLUMN_OF = {name: column.name for column in USER_COLUMNS for name in names_of(column)}
-"""Columns by the normalized names that users give them."""
-OF_ARMS = (*ARM_MEASURES, *LOSSES)
-"""Columns that a table can have for each arm."""
-SINGLE_WORDS = ("single", "swap-in")  # arms whose names mean nothing as a part of a column's name
-
-
-def spell(measure: str, arm: str) -> tuple[str, str]:
-    """Return the normalized names of a column of an arm: `acc_test` and `Test accuracy` mean the same."""
-    return measure + normalize(arm), normalize(arm) + measure
-
-
-ROLES = {
-    spelling: Role(column, arm)
-    for name, column in COLUMN_OF.items()
-    for arm in ARMS
-    for spelling in spell(name, arm)
-    if column in OF_ARMS
-} | {name: Role(column) for name, column in COLUMN_OF.items()}
-"""What columns contain, by normalized name."""
-ERRORS = {
-    spelling: str(Role(ERROR_RATE.name, arm))
-    for name in ("error", "err", "errors")
-    for arm in ARMS
-    for spelling in spell(name, arm)
-}
-"""Names of columns that are probably error rates, but could also be standard errors."""
-
-
-def normalize_arm(name: str) -> str | None:
-    """Return the arm that a text names in any case, or None.
-
-    Examples
-    --------
-    >>> normalize_arm("Extra"), normalize_arm("MIX 0.25"), normalize_arm("mix")
-    ('extra', 'mix-0.25', None)
-    """
-    folded = re.sub(r"[\s_]+", "-", name.strip().casefold())
-    if is_arm(folded):
-        return folded
-    return None
-
-
-def find_role(name: str) -> Role | None:
-    """Return what a column contains according to its name, or None.
-
-    A name is an arm, a column, a measure and base, extra or test in either order, or MEASURE_ARM for any arm.
-
-    Examples
-    --------
-    >>> [str(find_role(name)) for name in ("Seed", "Accuracy (extra)", "num_correct_test", "host", "log_loss_mix-0.25")]
-    ['subsample', 'extra', 'num_correct_test', 'None', 'log_loss_mix-0.25']
-    """
-    if (arm := normalize_arm(name)) is not None:
-        return Role("score", arm)
-    if (role := ROLES.get(normalize(name))) is not None:
-        return role
-    measure, _, of_arm = name.rpartition("_")
-    column, arm = COLUMN_OF.get(normalize(measure), ""), normalize_arm(of_arm)
-    if arm is None or arm in SINGLE_WORDS or column not in OF_ARMS:
-        return None
-    return Role(column, arm)
 
 
 def describe_columns() -> str:

@@ -19,8 +19,7 @@ from peekbench.records.trials import Trial, TrialFailure
 from peekbench.results.analyze import Seen, run_analysis
 from peekbench.results.looks import count_trials, describe_looks
 from peekbench.results.missing_trials import drop_incomplete, only_complete
-from peekbench.results.read import load_results, read_store
-from peekbench.results.texts import StoredPredictions
+from peekbench.results.read import StoredPredictions, load_results, read_store
 from peekbench.spec.design import first_maximum
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.files import is_in_use

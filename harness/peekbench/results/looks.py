@@ -18,7 +18,7 @@ from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 from peekbench.records.runs import Looks, Size
 from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL
-from peekbench.results.roles import short
+from peekbench.results.user_columns import short
 from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.reader import Store
 

@@ -11,35 +11,36 @@ import csv
 import re
 import shlex
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
+import numpy as np
 import pandas as pd
 
 from peekbench.data.text_files import DELIMITERS, find_dialect, read_lines, read_objects, suffix_of
-from peekbench.errors import DataError, ResultsError
+from peekbench.errors import DataError, ResultsError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins.references import missing_remedy
-from peekbench.records.data import TableOptions
-from peekbench.results.cells import natural_key
+from peekbench.plugins.toolkit import find_toolkit
+from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOptions
+from peekbench.records.scores import average_sets
+from peekbench.records.trials import Draw, Trial
+from peekbench.results.cells import natural_key, refuse_duplicates
 from peekbench.results.columns import (
     COLUMN_NAMES,
     INDEPENDENT,
     MAJORITY,
-    NUMBERS,
     SIZES,
     TEXT_DEFAULTS,
-    WHOLE_NUMBERS,
+    TYPES,
     is_arm,
     sort_arms,
 )
 from peekbench.results.looks import write_looks
-from peekbench.results.roles import refuse_duplicates
-from peekbench.results.texts import StoredPredictions
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
@@ -57,26 +58,9 @@ LOGS = {
 }
 """Beginnings of the logs that `peekbench import` reads, by tool."""
 LOG_SUFFIXES = (".json", ".jsonl", ".eval")
-TYPES = {
-    **dict.fromkeys(TEXT_DEFAULTS, "str"),
-    **dict.fromkeys(WHOLE_NUMBERS, "Int64"),
-    **dict.fromkeys(NUMBERS, "float64"),
-}
-"""Types of the columns of the results table."""
 
 
-def load_results(
-    path: str | Path,
-    *,
-    columns: Mapping[str, str] | None = None,
-    ignore: Collection[str] = (),
-    pair_by_order: bool = False,
-    percent: bool = False,
-    independent_tasks: bool = False,
-    region: float | None = None,
-    tasks: Collection[str] = (),
-    earlier: int | Sequence[int] = (),
-) -> pd.DataFrame:
+def load_results(path: str | Path, **options: Unpack[TableKeywords]) -> pd.DataFrame:
     r"""Load the results table.
 
     Parameters
@@ -85,23 +69,8 @@ def load_results(
         A run's store; a CSV, TSV, Parquet, JSON or JSON Lines file; or a folder tree
         ``mM/nN/MODEL/TASK/accuracies.csv``, in which the method is the name of the folder that contains mM, and the
         subsample is the row.
-    columns
-        Meaning of columns with names of their own: ``{"seed": "subsample"}``. Several columns can form the same task,
-        method, model or subsample together.
-    ignore
-        Columns that say nothing about the scores.
-    pair_by_order
-        Pair rows that have no number of the draw in the order in which they stand.
-    percent
-        Read scores, macro-F1 and majority as percentages.
-    independent_tasks
-        Different tasks have independent draws, although these have the same numbers.
-    region
-        Largest bias that is negligible, in the unit of the scores, which can then have any size.
-    tasks
-        Tasks to read; by default all.
-    earlier
-        Subsamples per task, on average, at each earlier analysis of the table, ascending, if it was extended since.
+    **options
+        What the columns of a file do not say themselves, as for `peekbench.analyze`.
 
     Returns
     -------
@@ -130,9 +99,9 @@ def load_results(
     1  news          0  extra          143  0.715
     2  news          0   test          146  0.730
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent, independent_tasks, region, tasks, earlier)
-    with python_messages(options):
-        return load_table(path, options).results
+    table = TableOptions(**options)
+    with python_messages(table):
+        return load_table(path, table).results
 
 
 @contextmanager
@@ -190,6 +159,68 @@ def read_store(store: Store) -> pd.DataFrame:
     table = table.assign(looks="", **INDEPENDENT).astype(TYPES)
     table["looks"] = write_looks(store, table)
     return table[list(COLUMN_NAMES)]
+
+
+class StoredPredictions:
+    """Predictions of a run, read from its store on demand.
+
+    Parameters
+    ----------
+    path
+        The store.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._scores: dict[tuple[str, Trial], dict[str, float]] = {}
+
+    def answers(
+        self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
+    ) -> Answers | None:
+        """Read the answers of one method in one task at one design point; see `peekbench.records.Predictions`."""
+        assert num_train is not None
+        assert num_test is not None
+        with Store.open(self._path, verified=False) as store:
+            if not store.tasks()[task]["class_names"]:
+                return None
+            return store.answers(task, method, num_train, num_test, arms)
+
+    def scores(self, results: pd.DataFrame, name: str) -> FloatArray:
+        """Compute a score of scikit-learn for each arm of a results table of this run, shape (n_rows,).
+
+        Raises
+        ------
+        SpecError
+            If the score is not defined for a trial.
+        """
+        score = find_toolkit().load_scorer(name)
+        values = np.full(len(results), np.nan)
+        keys = results[["task", "num_train", "num_test", "subsample", "method"]]
+        with Store.open(self._path, verified=False) as store:
+            for rows in results.reset_index(drop=True).groupby(list(keys), sort=False).indices.values():
+                task, num_train, num_test, subsample, method = keys.iloc[rows[0]]
+                trial = Trial(Draw(task, int(num_train), int(num_test), int(subsample)), method)
+                if (name, trial) not in self._scores:  # the next analysis needs them again
+                    try:
+                        self._scores[name, trial] = _score_arms(store, trial, score)
+                    except ValueError as error:
+                        raise SpecError(
+                            f"score {name}: {trial}: {error}; use another score, or a larger num_test"
+                        ) from error
+                values[rows] = [self._scores[name, trial][arm] for arm in results["arm"].iloc[rows]]
+        return values
+
+
+def _score_arms(store: Store, trial: Trial, score: Callable[[FloatArray, Any], float]) -> dict[str, float]:
+    """Return the average of a score over the sets of each arm."""
+    labels, _ = store.test_rows(trial.draw)
+    size = trial.draw.num_test
+    scores = {}
+    for arm, predictions in store.predictions(trial).items():
+        predicted, truth = predictions.astype(np.float64), np.resize(labels, len(predictions))
+        sets = [slice(first, first + size) for first in range(0, len(predicted), size)]
+        scores[arm] = average_sets([score(predicted[rows], truth[rows]) for rows in sets], len(labels) // size)
+    return scores
 
 
 def read_file(path: Path) -> pd.DataFrame:

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn, Unpack
 
 import numpy as np
 import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
-from peekbench.records.data import IntArray, Predictions, TableOptions
+from peekbench.records.data import Predictions, TableKeywords, TableOptions
 from peekbench.records.report import ACCURACY
-from peekbench.results.cells import (
-    ANSWERS,
-    FLOAT_ERROR,
-    CellReader,
-    last_decimal,
-    rank,
-    read_arms,
-    read_subsamples,
-    read_trials,
-    refuse_means,
-    select_tasks,
-)
+from peekbench.results.cells import CellReader, plain_table, rank, read_arms, read_subsamples, read_trials, to_floats
 from peekbench.results.columns import (
+    ARM_MEASURES,
     COLUMN_NAMES,
     CONFIGURATION,
     INDEPENDENT,
@@ -32,36 +21,45 @@ from peekbench.results.columns import (
     METRIC,
     SCORE_SOURCES,
     TRIAL,
-    ColumnRoles,
-    is_counted,
-    names_loss,
     sort_arms,
 )
 from peekbench.results.looks import state_earlier
-from peekbench.results.roles import (
+from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, read_texts
+from peekbench.results.user_columns import (
     ALLOW_INCOMPLETE,
     BY_ORDER,
     BY_ROW,
     BY_TEXT,
+    REGION,
+    SUBSAMPLE,
     TEXT,
+    ColumnRoles,
     ColumnUse,
     assign_roles,
-    describe_use,
     ignoring,
+    is_counted,
     mapping,
-    plain_table,
+    names_loss,
     quoted,
     refuse_unknown,
     short,
 )
-from peekbench.results.texts import RowTexts, add_up, grades_as_numbers, read_texts
 
 PAIR_BY_ORDER = TableOptions(pair_by_order=True).argument
 PLACE = (*CONFIGURATION, "task")
 DIGITS = 9  # of scores that decide the order of rows, so that percentages and fractions have the same order
+DECIMALS = range(2, 6)
+"""Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
+FLOAT_ERROR = 1e-7
+"""Largest error of a score in single precision."""
+KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
+"""Columns of scores with a known unit."""
+MIN_SHARE = 0.05
+"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
+MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
+MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 MAX_LISTED = 3  # rows that a message lists
 UNSTATED = "an unknown metric"
-MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +83,7 @@ class TidyTable:
         return bool(self.columns) and self.predictions is not None
 
 
-def tidy(
-    table: pd.DataFrame,
-    origin: str,
-    *,
-    columns: Mapping[str, str] | None = None,
-    ignore: Collection[str] = (),
-    pair_by_order: bool = False,
-    percent: bool = False,
-    independent_tasks: bool = False,
-) -> pd.DataFrame:
+def tidy(table: pd.DataFrame, origin: str, **options: Unpack[TableKeywords]) -> pd.DataFrame:
     """Check a table of scores and fill in the columns of the results table.
 
     Parameters
@@ -104,18 +93,8 @@ def tidy(
         column of scores for each arm. Only the task and the scores are required.
     origin
         Name of the table for messages, such as its file.
-    columns
-        Meaning of columns with names of their own: ``{"seed": "subsample"}``. Several columns can form the same task,
-        method, model or subsample together. Values of the column of arms are renamed in the same way:
-        ``{"independent": "extra"}``.
-    ignore
-        Columns that say nothing about the scores.
-    pair_by_order
-        Pair rows that have no number of the draw in the order in which they stand.
-    percent
-        Read scores, macro-F1 and majority as percentages.
-    independent_tasks
-        Different tasks have independent draws, although these have the same numbers.
+    **options
+        What the columns do not say themselves, as for `peekbench.analyze`.
 
     Returns
     -------
@@ -134,44 +113,39 @@ def tidy(
     >>> tidy(scores, "my scores")["num_correct"].tolist()
     [143, 146]
     """
-    options = TableOptions(columns or {}, ignore, pair_by_order, percent, independent_tasks)
-    return tidy_table(table, origin, options).results
+    return tidy_table(table, origin, TableOptions(**options)).results
 
 
 def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyTable:
     """Return the results table of a user's table, as `tidy`, and what was done with its columns."""
     table = plain_table(table, origin)
-    roles = assign_roles(table, origin, options)
-    table = select_tasks(table, roles, options.tasks, origin)
-    numbers, table = table.index + 1, grades_as_numbers(table.reset_index(drop=True), roles)
-    reader = CellReader(table, origin, numbers, percent=options.percent, has_unit=options.region is not None)
-    trials = read_trials(roles, reader)
-    texts = read_texts(roles, reader)
-    subsamples, pairing = _number_rows(table, trials, texts, roles, reader, pair_by_order=options.pair_by_order)
-    refuse_unknown(table, roles, origin)
-    rows = read_arms(trials, roles, reader, options.arms)
-    if texts:
-        fill_text_scores(rows, roles, reader)
+    roles = assign_roles(list(table.columns), origin, options)
+    reader = CellReader(table, roles, origin, options)
+    trials = read_trials(reader)
+    texts = read_texts(reader)
+    subsamples, pairing = _number_rows(reader, trials, texts, pair_by_order=options.pair_by_order)
+    refuse_unknown(reader.table, roles, origin)
+    rows = read_arms(reader, trials, options.arms)
+    num_arms = len(rows) // len(trials)
+    if texts is None:
+        fill_scores(rows, reader)
     else:
-        fill_scores(rows, roles, reader)
-    if source := roles.source("subsample"):
-        refuse_means(rows, table[source], source, reader)
-    num_arms = max(1, len(roles.arms))
+        fill_text_scores(rows, reader)
+        rows[TEXT.column] = np.tile(texts.numbers, num_arms)
+    if SUBSAMPLE in roles.sources:
+        _refuse_means(rows, reader)
     if pairing in (BY_ORDER, BY_ROW):
         _refuse_copies(trials, rows, origin)
     if subsamples is None:
-        scores = rows["score"].to_numpy().reshape(num_arms, len(table)).T
-        subsamples = number_by_content(trials, pd.DataFrame(scores))
+        subsamples = number_by_content(trials, rows["score"].to_numpy().reshape(num_arms, len(trials)))
     rows["subsample"] = pd.concat([subsamples] * num_arms).array
-    if texts:
-        rows[TEXT.column] = np.tile(texts.numbers, num_arms)
-    results = sort_rows(rows, [TEXT.column] if texts else [])
+    results = sort_rows(rows)
     if results is None:
-        _refuse_duplicate(rows, roles, reader)
+        _refuse_duplicate(rows, reader)
     metric = find_metric(results, origin)
     refuse_losses(results, metric, roles, origin)
     predictions = None
-    if texts:
+    if texts is not None:
         results, predictions = add_up(results, texts.names, origin)
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
@@ -180,24 +154,29 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     if options.independent_tasks or has_texts_as_draws or pairing == BY_ROW:  # the last has no numbers that tasks share
         results = results.assign(**INDEPENDENT)
     results = state_earlier(results, options.earlier_numbers, origin)
-    use = describe_use(results, roles, reader.percentages, pairing, options.region, metric, origin)
+    assigned = [(name, role) for role, names in roles.sources.items() for name in names]
+    use = ColumnUse(
+        used=tuple(name for name, role in assigned if name == str(role)),
+        mapped={name: str(role) for name, role in assigned if name != str(role)} | dict(roles.arm_names),
+        ignored=dict.fromkeys(roles.ignored, "by request"),
+        percentages=tuple(sorted(reader.percentages)),
+        pairing=pairing,
+        not_like_accuracy=_explain_unit(results, roles, origin),
+        region=options.region,
+        metric=metric,
+        controls=tuple(results.loc[results["control"] != "", "method"].unique()),
+    )
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)
 
 
 def _number_rows(
-    table: pd.DataFrame,
-    trials: pd.DataFrame,
-    texts: RowTexts | None,
-    roles: ColumnRoles,
-    reader: CellReader,
-    *,
-    pair_by_order: bool,
+    reader: CellReader, trials: pd.DataFrame, texts: RowTexts | None, *, pair_by_order: bool
 ) -> tuple[pd.Series[int] | None, str]:
     """Return the number of the subsample of each row, and how rows are paired if the user's table has no such number.
 
     None instead of numbers: each row of a table with columns of arms is a draw of its own.
     """
-    if source := roles.source("subsample"):
+    if source := reader.roles.source("subsample"):
         if pair_by_order:
             raise ResultsError(
                 f"{reader.origin}: ",
@@ -205,26 +184,21 @@ def _number_rows(
                 f" is given, but the column {short(source)!r} numbers the subsamples; remove the option, or use ",
                 ignoring(source),
             )
-        return read_subsamples(table, roles, reader), ""
+        return read_subsamples(reader), ""
     places = trials[[name for name in (*PLACE, "arm") if name in trials]]
-    if texts:
+    if texts is not None:
         places = places.assign(text=texts.numbers)
-    groups = _number(places)
-    if len(np.unique(groups)) == len(groups):
-        return pd.Series(0, index=table.index, dtype="Int64"), ""
+    numbers = places.groupby(list(places.columns), dropna=False, sort=False).cumcount().astype("Int64")
+    if not numbers.any():
+        return numbers, ""
     if pair_by_order:
-        return pd.Series(groups).groupby(groups).cumcount().astype("Int64"), BY_ORDER
-    if roles.arms and texts is None:
+        return numbers, BY_ORDER
+    if reader.roles.arms and texts is None:
         return None, BY_ROW
-    raise _unnumbered(groups, roles, reader)
+    raise _unnumbered(reader, places)
 
 
-def _number(places: pd.DataFrame) -> IntArray:
-    """Return a number for each row, equal for equal rows."""
-    return places.groupby(list(places.columns), dropna=False, sort=False).ngroup().to_numpy().astype(np.int64)
-
-
-def number_by_content(trials: pd.DataFrame, scores: pd.DataFrame) -> pd.Series[int]:
+def number_by_content(trials: pd.DataFrame, scores: np.ndarray[Any, Any]) -> pd.Series[int]:
     """Return numbers of subsamples for rows that have all arms of a trial but no number.
 
     The numbers depend on the scores of a row, not on its position, and look random, so that the first subsamples are
@@ -235,31 +209,32 @@ def number_by_content(trials: pd.DataFrame, scores: pd.DataFrame) -> pd.Series[i
     trials
         Configuration and task of each row.
     scores
-        Scores of each row, one column for each arm.
+        Scores of each row: (n_arms, n_rows).
     """
-    groups = _number(trials[list(PLACE)])
-    _, counts = np.unique(groups, return_counts=True)
-    hashes = pd.util.hash_pandas_object(scores.round(DIGITS) + 0.0, index=False).to_numpy()
-    order = np.lexsort([*(scores[arm].to_numpy() for arm in scores.columns), hashes, groups])
-    position = np.empty(len(order), dtype=np.int64)
-    position[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rounded = pd.DataFrame(scores.T).round(DIGITS) + 0.0
+    keys = {f"score {arm}": column for arm, column in enumerate(scores)}
+    place = list(PLACE)
+    ordered = trials[place].assign(hash=pd.util.hash_pandas_object(rounded, index=False).to_numpy(), **keys)
+    ordered = ordered.sort_values(["hash", *reversed(keys)], kind="stable")
+    position = ordered.groupby(place, dropna=False, sort=False).cumcount().sort_index()
     ranks = pd.DataFrame({name: rank(trials[name]) for name in CONFIGURATION})
     configuration = ranks.groupby(list(CONFIGURATION)).ngroup()
-    return (configuration * int(counts.max()) + position).astype("Int64")
+    return (configuration * (position.max() + 1) + position).astype("Int64")
 
 
-def _unnumbered(groups: IntArray, roles: ColumnRoles, reader: CellReader) -> ResultsError:
+def _unnumbered(reader: CellReader, places: pd.DataFrame) -> ResultsError:
     """Return an error about several rows of the same arm, which no column pairs with rows of other arms."""
-    is_same = groups == groups[pd.Series(groups).duplicated(keep=False).to_numpy().argmax()]
-    rows = ", ".join(map(str, reader.row_numbers[np.flatnonzero(is_same)[:MAX_LISTED]]))
-    if is_same.sum() > MAX_LISTED:
+    groups = places.groupby(list(places.columns), dropna=False, sort=False).ngroup()
+    same = np.flatnonzero(groups == groups[groups.duplicated(keep=False)].iloc[0])
+    rows = ", ".join(map(str, reader.row_numbers(same[:MAX_LISTED])))
+    if len(same) > MAX_LISTED:
         rows += ", ..."
     place = "task, method, model, sizes"
-    if TEXT in roles.sources:
+    if TEXT in reader.roles.sources:
         place += ", text"
-    unknown = dict.fromkeys(roles.unknown, "MEANING")
+    unknown = dict.fromkeys(reader.roles.unknown, "MEANING")
     return ResultsError(
-        f"{reader.origin}: {is_same.sum():,} rows have the same {place} and arm (rows {rows}), and no "
+        f"{reader.origin}: {len(same):,} rows have the same {place} and arm (rows {rows}), and no "
         "column numbers the subsamples, so it is unknown which rows belong together. Add a column 'subsample', name "
         "yours with ",
         mapping("COLUMN", "subsample"),
@@ -281,17 +256,38 @@ def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> Non
         )
 
 
-def _refuse_duplicate(rows: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> NoReturn:
+def _refuse_means(rows: pd.DataFrame, reader: CellReader) -> None:
+    """Refuse draws whose numbers are far from all others, such as -1, and whose scores are the means of the others."""
+    source = reader.roles.sources[SUBSAMPLE][0]
+    numbers = to_floats(reader.table[source])
+    order = np.unique(numbers.dropna())
+    if len(order) < MIN_AVERAGED:
+        return
+    place = [*PLACE, "arm"]
+    of_rows = np.tile(numbers.to_numpy(), len(rows) // len(numbers))
+    for number, gap in ((order[0], order[1] - order[0]), (order[-1], order[-1] - order[-2])):
+        if gap <= len(order) and number >= 0:
+            continue
+        is_it = of_rows == number
+        others = rows.assign(score=rows["score"].mask(is_it))
+        means = others.groupby(place, dropna=False)["score"].agg(["mean", "std"])
+        found = rows[is_it].merge(means, left_on=place, right_index=True)
+        is_mean = (found["score"] - found["mean"]).abs() <= last_decimal(rows)[is_it] / 2 + FLOAT_ERROR
+        if is_mean.all() and (found["std"] > 0).any():
+            problem = "numbers rows with the means of the others; delete them, or give the draws consecutive numbers"
+            reader.require(numbers != number, source, problem)
+
+
+def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:
     place, column = [*TRIAL, "arm"], "subsample"
     listed = "task, method, model, sizes and arm"
-    if TEXT in roles.sources:
+    if TEXT in reader.roles.sources:
         place, column = [*place, TEXT.column], TEXT.column
         listed = "task, method, model, sizes, subsample and arm"
-    position = int(rows.duplicated(place).to_numpy().argmax())
-    source = roles.source(column)
+    source = reader.roles.source(column)
     assert source is not None  # other numbers are distinct
     raise reader.error(
-        position % len(reader.index),
+        int(rows.duplicated(place).to_numpy().argmax()) % len(reader.table),
         source,
         f"is duplicated for the same {listed}; number the subsamples, or name the columns that distinguish the rows, "
         "such as ",
@@ -299,25 +295,14 @@ def _refuse_duplicate(rows: pd.DataFrame, roles: ColumnRoles, reader: CellReader
     )
 
 
-def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+def fill_text_scores(results: pd.DataFrame, reader: CellReader) -> None:
     """Compute missing scores and counts of rows that are about single texts, and the column of numbers of answers.
 
     Scores of 0 and 1 are those of a single answer, also if `num_test` is the number of all texts. With `num_correct`,
-    `num_test` is the number of answers to each text. Other scores are no counts.
-
-    Parameters
-    ----------
-    results
-        Rows of the user's table, once for each arm that they contain; changed in place.
-    roles, reader
-        As for `fill_scores`.
-
-    Raises
-    ------
-    ResultsError
-        As `fill_scores`, or if a row has bits per byte, whose mean over texts would be another measure.
+    `num_test` is the number of answers to each text. Other scores are no counts. Parameters and errors are those of
+    `fill_scores`; bits per byte are refused, because their mean over texts would be another measure.
     """
-    for column in (names[0] for role, names in roles.sources.items() if role.column == "bits_per_byte"):
+    for column in (names[0] for role, names in reader.roles.sources.items() if role.column == "bits_per_byte"):
         raise ResultsError(
             f"{reader.origin}: bits per byte of single texts cannot be averaged, because texts have different lengths; "
             "give one row for each subsample and arm, or use ",
@@ -331,19 +316,17 @@ def fill_text_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellRead
     else:
         answers = sizes.where(given.notna())
     results["num_test"] = answers
-    fill_scores(results, roles, reader)
+    fill_scores(results, reader)
     results["num_test"], results["num_scored"], results[ANSWERS] = sizes, pd.NA, answers.fillna(1)
 
 
-def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -> None:
+def fill_scores(results: pd.DataFrame, reader: CellReader) -> None:
     """Compute missing scores and counts, counts by rounding: 0.29 x 100 is 28.999999999999996, not 28.
 
     Parameters
     ----------
     results
         Rows of the user's table, once for each arm that they contain; changed in place.
-    roles
-        Roles of the user's columns, for messages.
     reader
         Reader of the user's table, for messages.
 
@@ -352,17 +335,16 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     ResultsError
         If a row has no score, or scores, counts and sizes contradict each other.
     """
+    roles = reader.roles
 
     def require(is_valid: pd.Series[bool], *problem: str | Argument, column: str = "score") -> None:
         """Refuse the first row that is not valid; the message names the column, or one of a score."""
-        invalid = (~is_valid.astype("bool")).to_numpy()
-        if invalid.any():
-            position = int(invalid.argmax())
-            arm = ""
-            if roles.arms:
-                arm = str(results["arm"].iloc[position])
-            sources = (roles.source(name, arm) for name in (column, *SCORE_SOURCES))
-            raise reader.error(position % len(reader.index), next(filter(None, sources)), *problem)
+        for arm in roles.arms or [""]:
+            of_arm = is_valid
+            if arm:
+                of_arm = is_valid[results["arm"] == arm]
+            sources = (roles.source(name, arm) for name in (column, *SCORE_SOURCES, *ARM_MEASURES))
+            reader.require(of_arm, next(filter(None, sources)), *problem)
 
     given = results["num_correct"]
     results["num_scored"] = results["num_scored"].fillna(results["num_test"])
@@ -393,6 +375,15 @@ def fill_scores(results: pd.DataFrame, roles: ColumnRoles, reader: CellReader) -
     results["num_correct"] = given.fillna(counts)
 
 
+def last_decimal(results: pd.DataFrame) -> pd.Series[float]:
+    """Return the unit of the last decimal of the scores of each task and arm: 0.0001 for 0.7222 and 0.7."""
+    scores = results["score"]
+    decimals = pd.Series(DECIMALS.stop, index=scores.index).where(scores.notna(), DECIMALS.start)
+    for number in reversed(DECIMALS):
+        decimals = decimals.mask((scores - scores.round(number)).abs() < FLOAT_ERROR, number)
+    return 0.1 ** decimals.groupby([results["task"], results["arm"]]).transform("max")
+
+
 def find_metric(results: pd.DataFrame, origin: str = "") -> str:
     """Return the metric of scores: accuracy if all are counts of correct answers, or the one that a table states.
 
@@ -418,9 +409,14 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
     >>> find_metric(pd.DataFrame({"task": ["news"], "num_correct": [70], "score": [0.7], "bits_per_byte": [0.0]}))
     'accuracy'
     """
+    stated = results.get(METRIC.name, pd.Series("", index=results.index))
+    stated = stated.mask((results["score"] == -results["bits_per_byte"]) & (stated == ""), "bits per byte")
+    is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
     tasks: dict[str, list[str]] = {}
-    for task, metric in _metrics_by_task(results).items():
-        tasks.setdefault(metric, []).append(task)
+    for task, metric in stated.groupby(results["task"], sort=False).first().items():
+        if is_count[task] or is_counted(metric):
+            metric = ACCURACY
+        tasks.setdefault(str(metric), []).append(str(task))
     if len(tasks) <= 1:
         return next(iter(tasks), "")
     listed = "; ".join(f"{short(metric) or UNSTATED} of {quoted(names)}" for metric, names in tasks.items())
@@ -433,18 +429,6 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
     raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", added=first)
 
 
-def _metrics_by_task(results: pd.DataFrame) -> Mapping[str, str]:
-    of_rows = results.get(METRIC.name, pd.Series("", index=results.index))
-    is_bits = (results["score"] == -results["bits_per_byte"]) & (of_rows == "")
-    of_rows = of_rows.mask(is_bits, "bits per byte")
-    of_tasks = of_rows.groupby(results["task"], sort=False).first()
-    is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
-    return {
-        str(task): ACCURACY if counted or is_counted(metric) else str(metric)
-        for (task, metric), counted in zip(of_tasks.items(), is_count, strict=True)
-    }
-
-
 def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin: str) -> None:
     """Refuse a metric of which lower is better in columns of scores of which higher is better.
 
@@ -453,31 +437,49 @@ def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin
     if not names_loss(metric) or metric.startswith("1 - ") or (results["score"] <= 0).all():
         return
     for role, (source, *_) in roles.sources.items():
-        if role.column == SCORE_SOURCES[0]:
-            target = role._replace(column="loss")
-            instead = f" in place of {source}={role}" if source in roles.mapped else ""
+        if role.column == "score":
+            instead = ""
+            if source in roles.mapped:
+                instead = f" in place of {source}={role}"
             raise ResultsError(
                 f"{origin}: lower is better for the metric {short(metric)!r}, but higher is better for the column "
                 f"{short(source)!r}; use ",
-                mapping(source, target),
+                mapping(source, role._replace(column=LOSS.name)),
                 instead,
             )
 
 
-def sort_rows(results: pd.DataFrame, last: Sequence[str] = ()) -> pd.DataFrame | None:
+def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tuple[str | Argument, ...]:
+    """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
+    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
+        return ()
+    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
+    sizes = results["score"].abs()
+    is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
+    if not losses and is_share:
+        return ()
+    name = quoted(losses) or "the scores"
+    return (
+        f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
+        "largest bias that is negligible; choose one in this unit with ",
+        REGION,
+        ", such as ",
+        TableOptions(region=float(f"{sizes.mean() / 100:.1g}")).argument,
+        ", which is 1% of the mean",
+    )
+
+
+def sort_rows(results: pd.DataFrame) -> pd.DataFrame | None:
     """Return a results table in natural order of its rows, or None if two rows are the same arm of the same trial.
 
-    Results then do not depend on the order of the rows of a file, not even in their last digit. `last` names columns of
-    numbers that also distinguish and order rows.
+    Results then do not depend on the order of the rows of a file, not even in their last digit. Numbers of texts also
+    distinguish and order rows.
     """
     arms = {arm: number for number, arm in enumerate(sort_arms(results["arm"].unique()))}
-    numbers = (results["subsample"], results["arm"].map(arms), *(results[name] for name in last))
-    keys = [rank(results[name]) for name in (*CONFIGURATION, "task")]
-    keys += [column.to_numpy().astype(np.int64) for column in numbers]
-    order = np.lexsort(keys[::-1])
-    is_new = np.zeros(max(len(order) - 1, 0), dtype=np.bool_)
-    for key in keys:
-        is_new |= np.diff(key[order]) != 0
-    if not is_new.all():
+    keys = pd.DataFrame({name: rank(results[name]) for name in PLACE}, index=results.index)
+    keys = keys.assign(subsample=results["subsample"], arm=results["arm"].map(arms))
+    if TEXT.column in results:
+        keys[TEXT.column] = results[TEXT.column]
+    if keys.duplicated().any():
         return None
-    return results.iloc[order].reset_index(drop=True)
+    return results.loc[keys.sort_values(list(keys.columns), kind="stable").index].reset_index(drop=True)

@@ -19,8 +19,9 @@ from peekbench.cli.app import app
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 from peekbench.results import pair_arms, tidy
-from peekbench.results.columns import USER_COLUMNS, normalize
+from peekbench.results.columns import USER_COLUMNS
 from peekbench.results.tidying import tidy_table
+from peekbench.results.user_columns import normalize
 
 LONG = pd.DataFrame(
     {

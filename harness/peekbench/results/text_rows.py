@@ -1,4 +1,4 @@
-"""Answers to single texts: those that a store keeps, and rows of a user's table that are about a single text.
+"""Rows of a user's table that are about a single text.
 
 A draw, such as a training seed, has one row for each arm and test text. The results table has one row for each arm of
 the draw, and analyses that cross texts with draws read the scores of the texts from `TextScores`. If there is a single
@@ -7,26 +7,24 @@ draw, its texts are the draws: nothing else can tell how much a score varies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from peekbench.errors import ResultsError, SpecError
+from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.plugins.toolkit import find_toolkit
 from peekbench.records.data import Answers, FloatArray, IntArray
-from peekbench.records.scores import SCORES, average_sets
-from peekbench.records.trials import Draw, Trial
-from peekbench.results.cells import ANSWERS, CellReader, natural_key
-from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL, ColumnRoles, Role
-from peekbench.results.roles import ignoring, short
-from peekbench.store.reader import Store
+from peekbench.records.scores import SCORES
+from peekbench.results.cells import CellReader, natural_key
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL
+from peekbench.results.user_columns import TEXT as TEXT_ROLE
+from peekbench.results.user_columns import ignoring, is_missing, short
 
-MAX_TEXT = 1_000_000  # characters of a text, which can be its own name
+ANSWERS = "answers"
+"""Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
 MEANS = ("score", *(score.name for score in SCORES if score.is_mean))
 """Measures of all texts that are means of those of single texts."""
 OF_DRAW = (
@@ -38,68 +36,6 @@ OF_DRAW = (
 """Measures of all texts that those of single texts do not give, so all texts must have the same value."""
 ARM = (*TRIAL, "arm")
 TASK = (*CONFIGURATION, "task")
-
-
-class StoredPredictions:
-    """Predictions of a run, read from its store on demand.
-
-    Parameters
-    ----------
-    path
-        The store.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._scores: dict[tuple[str, Trial], dict[str, float]] = {}
-
-    def answers(
-        self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
-    ) -> Answers | None:
-        """Read the answers of one method in one task at one design point; see `peekbench.records.Predictions`."""
-        assert num_train is not None
-        assert num_test is not None
-        with Store.open(self._path, verified=False) as store:
-            if not store.tasks()[task]["class_names"]:
-                return None
-            return store.answers(task, method, num_train, num_test, arms)
-
-    def scores(self, results: pd.DataFrame, name: str) -> FloatArray:
-        """Compute a score of scikit-learn for each arm of a results table of this run, shape (n_rows,).
-
-        Raises
-        ------
-        SpecError
-            If the score is not defined for a trial.
-        """
-        score = find_toolkit().load_scorer(name)
-        values = np.full(len(results), np.nan)
-        keys = results[["task", "num_train", "num_test", "subsample", "method"]]
-        with Store.open(self._path, verified=False) as store:
-            for rows in results.reset_index(drop=True).groupby(list(keys), sort=False).indices.values():
-                task, num_train, num_test, subsample, method = keys.iloc[rows[0]]
-                trial = Trial(Draw(task, int(num_train), int(num_test), int(subsample)), method)
-                if (name, trial) not in self._scores:  # the next analysis needs them again
-                    try:
-                        self._scores[name, trial] = _score_arms(store, trial, score)
-                    except ValueError as error:
-                        raise SpecError(
-                            f"score {name}: {trial}: {error}; use another score, or a larger num_test"
-                        ) from error
-                values[rows] = [self._scores[name, trial][arm] for arm in results["arm"].iloc[rows]]
-        return values
-
-
-def _score_arms(store: Store, trial: Trial, score: Callable[[FloatArray, Any], float]) -> dict[str, float]:
-    """Return the average of a score over the sets of each arm."""
-    labels, _ = store.test_rows(trial.draw)
-    size = trial.draw.num_test
-    scores = {}
-    for arm, predictions in store.predictions(trial).items():
-        predicted, truth = predictions.astype(np.float64), np.resize(labels, len(predictions))
-        sets = [slice(first, first + size) for first in range(0, len(predicted), size)]
-        scores[arm] = average_sets([score(predicted[rows], truth[rows]) for rows in sets], len(labels) // size)
-    return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +80,6 @@ class TextScores:
         )
 
 
-def grades_as_numbers(table: pd.DataFrame, roles: ColumnRoles) -> pd.DataFrame:
-    """Return a table in which correct answers to single texts are 1, and others 0."""
-    if Role(TEXT.name) not in roles.sources:
-        return table
-    scores = [names[0] for role, names in roles.sources.items() if role.column in ("score", "num_correct")]
-    grades = [name for name in scores if table[name].astype("str").str.casefold().isin(("true", "false")).all()]
-    return table.assign(
-        **{name: (table[name].astype("str").str.casefold() == "true").astype("int64") for name in grades}
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class RowTexts:
     """The test text that each row of a table is about."""
@@ -165,7 +90,7 @@ class RowTexts:
     """Names of the texts by their numbers."""
 
 
-def read_texts(roles: ColumnRoles, reader: CellReader) -> RowTexts | None:
+def read_texts(reader: CellReader) -> RowTexts | None:
     """Return the text of each row, or None if rows are not about single texts.
 
     Raises
@@ -173,12 +98,13 @@ def read_texts(roles: ColumnRoles, reader: CellReader) -> RowTexts | None:
     ResultsError
         If a cell is empty, or is neither a text nor a number.
     """
-    sources = roles.sources.get(Role(TEXT.name), ())
-    if not sources:
+    if TEXT_ROLE not in reader.roles.sources:
         return None
-    for source in sources:
-        reader.require_filled(source, "name the text of each row, and delete rows that are not about a text")
-    codes, found = pd.factorize(reader.joined_texts(sources, MAX_TEXT))
+    for source in reader.roles.sources[TEXT_ROLE]:
+        is_filled = ~reader.table[source].map(is_missing).astype("bool")
+        problem = "is empty; name the text of each row, and delete rows that are not about a text"
+        reader.require(is_filled, source, problem)
+    codes, found = pd.factorize(reader.joined_texts(TEXT_ROLE))
     names = sorted(map(str, found), key=natural_key)
     positions = {name: position for position, name in enumerate(names)}
     numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]

@@ -1,17 +1,16 @@
-"""Decides what each column of a user's table contains, and states it for reports.
+"""What each column of a user's table contains, and what was done with it.
 
 A column has a known name, or the user named its meaning, or ignored it. Everything else is refused.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pandas as pd
-from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import Argument, ResultsError
 from peekbench.formatting import list_names, visible
@@ -20,35 +19,26 @@ from peekbench.records.data import TableOptions
 from peekbench.results.columns import (
     ARM_MEASURES,
     ARMS,
-    COLUMN_NAMES_OF_USERS,
-    ERRORS,
+    COUNTED,
+    ERROR_RATE,
     LOSS,
     LOSSES,
     SCORE_SOURCES,
-    ColumnRoles,
-    Role,
-    find_role,
-    names_loss,
-    normalize,
+    SCORES,
+    USER_COLUMNS,
+    ResultsColumn,
+    is_arm,
+    sort_arms,
 )
 
 PERCENT = TableOptions(percent=True).argument
 ALLOW_INCOMPLETE = Argument("--allow-incomplete", "allow_incomplete=True")
 REGION = Argument("--region WIDTH", "region=WIDTH")
-ARM, SUBSAMPLE, TASK, SCORE = Role("arm"), Role("subsample"), Role("task"), Role("score")
-METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
-COMBINABLE = (TASK, METHOD, MODEL, SUBSAMPLE, TEXT)
-"""Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
 MAX_SHOWN = 100  # characters of a cell in a message
 MAX_QUOTED = 30  # names listed in a message
 MAX_LISTED = 5  # columns that a message lists
 MAX_VALUES = 4  # values of each
 MAX_SCANNED = 1000  # rows from which these values are
-
-KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
-"""Columns of scores with a known unit."""
-MIN_SHARE = 0.05
-"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 BY_ORDER = "rows paired by their order, on request"
 BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
 BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
@@ -68,6 +58,11 @@ def short(text: str) -> str:
     return visible(text)
 
 
+def quoted(names: Collection[object]) -> str:
+    """Return a bounded list of names for a message."""
+    return list_names([repr(short(str(name))) for name in names], MAX_QUOTED)
+
+
 def mapping(source: str, target: object) -> Argument:
     """Return the option that names the meaning of a column."""
     return TableOptions({source: str(target)}).argument
@@ -78,9 +73,11 @@ def ignoring(source: str) -> Argument:
     return TableOptions(ignore=[source]).argument
 
 
-def quoted(names: Collection[object]) -> str:
-    """Return a bounded list of names for a message."""
-    return list_names([repr(short(str(name))) for name in names], MAX_QUOTED)
+def suggest_name(name: str, names: Sequence[str], what: str) -> str:
+    """Return a question that names the nearest name, or the list of all."""
+    if near := find_nearest(name, names):
+        return f"did you mean {near!r}?"
+    return f"its {what} are {quoted(names)}"
 
 
 def is_missing(cell: Any) -> bool:
@@ -90,74 +87,188 @@ def is_missing(cell: Any) -> bool:
     return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
 
 
-def suggest_name(name: str, names: Sequence[str], what: str) -> str:
-    """Return a question that names the nearest name, or the list of all."""
-    if near := find_nearest(name, names):
-        return f"did you mean {near!r}?"
-    return f"its {what} are {quoted(names)}"
+def normalize(name: str) -> str:
+    """Return a name without case, spaces, hyphens, underscores and parentheses.
+
+    Examples
+    --------
+    >>> normalize("Num-Test"), normalize("accuracy (mean)")
+    ('numtest', 'accuracymean')
+    """
+    return re.sub(r"[\s_\-()]+", "", name.casefold())
 
 
-def plain_table(table: pd.DataFrame, origin: str) -> pd.DataFrame:
-    """Return the table with a plain index and distinct names of columns; an index with a name becomes a column."""
-    if table.empty:
-        raise ResultsError(f"{origin} has no rows; give one row for each subsample, or for each arm of a subsample")
-    if table.index.names != [None]:
-        table = table.reset_index(allow_duplicates=True)
-    elif not is_integer_dtype(table.index.dtype):
-        raise ResultsError(
-            f"{origin}: the index has no name, and its values are not row numbers, but {quoted(table.index[:3])}; name "
-            "it to use it as a column, or drop it with reset_index(drop=True)"
-        )
-    names = [str(name).strip() or f"Unnamed: {position}" for position, name in enumerate(table.columns)]
-    refuse_duplicates(names, origin)
-    table = table.reset_index(drop=True).set_axis(names, axis="columns")
-    return table.astype({name: "object" for name, dtype in table.dtypes.items() if not _is_plain(dtype)})
+def names_of(column: ResultsColumn) -> list[str]:
+    """Return the normalized name and synonyms of a column."""
+    return [normalize(name) for name in (column.name, *column.synonyms)]
 
 
-def _is_plain(dtype: Any) -> bool:
-    """Return whether cells of a type are read as they are; categories, dates and lists become objects of Python."""
-    return is_numeric_dtype(dtype) or dtype == "object" or isinstance(dtype, pd.StringDtype)
+LOWER_WORDS = frozenset(
+    [
+        *names_of(LOSS), *names_of(ERROR_RATE), "error", "loss", "deviance", "ece",
+        *(normalize(score.name) for score in SCORES if not score.is_higher_better),
+    ]
+)  # fmt: skip
+"""Words in names of scores of which lower is better, such as `mean_absolute_error`."""
 
 
-def refuse_duplicates(names: Iterable[str], origin: str) -> None:
-    """Refuse two columns of the same name, of which one would be ignored."""
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise ResultsError(f"{origin}: the column {short(name)!r} is duplicated; remove or rename one")
+def names_loss(name: str) -> bool:
+    """Return whether a name is that of a score of which lower is better: one of its words says it, and none is `neg`.
+
+    Examples
+    --------
+    >>> [names_loss(name) for name in ("nll_heldout", "error rate (own texts)", "acc_heldout", "closed_book")]
+    [True, True, False, False]
+    >>> names_loss("mean_absolute_error"), names_loss("neg_mean_absolute_error")
+    (True, False)
+    """
+    words = re.split(r"[\W_]+", name.casefold())
+    return "neg" not in words and not LOWER_WORDS.isdisjoint([*words, normalize(name)])
 
 
-def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> ColumnRoles:
-    """Return the roles of the columns of a table with distinct names.
+def is_counted(metric: str) -> bool:
+    """Return whether a metric is the share of correct answers, whatever its filter.
+
+    Examples
+    --------
+    >>> [is_counted(name) for name in ("Accuracy", "exact_match,strict-match", "auc")]
+    [True, True, False]
+    """
+    return normalize(metric.partition(",")[0]) in map(normalize, COUNTED)
+
+
+class Role(NamedTuple):
+    """What a column of a user's table contains: a column of the results table, perhaps of one arm only."""
+
+    column: str
+    arm: str = ""
+
+    def __str__(self) -> str:
+        """Return the role as users write it after `--map`."""
+        if not self.arm:
+            return self.column
+        if self.column == "score":
+            return self.arm
+        return f"{self.column}_{self.arm}"
+
+
+ARM, SUBSAMPLE, TASK, SCORE = Role("arm"), Role("subsample"), Role("task"), Role("score")
+METHOD, MODEL, TEXT = Role("method"), Role("model"), Role("text")
+COMBINABLE = (TASK, METHOD, MODEL, SUBSAMPLE, TEXT)
+"""Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
+OF_ARMS = (*ARM_MEASURES, *LOSSES)
+"""Columns that a table can have for each arm."""
+SINGLE_WORDS = ("single", "swap-in")  # arms whose names mean nothing as a part of a column's name
+COLUMN_NAMES_OF_USERS = [column.name for column in USER_COLUMNS]
+COLUMN_OF = {name: column.name for column in USER_COLUMNS for name in names_of(column)}
+"""Columns by the normalized names that users give them."""
+ROLES = {
+    spelling: Role(column, arm)
+    for name, column in COLUMN_OF.items()
+    for arm in ARMS
+    for spelling in (name + arm, arm + name)  # `acc_test` and `Test accuracy` mean the same
+    if column in OF_ARMS
+} | {name: Role(column) for name, column in COLUMN_OF.items()}
+"""What columns contain, by normalized name."""
+
+
+def normalize_arm(name: str) -> str | None:
+    """Return the arm that a text names in any case, or None.
+
+    Examples
+    --------
+    >>> normalize_arm("Extra"), normalize_arm("MIX 0.25"), normalize_arm("mix")
+    ('extra', 'mix-0.25', None)
+    """
+    folded = re.sub(r"[\s_]+", "-", name.strip().casefold())
+    if is_arm(folded):
+        return folded
+    return None
+
+
+def find_role(name: str) -> Role | None:
+    """Return what a column contains according to its name, or None.
+
+    A name is an arm, a column, a measure and base, extra or test in either order, or MEASURE_ARM for any arm.
+
+    Examples
+    --------
+    >>> [str(find_role(name)) for name in ("Seed", "Accuracy (extra)", "num_correct_test", "host", "log_loss_mix-0.25")]
+    ['subsample', 'extra', 'num_correct_test', 'None', 'log_loss_mix-0.25']
+    """
+    if (arm := normalize_arm(name)) is not None:
+        return Role("score", arm)
+    if (role := ROLES.get(normalize(name))) is not None:
+        return role
+    measure, _, of_arm = name.rpartition("_")
+    column, arm = COLUMN_OF.get(normalize(measure), ""), normalize_arm(of_arm)
+    if arm is None or arm in SINGLE_WORDS or column not in OF_ARMS:
+        return None
+    return Role(column, arm)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRoles:
+    """Roles of the columns of a user's table."""
+
+    sources: Mapping[Role, tuple[str, ...]]
+    """Columns of the user that form each column of the results table; several only if they are combined."""
+    unknown: Mapping[str, str]
+    """Columns without a role, with the reason if their names are known."""
+    ignored: tuple[str, ...]
+    """Columns that the user ignored."""
+    mapped: frozenset[str]
+    """Columns whose role the user named."""
+    arm_names: Mapping[str, str]
+    """Values of the column of arms that the user renames."""
+
+    @property
+    def arms(self) -> list[str]:
+        """Arms of a table that has columns for each arm; none if it has one row for each arm."""
+        return sort_arms({role.arm for role in self.sources if role.arm})
+
+    def source(self, column: str, arm: str = "") -> str | None:
+        """Return the user's column that is a column of the results table, or None."""
+        return next(iter(self.sources.get(Role(column, arm), ())), None)
+
+
+def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> ColumnRoles:
+    """Return the roles of the columns of a table, whose names are distinct.
 
     Raises
     ------
     ResultsError
         If two columns have the same role, a needed column is missing, or an option names an unknown column.
     """
-    names = list(table.columns)
-    mapped, arm_names = _read_mapping(options, names, origin)
-    ignored = options.ignored
-    for name in ignored:
+    mapped, arm_names = _read_mapping(names, origin, options)
+    for name in options.ignored:
         if name not in names:
             raise _no_column(ignoring(name), name, names, origin)
         if name in mapped:
             raise ResultsError(f"{origin}: the column {short(name)!r} is both mapped and ignored; choose one")
-    by_name = {name: mapped.get(name) or find_role(name) for name in names if name not in ignored}
-    unknown = {name: "" for name, role in by_name.items() if role is None}
-    roles = {name: role for name, role in by_name.items() if role is not None}
+    roles: dict[str, Role] = {}
+    unknown: dict[str, str] = {}
+    for name in names:
+        role = mapped.get(name) or find_role(name)
+        if role is not None:
+            roles[name] = role
+        elif name not in options.ignored:
+            unknown[name] = ""
+    for name in options.ignored:
+        roles.pop(name, None)
     is_long, is_wide = ARM in roles.values(), any(role.arm for role in roles.values())
     for name, role in list(roles.items()):
         if is_long and role.arm:
             unknown[name] = f"has values of the arm {role.arm!r}, and each row is one arm"
-        elif is_wide and not is_long and not role.arm and role.column in (*ARM_MEASURES, *LOSSES):
-            unknown[name] = "does not name its arm"
-        if name in unknown:
             del roles[name]
-    if ARM not in roles.values() and METHOD not in roles.values() and not any(role.arm for role in roles.values()):
-        roles = {name: METHOD if role == MODEL else role for name, role in roles.items()}  # scores of models
+        elif is_wide and not is_long and not role.arm and role.column in OF_ARMS:
+            unknown[name] = "does not name its arm"
+            del roles[name]
+    if not is_long and not is_wide and METHOD not in roles.values():  # scores of models
+        roles = {name: METHOD if role == MODEL else role for name, role in roles.items()}
     _refuse_ambiguity(roles, mapped, origin)
     sources = {role: tuple(name for name in roles if roles[name] == role) for role in roles.values()}
-    assigned = ColumnRoles(sources, unknown, ignored, frozenset(mapped), arm_names)
+    assigned = ColumnRoles(sources, unknown, options.ignored, frozenset(mapped), arm_names)
     missing = _find_missing(assigned, options)
     if arm_names and ARM not in sources and missing != ARM:
         source, arm = next(iter(arm_names.items()))
@@ -167,7 +278,7 @@ def assign_roles(table: pd.DataFrame, origin: str, options: TableOptions) -> Col
     return assigned
 
 
-def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> tuple[dict[str, Role], dict[str, str]]:
+def _read_mapping(names: Sequence[str], origin: str, options: TableOptions) -> tuple[dict[str, Role], dict[str, str]]:
     """Return the roles of columns that the user named, and the values of the column of arms that are renamed."""
     mapped: dict[str, Role] = {}
     arm_names: dict[str, str] = {}
@@ -179,11 +290,8 @@ def _read_mapping(options: TableOptions, names: Sequence[str], origin: str) -> t
                 remedy = f"did you mean {near}?"
             raise ResultsError(option, f": no such column of the results table; {remedy}")
         if role.column == "score" and source in names and names_loss(source):
-            raise ResultsError(
-                option,
-                f": lower is better for {source}; use ",
-                mapping(source, Role(LOSS.name, role.arm)),
-            )
+            instead = mapping(source, Role(LOSS.name, role.arm))
+            raise ResultsError(option, f": lower is better for {source}; use ", instead)
         own_arm = (find_role(source) or role).arm
         if own_arm and role.arm and own_arm != role.arm:
             raise ResultsError(option, f": {origin} has scores of the arm {own_arm} there. {explain_arms(own_arm)}")
@@ -204,31 +312,32 @@ def _refuse_ambiguity(roles: Mapping[str, Role], mapped: Collection[str], origin
     """Refuse several columns of one role, unless the user named all of them and they can be combined."""
     claims: dict[Role, list[str]] = {}
     for name, role in roles.items():
-        claims.setdefault(Role("score", role.arm) if role.column in LOSSES else role, []).append(name)
+        if role.column in LOSSES:
+            role = SCORE._replace(arm=role.arm)
+        claims.setdefault(role, []).append(name)
     for role, names in claims.items():
-        is_combinable = role in COMBINABLE
-        if len(names) > 1 and not (is_combinable and set(names) <= set(mapped)):
-            names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
-            used, remedy = names[:1], "ignore all but one"
-            if is_combinable:
-                used, remedy = names, "ignore all but one, or combine them"
-            columns = {name: str(roles[name]) for name in used if name not in mapped}
-            raise ResultsError(
-                f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}",
-                added=TableOptions(columns, names[len(used) :]),
-            )
+        if len(names) == 1 or (role in COMBINABLE and set(names) <= set(mapped)):
+            continue
+        names.sort(key=lambda name: (name not in mapped, roles[name].column in LOSSES, name != str(roles[name])))
+        used, remedy = names[:1], "ignore all but one"
+        if role in COMBINABLE:
+            used, remedy = names, "ignore all but one, or combine them"
+        columns = {name: str(roles[name]) for name in used if name not in mapped}
+        raise ResultsError(
+            f"{origin}: the columns {quoted(names)} can all mean {str(role)!r}; {remedy}",
+            added=TableOptions(columns, names[len(used) :]),
+        )
 
 
 def _find_missing(roles: ColumnRoles, options: TableOptions) -> Role | None:
     """Return a role that a column must have, but none has."""
     if TASK not in roles.sources:
         return TASK
-    arms = roles.arms
-    if ARM not in roles.sources and options.needs_pairs and not arms:
-        return ARM
     needed = [SCORE]
-    if arms:
+    if roles.arms:
         needed = [Role("score", arm) for arm in options.arms]
+    elif ARM not in roles.sources and options.needs_pairs:
+        return ARM
     return next((role for role in needed if not any(roles.source(name, role.arm) for name in SCORE_SOURCES)), None)
 
 
@@ -265,10 +374,11 @@ def explain_arms(arm: str) -> str:
 
 def _guess_role(name: str, missing: Role) -> str:
     """Return the role that an unknown column probably has, to be confirmed by the user; empty if nothing is likely."""
-    if (role := ERRORS.get(normalize(name))) is not None:
-        return role
-    near = find_nearest(name, [*ARMS, str(missing)]) or ""
-    if missing == ARM or near == str(missing):
+    wanted = [str(missing), *(str(Role(ERROR_RATE.name, arm)) for arm in ARMS)]
+    if missing == ARM:
+        wanted += ARMS
+    near = find_nearest(name, [*ARMS, *wanted])  # what is nearest to another arm is not the missing one
+    if near in wanted:
         return near
     return ""
 
@@ -279,10 +389,12 @@ def refuse_unknown(table: pd.DataFrame, roles: ColumnRoles, origin: str) -> None
         return
     names = list(roles.unknown)
     first = [f"{short(name)!r} ({roles.unknown[name] or _list_values(table[name])})" for name in names[:MAX_LISTED]]
-    listed = list_names([*first, *names[MAX_LISTED:]], MAX_LISTED)
+    noun = "column"
+    if len(names) > 1:
+        noun = "columns"
     raise ResultsError(
-        f"{origin}: unknown {'columns' if len(names) > 1 else 'column'} {listed}. Name what a column distinguishes, "
-        "such as ",
+        f"{origin}: unknown {noun} {list_names([*first, *names[MAX_LISTED:]], MAX_LISTED)}. Name what a column "
+        "distinguishes, such as ",
         mapping("COLUMN", "method"),
         ", and ignore what says nothing about the scores",
         added=TableOptions(ignore=names),
@@ -349,13 +461,12 @@ class ColumnUse:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What readers of a report must know about the direction of scores and the pairing of rows."""
-        meanings = {**self.mapped, **{name: name for name in self.used}}
-        losses = [name for name, role in meanings.items() if role.startswith("loss")]
         warnings = []
         if self.controls:
             controls = _listed(self.controls)
             warnings.append(f"Controls according to the table itself: {controls}. They are not judged as methods.")
-        if losses:
+        meanings = {**self.mapped, **{name: name for name in self.used}}
+        if losses := [name for name, role in meanings.items() if role.startswith("loss")]:
             warnings.append(
                 f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
             )
@@ -368,50 +479,6 @@ class ColumnUse:
         lists = {"used": self.used, "percentages": self.percentages, "controls": self.controls}
         as_lists = {name: list(values) for name, values in lists.items()}
         return {**as_lists, "mapped": dict(self.mapped), "ignored": dict(self.ignored), "pairing": self.pairing}
-
-
-def describe_use(
-    results: pd.DataFrame,
-    roles: ColumnRoles,
-    percentages: Iterable[str],
-    pairing: str,
-    region: float | None,
-    metric: str,
-    origin: str,
-) -> ColumnUse:
-    """Return what was done with the columns of a table."""
-    assigned = [(name, role) for role, names in roles.sources.items() for name in names]
-    return ColumnUse(
-        tuple(name for name, role in assigned if name == str(role)),
-        {name: str(role) for name, role in assigned if name != str(role)} | dict(roles.arm_names),
-        dict.fromkeys(roles.ignored, "by request"),
-        tuple(sorted(percentages)),
-        pairing,
-        _explain_unit(results, roles, origin),
-        region,
-        metric,
-        tuple(results.loc[results["control"] != "", "method"].unique()),
-    )
-
-
-def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tuple[str | Argument, ...]:
-    """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
-    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
-        return ()
-    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
-    sizes = results["score"].abs()
-    is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
-    if not losses and is_share:
-        return ()
-    name = quoted(losses) or "the scores"
-    return (
-        f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
-        "largest bias that is negligible; choose one in this unit with ",
-        REGION,
-        ", such as ",
-        TableOptions(region=float(f"{sizes.mean() / 100:.1g}")).argument,
-        ", which is 1% of the mean",
-    )
 
 
 def _listed(names: Sequence[str]) -> str:
