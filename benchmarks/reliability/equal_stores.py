@@ -103,8 +103,8 @@ def make_experiments(subsamples: int, subsamples_lm: int) -> dict[str, Experimen
 
 QUERY = """
 SELECT draws.task, num_train, num_test, subsample, test_labels, test_rows, trials.method, trials.error, arms.*, numbers
-FROM trials JOIN draws ON draws.id = trials.draw JOIN methods ON methods.name = trials.method
-JOIN arms ON arms.draw = draws.id AND arms.owner IN (methods.name, methods.base_key)
+FROM trials JOIN draws ON draws.id = trials.draw JOIN bases USING (task, method)
+JOIN arms ON arms.draw = draws.id AND arms.owner IN (trials.method, bases.key)
 JOIN predictions ON predictions.arm = arms.id
 ORDER BY draws.task, num_train, num_test, subsample, trials.method, arms.arm
 """

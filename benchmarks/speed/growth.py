@@ -86,10 +86,9 @@ def fill(spec: ExperimentSpec, number: int) -> None:
 
 def _outcomes(spec: ExperimentSpec) -> Iterator[TrialResult]:
     rng = np.random.default_rng(0)
-    keys = {method.name: method.base_key() for method in spec.methods}
-    effects = {name: 0.01 * number for number, name in enumerate(keys)}
+    effects = {method.name: 0.01 * number for number, method in enumerate(spec.methods)}
     labels, rows = np.arange(NUM_TEST, dtype=np.int64) % 2, np.arange(NUM_TEST)
-    for item in group_trials(spec.trials(), keys, set()):
+    for item in group_trials(spec.trials(), spec.base_keys(), set()):
         for position, trial in enumerate(item.trials):
             arms = ("base", "extra", "test") if position == 0 else ("extra", "test")
             yield TrialResult(trial, labels, rows, tuple(_arm(rng, arm, effects[trial.method]) for arm in arms))

@@ -75,7 +75,7 @@ from peekbench.spec.experiment import parse_spec
 spec = parse_spec({SPEC.format(subsamples=trials, workers=1)!r}, folder=Path.cwd())
 started = time.perf_counter()
 planned = list(spec.trials())
-items = list(group_trials(planned, {{m.name: m.base_key() for m in spec.methods}}, set()))
+items = list(group_trials(planned, spec.base_keys(), set()))
 seconds = time.perf_counter() - started
 print(f"{{len(items):,}} trials planned in {{seconds:.2f}} s, "
       f"{{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}} MB peak memory   (target: 2 s, 500 MB)")

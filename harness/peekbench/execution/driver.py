@@ -133,7 +133,7 @@ class Driver:
         self._store = store
         self._progress = progress
         self._keep_going = keep_going
-        self._base_keys = {method.name: method.base_key() for method in spec.methods}
+        self._base_keys = spec.base_keys()
         self._bases = store.bases()
         self._hosts = {"", host_name()}
         self._open: set[Trial] = set()
@@ -197,7 +197,8 @@ class Driver:
         return True
 
     def _check_arms(self, outcome: TrialResult) -> None:
-        base = (outcome.trial.draw, self._base_keys[outcome.trial.method])
+        trial = outcome.trial
+        base = (trial.draw, self._base_keys[trial.method, trial.draw.task])
         found = [arm.arm for arm in outcome.arms]
         needed = [arm.name for arm in self._spec.arms if arm.kind != "base" or base not in self._bases]
         if found != needed:

@@ -206,5 +206,6 @@ def _pilot_items(spec: ExperimentSpec) -> Iterator[WorkItem]:
 def _items_of_draw(spec: ExperimentSpec, draw: Draw) -> Iterator[WorkItem]:
     fitted_bases: set[str] = set()
     for method in spec.methods:
-        yield WorkItem((Trial(draw, method.name),), has_base=method.base_key() in fitted_bases)
-        fitted_bases.add(method.base_key())
+        base_key = method.base_key(draw.task)
+        yield WorkItem((Trial(draw, method.name),), has_base=base_key in fitted_bases)
+        fitted_bases.add(base_key)

@@ -16,7 +16,7 @@ from peekbench.spec.experiment import ExperimentSpec
 
 
 def group_trials(
-    trials: Iterable[Trial], base_keys: Mapping[str, str], stored: Container[tuple[Draw, str]]
+    trials: Iterable[Trial], base_keys: Mapping[tuple[str, str], str], stored: Container[tuple[Draw, str]]
 ) -> Iterator[WorkItem]:
     """Group adjacent trials on one draw whose methods share a base arm.
 
@@ -25,14 +25,14 @@ def group_trials(
     trials
         Trials in the order of `ExperimentSpec.trials`.
     base_keys
-        `MethodSpec.base_key()` by method.
+        `ExperimentSpec.base_keys`.
     stored
         (draw, base key) of the base arms that the store already has.
     """
     for draw, adjacent in groupby(trials, key=attrgetter("draw")):
         by_base: dict[str, list[Trial]] = {}
         for trial in adjacent:
-            by_base.setdefault(base_keys[trial.method], []).append(trial)
+            by_base.setdefault(base_keys[trial.method, draw.task], []).append(trial)
         for base_key, sharing in by_base.items():
             yield WorkItem(tuple(sharing), has_base=(draw, base_key) in stored)
 
@@ -98,12 +98,12 @@ def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
     """
     others = [arm for arm in spec.arms if arm.kind != "base"]
     has_base = len(others) < len(spec.arms)
-    num_bases = len({method.base_key() for method in spec.methods})
     num_sets = spec.design.num_sets
     scored = spec.design.crossover or 1
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)
+        num_bases = len({method.base_key(task.name) for method in spec.methods})
         is_regression = num_outputs[task.name] == 1
         prediction_bytes = 8 if is_regression else 4 * num_outputs[task.name]
         for _, num_test in design.points():

@@ -72,9 +72,8 @@ def shard_items(spec: ExperimentSpec, count: int) -> Iterator[tuple[int, WorkIte
     count
         Number of shards.
     """
-    base_keys = {method.name: method.base_key() for method in spec.methods}
     shift = 0
-    for position, item in enumerate(group_trials(spec.trials(), base_keys, ())):
+    for position, item in enumerate(group_trials(spec.trials(), spec.base_keys(), ())):
         if position % count == 0:
             shift = random.Random(position).randrange(count)  # noqa: S311 - not for cryptography
         yield (position + shift) % count + 1, item

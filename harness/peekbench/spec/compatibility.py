@@ -37,8 +37,8 @@ class Experiment:
     """Canonical form of the spec."""
     tasks: Mapping[str, Mapping[str, Any]]
     """Facts about the data by task, with their `fingerprint`."""
-    base_keys: Mapping[str, str]
-    """`MethodSpec.base_key()` by method."""
+    base_keys: Mapping[tuple[str, str], str]
+    """`MethodSpec.base_key` by method and task."""
     finished: Mapping[tuple[str, str, int], int] | None = None
     """Subsamples up to the last one with a finished trial, by method, task and num_test. None if it is not known; every
     part of the spec then counts as if all of its trials were finished."""
@@ -46,7 +46,7 @@ class Experiment:
     @classmethod
     def of(cls, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> Experiment:
         """Return the experiment of a spec, given facts about its data by task."""
-        return cls(canonical(spec), tasks, {method.name: method.base_key() for method in spec.methods})
+        return cls(canonical(spec), tasks, spec.base_keys())
 
     def finished_part(self) -> Experiment:
         """Return the part on which finished trials depend: the tasks and methods that have one."""
@@ -59,7 +59,8 @@ class Experiment:
             "methods": [method for method in self.spec["methods"] if method["name"] in methods],
         }
         data = {name: facts for name, facts in self.tasks.items() if name in tasks}
-        return replace(self, spec=spec, tasks=data, base_keys={name: self.base_keys[name] for name in methods})
+        base_keys = {key: value for key, value in self.base_keys.items() if key[0] in methods and key[1] in tasks}
+        return replace(self, spec=spec, tasks=data, base_keys=base_keys)
 
 
 def refuse_changes(
@@ -91,16 +92,16 @@ def changed_experiment(stored: Experiment, spec: ExperimentSpec, tasks: Mapping[
     part = stored.finished_part()
     changed = incompatible_changes(part.spec, canonical(spec), part.finished)
     written = changed if part is stored else incompatible_changes(stored.spec, canonical(spec))
-    for method in spec.methods:
-        if any(change.startswith(f"methods[{method.name}].") for change in written):
-            continue  # options determine the key; below, it has changed although they are the same
-        key = part.base_keys.get(method.name)
-        if key is not None and key != (new_key := method.base_key(stored.tasks)):
-            changed.append(f"base arm of method {method.name}: {key} before, {new_key} now (by its plugin)")
-    for name, task in part.tasks.items():
-        if name in tasks and task["fingerprint"] != tasks[name]["fingerprint"]:
-            before, now = task["fingerprint"][:12], tasks[name]["fingerprint"][:12]
-            versions = _describe_versions(task.get("details", {}), tasks[name].get("details", {}))
+    base_keys = spec.base_keys()
+    for (method, task), key in part.base_keys.items():
+        new_key = base_keys.get((method, task), key)
+        # Options determine the key. A plugin has changed it if they are the same.
+        if new_key != key and not any(change.startswith(f"methods[{method}].") for change in written):
+            changed.append(f"base arm of method {method} in task {task}: {key} before, {new_key} now (by its plugin)")
+    for name, facts in part.tasks.items():
+        if name in tasks and facts["fingerprint"] != tasks[name]["fingerprint"]:
+            before, now = facts["fingerprint"][:12], tasks[name]["fingerprint"][:12]
+            versions = _describe_versions(facts.get("details", {}), tasks[name].get("details", {}))
             changed.append(f"data of task {name}: fingerprint {before} before, {now} now{versions}")
     return changed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
@@ -279,22 +279,12 @@ class MethodSpec(NamedComponent):
         encoder = getattr(self.options, "encoder", None)
         return str(getattr(self.options, "model", "") or getattr(encoder, "model", ""))
 
-    def base_key(self, tasks: Iterable[str] | None = None) -> str:
-        """Return a key that is equal for methods with the same base arm in some tasks, by default in all."""
-        entry = self.entry
-
-        def without_unlabeled(options: Options) -> dict[str, Any]:
-            values: dict[str, Any] = options.model_dump(mode="json")
-            return {name: value for name, value in values.items() if name not in entry.unlabeled_options}
-
-        everywhere = without_unlabeled(self.options)
-        of_tasks = {
-            task: without_unlabeled(self.options_for(task)) for task in self.by_task if tasks is None or task in tasks
-        }
-        by_task = {task: options for task, options in of_tasks.items() if options != everywhere}
+    def base_key(self, task: str = "") -> str:
+        """Return a key that is equal for methods with the same base arm in a task."""
+        options: dict[str, Any] = self.options_for(task).model_dump(mode="json")
+        labeled = {name: value for name, value in options.items() if name not in self.entry.unlabeled_options}
         plugin, entry_name = split_name(self.use)
-        key = f"{plugin}.{entry.base or entry_name} {json.dumps(everywhere, sort_keys=True)}"
-        return f"{key} {json.dumps(by_task, sort_keys=True)}" if by_task else key
+        return f"{plugin}.{self.entry.base or entry_name} {json.dumps(labeled, sort_keys=True)}"
 
 
 class AnalysisSpec(Component):

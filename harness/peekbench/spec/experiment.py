@@ -271,6 +271,10 @@ class ExperimentSpec(SpecModel):
         """Return the method of a name."""
         return next(method for method in self.methods if method.name == name)
 
+    def base_keys(self) -> dict[tuple[str, str], str]:
+        """Return `MethodSpec.base_key` by method and task."""
+        return {(method.name, task.name): method.base_key(task.name) for method in self.methods for task in self.tasks}
+
     def design_of(self, task: TaskSpec) -> Design:
         """Return the design with the test sizes and the number of subsamples of a task."""
         return self.design.for_task(task.num_test, task.num_subsamples)

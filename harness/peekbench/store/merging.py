@@ -37,8 +37,7 @@ def _list(prefix: str = "", columns: Sequence[str] = COMPARED) -> str:
     return ", ".join(prefix + name for name in columns)
 
 
-# `draw_ids` and `owners` translate from the shard to the store. A base arm has another key there if the spec has got
-# options for a new task.
+# `draw_ids` translates from the shard to the store.
 MAKE_IDS = "CREATE TEMP TABLE draw_ids (new INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE)"
 COPY_DRAWS = """
 INSERT INTO main.draws (task, num_train, num_test, subsample, test_labels, test_rows)
@@ -56,15 +55,8 @@ SELECT old.task, old.num_train, old.num_test, old.subsample
 FROM draw_ids JOIN shard.draws AS new ON new.id = draw_ids.new JOIN main.draws AS old ON old.id = draw_ids.id
 WHERE old.test_labels <> new.test_labels OR old.test_rows <> new.test_rows LIMIT 1
 """
-ARMS = """
-FROM shard.arms AS new JOIN draw_ids ON draw_ids.new = new.draw
-JOIN (
-    SELECT DISTINCT theirs.base_key AS new, main.methods.base_key AS name, true AS is_base
-    FROM shard.methods AS theirs JOIN main.methods USING (name)
-    UNION ALL SELECT name, name, false FROM main.methods
-) AS owners ON owners.new = new.owner AND owners.is_base = (new.arm = 'base')
-"""
-STORED_ARMS = "JOIN main.arms AS old ON old.draw = draw_ids.id AND old.owner = owners.name AND old.arm = new.arm"
+ARMS = "FROM shard.arms AS new JOIN draw_ids ON draw_ids.new = new.draw"
+STORED_ARMS = "JOIN main.arms AS old ON old.draw = draw_ids.id AND old.owner = new.owner AND old.arm = new.arm"
 DIFFERENT_ARMS = f"""
 SELECT draws.task, draws.num_train, draws.num_test, draws.subsample, old.owner, old.arm,
        {_list("old.")}, {_list("new.")}
@@ -73,7 +65,7 @@ WHERE ({_list("old.")}) IS NOT ({_list("new.")}) LIMIT 1
 """
 COPY_ARMS = f"""
 INSERT INTO main.arms (draw, owner, arm, {_list("", MEASURED)}, {_list()})
-SELECT draw_ids.id, owners.name, new.arm, {_list("new.", MEASURED)}, {_list("new.")} {ARMS} WHERE true ORDER BY new.id
+SELECT draw_ids.id, new.owner, new.arm, {_list("new.", MEASURED)}, {_list("new.")} {ARMS} WHERE true ORDER BY new.id
 ON CONFLICT (draw, owner, arm) DO NOTHING
 """
 COPY_PREDICTIONS = f"""

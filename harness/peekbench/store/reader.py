@@ -45,8 +45,9 @@ SELECT draws.task, trials.method, methods.control, methods.model, draws.num_trai
 """
 JOIN_ARMS = """
 JOIN methods ON methods.name = trials.method
+JOIN bases ON bases.method = trials.method AND bases.task = draws.task
 JOIN arms ON arms.draw = trials.draw
-     AND arms.owner = CASE arms.arm WHEN 'base' THEN methods.base_key ELSE methods.name END
+     AND arms.owner = CASE arms.arm WHEN 'base' THEN bases.key ELSE trials.method END
 """
 FROM_FINISHED = f"""
 FROM trials
@@ -71,8 +72,6 @@ IS_DRAW = "draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND dra
 class StoredMethod:
     """What reports need of a method's entry."""
 
-    base_key: str
-    """Key that is equal for methods with the same base arm."""
     control: Control
     """Role in testing the run itself; empty for other methods."""
     summary: str
@@ -181,7 +180,8 @@ class Store:
 
     def experiment(self) -> Experiment:
         """Return what the numbers of the stored trials depend on."""
-        return Experiment(self.spec(), self.tasks(), dict(self._query("SELECT name, base_key FROM methods")))
+        rows = self._query("SELECT method, task, key FROM bases")
+        return Experiment(self.spec(), self.tasks(), {(method, task): key for method, task, key in rows})
 
     def finished_subsamples(self) -> dict[tuple[str, str, int], int]:
         """Return the subsamples up to the last one with a finished trial, by method, task and num_test."""
@@ -229,11 +229,8 @@ class Store:
 
     def methods(self) -> dict[str, StoredMethod]:
         """Return what reports need of the methods' entries by name, in the spec's order."""
-        rows = self._query("SELECT name, base_key, control, summary, metrics FROM methods ORDER BY position")
-        return {
-            name: StoredMethod(base_key, control, summary, json.loads(metrics))
-            for name, base_key, control, summary, metrics in rows
-        }
+        rows = self._query("SELECT name, control, summary, metrics FROM methods ORDER BY position")
+        return {name: StoredMethod(control, summary, json.loads(metrics)) for name, control, summary, metrics in rows}
 
     def texts(self) -> dict[str, dict[str, Any]]:
         """Return the results of `describe_texts` by task, for the tasks that have been described."""

@@ -22,7 +22,7 @@ from peekbench.records.scores import SCORES, Score
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 13
+VERSION = 14
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -39,7 +39,7 @@ def _column_definition(score: Score) -> str:
     return definition
 
 
-TABLES = ("run", "sessions", "hosts", "looks", "tasks", "texts", "methods", "draws", "trials", "arms")
+TABLES = ("run", "sessions", "hosts", "looks", "tasks", "texts", "methods", "bases", "draws", "trials", "arms")
 """Tables whose rows the seal covers. Predictions are too large to be read each time: arms have their hashes."""
 HASH_BYTES = 16
 NONE = bytes(HASH_BYTES)
@@ -60,8 +60,13 @@ CREATE TABLE tasks (name TEXT PRIMARY KEY, position INTEGER NOT NULL, data TEXT 
 CREATE TABLE texts (task TEXT PRIMARY KEY REFERENCES tasks, description TEXT NOT NULL) WITHOUT ROWID;
 -- What reports say about a method and its plugin does: the plugin may be missing or have changed when one is written.
 CREATE TABLE methods (
-    name TEXT PRIMARY KEY, position INTEGER NOT NULL, model TEXT NOT NULL, base_key TEXT NOT NULL,
-    control TEXT NOT NULL, summary TEXT NOT NULL, metrics TEXT NOT NULL
+    name TEXT PRIMARY KEY, position INTEGER NOT NULL, model TEXT NOT NULL, control TEXT NOT NULL,
+    summary TEXT NOT NULL, metrics TEXT NOT NULL
+) WITHOUT ROWID;
+-- Methods with the same key share their base arms in a task.
+CREATE TABLE bases (
+    method TEXT NOT NULL REFERENCES methods, task TEXT NOT NULL REFERENCES tasks, key TEXT NOT NULL,
+    PRIMARY KEY (method, task)
 ) WITHOUT ROWID;
 CREATE TABLE draws (
     id INTEGER PRIMARY KEY, task TEXT NOT NULL, num_train INTEGER NOT NULL, num_test INTEGER NOT NULL,
@@ -73,7 +78,7 @@ CREATE TABLE trials (
     session INTEGER NOT NULL REFERENCES sessions, host INTEGER REFERENCES hosts, error TEXT, traceback TEXT,
     PRIMARY KEY (draw, method)
 ) WITHOUT ROWID;
--- The owner is the name of a method, or for a base arm the base key, which several methods may share.
+-- The owner is the name of a method, or for a base arm its key in `bases`.
 CREATE TABLE arms (
     id INTEGER PRIMARY KEY, draw INTEGER NOT NULL REFERENCES draws, owner TEXT NOT NULL, arm TEXT NOT NULL,
     num_scored INTEGER NOT NULL, {", ".join(map(_column_definition, SCORES))},

@@ -20,7 +20,7 @@ from typing import Any, Self
 from peekbench.errors import StoreError
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.runs import Host, PlannedLook
-from peekbench.records.trials import ArmResult, Draw, TrialFailure, TrialResult
+from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.spec.compatibility import Experiment, changed_experiment, has_fewer_subsamples, refuse_changes
 from peekbench.spec.design import describe_look
 from peekbench.spec.experiment import ExperimentSpec, canonical
@@ -57,16 +57,7 @@ CHECKPOINT_SECONDS = 1.0
 NO_LOCKS = "unix-none"
 """Part of SQLite that opens files without locks."""
 
-_COPIED = ", ".join(name for name in ARM_COLUMNS if name != "owner")
 INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({placeholders(ARM_COLUMNS)})"  # noqa: S608
-COPY_BASES = f"INSERT INTO arms (owner, {_COPIED}) SELECT ?, {_COPIED} FROM arms WHERE owner = ? AND arm = 'base'"  # noqa: S608
-COPY_PREDICTIONS = """
-INSERT INTO predictions
-SELECT copies.id, predictions.numbers FROM arms AS copies
-JOIN arms AS originals ON originals.draw = copies.draw AND originals.arm = copies.arm
-JOIN predictions ON predictions.arm = originals.id
-WHERE copies.arm = 'base' AND copies.owner = ? AND originals.owner = ?
-"""
 
 
 class StoreWriter(Store):
@@ -77,7 +68,7 @@ class StoreWriter(Store):
         self._session: int | None = None
         self._packages: dict[str, str] = {}
         self._hosts: dict[str, int | None] = {}
-        self._base_keys: dict[str, str] = {}
+        self._base_keys: dict[tuple[str, str], str] = {}
         self._file = file
         self._identity: tuple[tuple[int, int] | None, ...] | None = None
         self._last_checkpoint = 0.0
@@ -253,30 +244,29 @@ class StoreWriter(Store):
         if self._get("spec") is not None:
             stored = replace(self.experiment(), finished=self.finished_subsamples())
             refuse_changes(self.path, stored, spec, tasks)
-            part = stored.finished_part()
-            if has_fewer_subsamples(part.spec, new):
+            if has_fewer_subsamples(stored.finished_part().spec, new):
                 self._note_lowering(stored)
             if changed_experiment(replace(stored, finished=None), spec, tasks):
                 self._forget_failures()
-            self._rekey_base_arms({(key, spec.method(name).base_key()) for name, key in part.base_keys.items()})
         self._replace("run", key="spec", value=json.dumps(new))  # reports show options in the order of their model
         self._replace("run", key="folder", value=str(spec.folder))
         for position, task in enumerate(spec.tasks):
             data = json.dumps(dict(tasks[task.name]), sort_keys=True)
             self._replace("tasks", name=task.name, position=position, data=data)
         for position, method in enumerate(spec.methods):
-            key = self._base_keys[method.name] = method.base_key()
             entry = method.entry
             self._replace(
                 "methods",
                 name=method.name,
                 position=position,
                 model=method.model,
-                base_key=key,
                 control=entry.control,
                 summary=entry.summary,
                 metrics=json.dumps(dict(entry.metrics), sort_keys=True),
             )
+        self._base_keys = spec.base_keys()
+        for (name, task_name), key in self._base_keys.items():
+            self._replace("bases", method=name, task=task_name, key=key)
 
     def _note_lowering(self, stored: Experiment) -> None:
         """Store a look at the present trials: whoever lowers their number may know the results, such as from a log."""
@@ -294,30 +284,12 @@ class StoreWriter(Store):
             "draws WHERE id NOT IN (SELECT draw FROM trials)",
             "hosts WHERE session NOT IN (SELECT session FROM trials)",
             "sessions WHERE id NOT IN (SELECT session FROM trials)",
+            "bases",
             "tasks WHERE name NOT IN (SELECT task FROM draws)",
             "texts",  # which describe the design and count tokens as the methods do
             "methods WHERE name NOT IN (SELECT method FROM trials)",
         ):
             self._connection.execute(f"DELETE FROM {condition}")  # noqa: S608 - constants only
-
-    def _rekey_base_arms(self, keys: set[tuple[str, str]]) -> None:
-        """Rename the keys of stored base arms. A key changes if a method gets its own options for a new task.
-
-        Parameters
-        ----------
-        keys
-            (old key, new key) of each stored method.
-        """
-        execute = self._connection.execute
-        for old in {before for before, _ in keys}:
-            new_keys = sorted(after for before, after in keys if before == old)
-            kept = old if old in new_keys else new_keys[0]
-            if kept != old:  # an update to equal values would write all base arms of a resumed run again
-                execute("UPDATE arms SET owner = ? WHERE owner = ? AND arm = 'base'", (kept, old))
-            for new in new_keys:
-                if new != kept:  # the methods no longer share their base arms in the new tasks
-                    execute(COPY_BASES, (new, kept))
-                    execute(COPY_PREDICTIONS, (new, kept))
 
     def save_texts(self, task: str, description: Mapping[str, Any]) -> None:
         """Store the description of a task's texts."""
@@ -387,7 +359,7 @@ class StoreWriter(Store):
         draw = self._draw_id(trial.draw, outcome.test_labels, outcome.test_rows)
         self._save_trial(draw, outcome)
         for arm in outcome.arms:
-            self._save_arm(draw, trial.method, arm)
+            self._save_arm(draw, trial, arm)
 
     def _save_trial(
         self, draw: int, outcome: TrialResult | TrialFailure, error: str | None = None, traceback: str | None = None
@@ -427,10 +399,10 @@ class StoreWriter(Store):
             )
         return int(draw_id)
 
-    def _save_arm(self, draw: int, method: str, arm: ArmResult) -> None:
-        owner = method
+    def _save_arm(self, draw: int, trial: Trial, arm: ArmResult) -> None:
+        owner = trial.method
         if arm.arm == "base":
-            owner = self._base_keys[method]
+            owner = self._base_keys[trial.method, trial.draw.task]
         scores = [arm.scores[name] for name in SCORE_COLUMNS]
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
         blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()

@@ -47,7 +47,7 @@ def replace_entry(monkeypatch: pytest.MonkeyPatch, use: str, entry_type: Any, **
 
 
 def items(spec: ExperimentSpec) -> Any:
-    return group_trials(spec.trials(), {method.name: method.base_key() for method in spec.methods}, ())
+    return group_trials(spec.trials(), spec.base_keys(), ())
 
 
 def test_an_equal_machine_is_described(

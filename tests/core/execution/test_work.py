@@ -37,7 +37,7 @@ NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
 
 
 def items(spec: ExperimentSpec, stored: Any = ()) -> list[WorkItem]:
-    return list(group_trials(spec.trials(), {method.name: method.base_key() for method in spec.methods}, stored))
+    return list(group_trials(spec.trials(), spec.base_keys(), stored))
 
 
 def results(spec: ExperimentSpec) -> dict[Trial, TrialResult]:

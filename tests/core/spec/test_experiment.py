@@ -328,7 +328,7 @@ def test_base_keys_include_options_by_task_with_an_effect() -> None:
         MethodSpec.model_validate(with_differing_options(by_task))
         for by_task in ({}, {"b": {"boldness": 2}}, {"b": {"boldness": 3}})
     )
-    assert plain.base_key() == bold.base_key() == bolder.base_key()
+    assert plain.base_key("b") == bold.base_key("b") == bolder.base_key("b")
     options = {"model": "x", "classification": {"epochs": 3}}
     same, other = (
         MethodSpec.model_validate(
@@ -336,4 +336,5 @@ def test_base_keys_include_options_by_task_with_an_effect() -> None:
         )
         for new in ({"epochs": 3}, {"epochs": 4})
     )
-    assert same.base_key() == make_component(MethodSpec, "finetune.tapt", options).base_key() != other.base_key()
+    assert same.base_key("a") == make_component(MethodSpec, "finetune.tapt", options).base_key() != other.base_key("a")
+    assert same.base_key("b") == other.base_key("b")

@@ -71,9 +71,9 @@ def test_a_forged_value_is_refused_or_changes_nothing(finished: Path, tmp_path: 
     for table, column in columns:
         for value in FOREIGN:
             shutil.copy(finished, path)
-            key = {"run": "key = 'spec'", "tasks": "name = 'a'", "methods": "name = 'toy.vote'"}.get(table, "1")
+            one_row = {"tasks": "name = 'a'", "methods": "name = 'toy.vote'", "bases": "method = 'toy.vote'"}
             try:
-                forge(path, f"UPDATE {table} SET {column} = ? WHERE {key}", value)
+                forge(path, f"UPDATE {table} SET {column} = ? WHERE {one_row.get(table, 1)}", value)
             except sqlite3.IntegrityError:  # also a forger cannot store two rows with the same key
                 continue
             try:

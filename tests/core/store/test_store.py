@@ -267,8 +267,10 @@ def test_other_changes_are_an_error_that_lists_them(parts: dict[str, Any], line:
 
 def test_a_changed_base_key_of_a_plugin_is_a_change(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     run(make_spec())
-    monkeypatch.setattr(MethodSpec, "base_key", lambda method, tasks=None: f"other {method.name}")
-    with pytest.raises(StoreError, match="base arm of method toy.vote: toy.vote .* before, other toy.vote now"):
+    monkeypatch.setattr(MethodSpec, "base_key", lambda method, task="": f"other {method.name}")
+    with pytest.raises(
+        StoreError, match="base arm of method toy.vote in task a: toy.vote .* before, other toy.vote now"
+    ):
         run(make_spec())
 
 
