@@ -19,10 +19,10 @@ from attack_stores import differences, results
 from attack_tally import Budget, Tally
 
 from peekbench.errors import PeekbenchError, StoreError
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.execution.shards import merge, run_shard
-from peekbench.plugins.work_protocols import Outcome
+from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.files import Shard
@@ -53,16 +53,16 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-class Interrupt(Progress):
+class Interrupt:
     """Interrupts a run after a number of trials; before the first one if it is 0."""
 
     def __init__(self, trials: int) -> None:
         self.left = trials
 
-    def start(self, *_: object) -> None:
+    def run_started(self, run: object) -> None:
         self._count(0)
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         self._count(1)
 
     def _count(self, trials: int) -> None:
@@ -91,9 +91,9 @@ def _compare(store: Path, spec: ExperimentSpec) -> list[str]:
 def _fail(folder: Path, failure: str, store: Path) -> list[str]:
     """Make a run fail before its first result."""
     (folder / "own.py").write_text(BROKEN)
-    progress = Interrupt(0) if failure.startswith("an interrupt") else None
+    display = Interrupt(0) if failure.startswith("an interrupt") else None
     with suppress(PeekbenchError, KeyboardInterrupt):
-        if run(spec_in(folder, **FAILURES[failure]), store=store, progress=progress).finished:
+        if run(spec_in(folder, **FAILURES[failure]), store=store, observers=Observers(display)).finished:
             return ["the first run did not fail"]
     (folder / "own.py").write_text(WORKING)
     return []
@@ -163,10 +163,10 @@ def _try_smaller(folder: Path, rng: random.Random) -> list[str]:
     }
     design = {"num_train": 8, "num_test": sizes}
     store = folder / "blocked.sqlite"
-    progress = Progress() if rng.random() < 0.25 else Interrupt(rng.randint(1, 20))
+    display = None if rng.random() < 0.25 else Interrupt(rng.randint(1, 20))
     first = spec_in(folder, design={**design, "num_subsamples": planned}, **parts)
     with suppress(KeyboardInterrupt):
-        run(first, store=store, progress=progress)
+        run(first, store=store, observers=Observers(display))
     with Store.open(store) as opened:
         before = opened.done()
     is_known = len(before) < sum(1 for _ in first.trials()) and any(  # results of a task that then has fewer

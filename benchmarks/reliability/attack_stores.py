@@ -20,9 +20,9 @@ import numpy as np
 from attack_tally import Budget, Tally
 
 from peekbench.errors import PeekbenchError, ResultsError, StoreError
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
-from peekbench.plugins.work_protocols import Outcome
+from peekbench.records.runs import TrialFinished
 from peekbench.records.trials import Trial
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
@@ -221,7 +221,7 @@ class Attempt:
     message: str
 
 
-class _Snapshots(Progress):
+class _Snapshots:
     """Copies a store and its write-ahead log during a run, as a kill at this moment would leave them."""
 
     def __init__(self, store: Path, copies: dict[int, Path]) -> None:
@@ -229,7 +229,7 @@ class _Snapshots(Progress):
         self.copies = copies
         self.count = 0
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         """Copy the files after some of the trials."""
         self.count += 1
         if self.count in self.copies:
@@ -262,7 +262,7 @@ def make_stores(spec: ExperimentSpec, folder: Path) -> int:
             num_trials = num_trials or run(spec, store=folder / "count.made").planned
             killed = folder / (KILLED if name == FINAL else name)
             copies = {num_trials // 2: folder / f"{HALF}.{name}", num_trials: killed}
-            run(spec.model_copy(update=changes), store=store, progress=_Snapshots(store, copies))
+            run(spec.model_copy(update=changes), store=store, observers=Observers(_Snapshots(store, copies)))
             if name == FINAL:
                 shutil.copy(store, folder / FINAL)
     (folder / f"{HALF}.{FINAL}").rename(folder / HALF)

@@ -36,9 +36,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join([sys.path[-1], os.environ.get("PYTHON
 from equal_stores import read
 from ray_nodes import RayNodes
 
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
-from peekbench.plugins import Outcome
+from peekbench.records.runs import TrialFinished
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 
 SECONDS = 0.0065  # for which a fit sleeps; a trial has three fits, and takes about 20 ms
@@ -164,20 +164,20 @@ def check_driver(folder: Path, arguments: argparse.Namespace) -> bool:
     return is_equal and is_minimal and not any(map(psutil.pid_exists, left))
 
 
-class Watch(Progress):
+class Watch:
     """Notes when each trial ended."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         self.times.append(time.perf_counter())
 
 
 def time_trials(spec: ExperimentSpec, store: Path, num_skipped: int) -> tuple[float, int]:
     """Run a spec. Return the seconds and the number of trials after the first ones, in which workers start."""
     watch = Watch()
-    run(spec, store=store, progress=watch)
+    run(spec, store=store, observers=Observers(watch))
     times = watch.times[num_skipped:]
     return times[-1] - times[0], len(times) - 1
 
@@ -209,7 +209,7 @@ def check_use(folder: Path, arguments: argparse.Namespace) -> bool:
 
 MEASURE = """
 import pickle, sys
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
 from peekbench.data.preflight import describe_tasks
@@ -218,11 +218,11 @@ from peekbench.execution.runner import run
 import psutil
 spec = load_spec(sys.argv[1])
 peak = 0
-class Watch(Progress):
-    def advance(self, outcome):
+class Watch:
+    def trial_finished(self, event):
         global peak
         peak = max(peak, psutil.Process().memory_info().rss)
-run(spec, store=sys.argv[2], progress=Watch())
+run(spec, store=sys.argv[2], observers=Observers(Watch()))
 print(len(pickle.dumps(SpecWork(spec, identify(spec, describe_tasks(spec), {})))), peak)
 """
 

@@ -27,10 +27,10 @@ import pandas as pd
 
 from peekbench.cli.app import GARBAGE_THRESHOLD
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.planning import group_trials
 from peekbench.execution.runner import run
-from peekbench.plugins import Outcome
+from peekbench.records.runs import TrialFinished
 from peekbench.records.trials import ArmResult, TrialResult
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 from peekbench.store.writer import StoreWriter
@@ -56,10 +56,10 @@ SESSION: dict[str, Any] = {
 }  # fmt: skip
 
 
-class FirstTrial(Progress):
+class FirstTrial:
     """Ends the process at the first outcome of a trial."""
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         """End the process."""
         os._exit(0)
 
@@ -164,7 +164,11 @@ def main() -> None:
         make_table(int(arguments.table[1])).to_csv(arguments.table[0], index=False)
     elif arguments.resume:
         gc.set_threshold(GARBAGE_THRESHOLD)  # as commands do
-        run(load_spec(arguments.resume), store=arguments.resume.with_suffix(".sqlite"), progress=FirstTrial())
+        run(
+            load_spec(arguments.resume),
+            store=arguments.resume.with_suffix(".sqlite"),
+            observers=Observers(FirstTrial()),
+        )
     else:
         print("| trials | resume a run | `peekbench report` | `peekbench analyze` |\n|---|---|---|---|")
         for size in arguments.sizes:

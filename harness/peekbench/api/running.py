@@ -18,8 +18,7 @@ from peekbench.execution.runner import RunSummary, store_path
 from peekbench.execution.runner import run as run_spec
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.similar_names import find_nearest_file
-from peekbench.progress.console import PrintableConsole
-from peekbench.progress.displays import make_progress
+from peekbench.progress import PrintableConsole, make_display
 from peekbench.report.facts.run_report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
@@ -112,15 +111,16 @@ def run(
     if workers is not None:
         experiment = experiment.with_executor_options(workers=workers)
     path = Path(store) if store is not None else store_path(experiment)
-    with Observers(experiment, path, _warn_of_observer) as observers:
-        # Lines in a notebook, where the live display of rich would need the package ipywidgets.
-        console = PrintableConsole(stderr=True, force_jupyter=False)
+    display = None
+    if progress:  # in lines in a notebook, where the live display of rich would need the package ipywidgets
         is_live = not PrintableConsole().is_jupyter  # whose standard error looks like a terminal
-        with make_progress(console, is_live=is_live) if progress else nullcontext() as shown:
+        display = make_display(PrintableConsole(stderr=True, force_jupyter=False), is_live=is_live)
+    with Observers(display, experiment.observers, _warn_of_observer) as observers:
+        with display or nullcontext():
             summary = run_spec(
                 experiment,
                 store=path,
-                progress=observers.watch(shown),
+                observers=observers,
                 keep_going=keep_going,
                 allow_changed_code=allow_changed_code,
                 fresh=fresh,

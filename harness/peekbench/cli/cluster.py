@@ -22,7 +22,7 @@ from peekbench.execution.runner import RunSummary
 from peekbench.execution.shards import MergeSummary, run_shard
 from peekbench.execution.shards import merge as merge_shards
 from peekbench.formatting import pluralize
-from peekbench.progress.displays import make_progress
+from peekbench.progress import make_display
 from peekbench.store.files import Shard
 
 MAX_SHARDS = 10  # shards of which a command is printed
@@ -44,12 +44,12 @@ def worker(
     experiment = load(spec, workers)
     command = _join("worker", spec, "--shard", shard, "--out", out)
     try:
-        with make_progress(make_console(err=True)) as progress:
+        with make_display(make_console(err=True)) as display:
             summary = run_shard(
                 experiment,
                 part,
                 out,
-                progress=progress,
+                display=display,
                 keep_going=keep_going,
                 allow_changed_code=allow_changed_code,
             )

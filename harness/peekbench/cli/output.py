@@ -124,6 +124,6 @@ def fail(message: str, status: int) -> NoReturn:
 
 def make_console(*, err: bool = False) -> Console:
     """Return a console that prints to the standard output, or error, and escapes control characters."""
-    from peekbench.progress.console import PrintableConsole  # noqa: PLC0415 - few commands need rich
+    from peekbench.progress import PrintableConsole  # noqa: PLC0415 - few commands need rich
 
     return PrintableConsole(stderr=err, file=None if err else _results.get())

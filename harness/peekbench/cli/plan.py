@@ -12,13 +12,12 @@ import typer
 
 from peekbench.cli.inputs import load_experiment
 from peekbench.cli.options import WorkersOption
-from peekbench.cli.output import FAILED, echo, make_console, warn
+from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.preflight import count_supported, describe_splits, describe_tasks, list_errors
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.planning import measure, planned_design
 from peekbench.execution.preparation import check_files, split_reachable
 from peekbench.formatting import duration, pluralize, shorten
-from peekbench.progress.displays import make_progress
 from peekbench.report import render_tables
 from peekbench.results.analyze import forecast
 from peekbench.results.rehearsal import check_analyses
@@ -106,8 +105,7 @@ def _forecast_power(
 
 
 def _run_pilot(experiment: ExperimentSpec) -> Pilot:
-    with make_progress(make_console(err=True)) as progress:
-        pilot = run_pilot(experiment, progress)
+    pilot = run_pilot(experiment, note)
     failed = {failure.trial.method: failure for failure in reversed(pilot.failures)}
     for failure in failed.values():
         error = shorten(" ".join(failure.error.split()), MAX_ERROR)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +23,13 @@ from peekbench.cli.options import (
 from peekbench.cli.output import FAILED, INTERRUPTED, fail, make_console, note, warn
 from peekbench.cli.reports import FailOnOption, Gate, Printer, ReportChoices, apply_gates, parse_gates, report_run
 from peekbench.execution.driver import FIRST_TRIALS
-from peekbench.execution.observers import Observers, Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.execution.runner import run as execute
 from peekbench.formatting import pluralize
-from peekbench.progress.displays import make_progress
+from peekbench.progress import make_display
 from peekbench.records import Report
 from peekbench.spec.arms import BLOCK_RULES
-from peekbench.spec.experiment import ExperimentSpec
 
 SHIPPED = Path(__file__).with_name("quickstart.yaml")
 
@@ -104,8 +102,19 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
         check_new_store(options.store)
     path = options.store or store_path(experiment)
     try:
-        with Observers(experiment, path, warn) as observers:
-            summary = _execute(experiment, path, options, printer, observers)
+        # A live display would hide the prompt of a debugger in a method.
+        is_live = not getattr(experiment.executor.options, "in_process", False)
+        display = None if printer.quiet else make_display(make_console(err=True), is_live=is_live)
+        with Observers(display, experiment.observers, warn) as observers:
+            with display or nullcontext():
+                summary = execute(
+                    experiment,
+                    store=path,
+                    observers=observers,
+                    keep_going=options.keep_going,
+                    allow_changed_code=options.allow_changed_code,
+                    fresh=options.fresh,
+                )
             _describe_summary(summary)
             choices = ReportChoices(options.allow_incomplete, code=experiment.code)
             report = report_run(path, options.reports, printer, choices, observers.analysis_finished)
@@ -113,26 +122,6 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
     except KeyboardInterrupt:
         fail(f"interrupted; finished trials are in {path}. To resume the run: {options.command(spec)}", INTERRUPTED)
     return summary, report
-
-
-def _execute(
-    experiment: ExperimentSpec, path: Path, options: RunOptions, printer: Printer, observers: Observers
-) -> RunSummary:
-    # A live display would hide the prompt of a debugger in a method.
-    is_live = not getattr(experiment.executor.options, "in_process", False)
-    shown = nullcontext(Progress()) if printer.quiet else make_progress(make_console(err=True), is_live=is_live)
-    with (
-        shown as progress,
-        redirect_stdout(sys.stderr) if printer.json else nullcontext(),  # methods in this process may print
-    ):
-        return execute(
-            experiment,
-            store=path,
-            progress=observers.watch(progress),
-            keep_going=options.keep_going,
-            allow_changed_code=options.allow_changed_code,
-            fresh=options.fresh,
-        )
 
 
 def _describe_summary(summary: RunSummary) -> None:

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from peekbench.errors import ContractError
 from peekbench.execution.hosts import host_name
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.planning import group_trials
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize, shorten
@@ -122,16 +122,16 @@ class Driver:
         The spec.
     store
         The store in which the outcomes are saved.
-    progress
-        Receives the progress.
+    observers
+        Are told of the outcomes.
     keep_going
         Try all trials of a method, even if its first ten fail in the same way.
     """
 
-    def __init__(self, spec: ExperimentSpec, store: StoreWriter, progress: Progress, *, keep_going: bool) -> None:
+    def __init__(self, spec: ExperimentSpec, store: StoreWriter, observers: Observers, *, keep_going: bool) -> None:
         self._spec = spec
         self._store = store
-        self._progress = progress
+        self._observers = observers
         self._keep_going = keep_going
         self._base_keys = spec.base_keys()
         self._bases = store.bases()
@@ -161,7 +161,7 @@ class Driver:
                 if outcomes or not batch:
                     self._store.save(*outcomes)
                 if not batch:
-                    self._progress.wait()
+                    self._observers.wait()
                 self._record(outcomes, queue)
         if missing := [trial for trial in self._open if trial.method not in self.stopped]:
             raise ContractError(
@@ -177,7 +177,7 @@ class Driver:
             self._store.add_host(event)
             return False
         if isinstance(event, Capacity):
-            self._progress.show_capacity(event)
+            self._observers.show_capacity(event)
             return False
         if not isinstance(event, TrialResult | TrialFailure):
             raise self._error(f"{shorten(repr(event), MAX_SHOWN)} in a batch; yield the outcomes of the work unchanged")
@@ -217,7 +217,7 @@ class Driver:
         stopped_before = queue.stopped
         for outcome in outcomes:
             queue.record(outcome)
-            self._progress.advance(outcome)
+            self._observers.advance(outcome)
             self.failed += isinstance(outcome, TrialFailure)
             self.finished += not isinstance(outcome, TrialFailure)
         for method, num_trials in queue.stopped.items():
@@ -226,7 +226,7 @@ class Driver:
 
     def _stop(self, method: str, num_trials: int) -> None:
         self.stopped[method] = self.stopped.get(method, 0) + num_trials
-        self._progress.stop(method, num_trials)
+        self._observers.stop(method, num_trials)
 
 
 def _execute(spec: ExperimentSpec, queue: WorkQueue, work: SpecWork) -> Generator[Sequence[Event], None, None]:

@@ -1,4 +1,4 @@
-"""Tells displays and the observers of a spec what happens in its run. Observers can neither fail nor hold up the run.
+"""Tells a display and the observers of a spec what happens in a run. Observers can neither fail nor hold up the run.
 
 Each observer has a thread of its own, which makes all its calls in order, so a slow one delays only itself. Threads are
 told of events through queues. The thread of the run never waits for them before it has ended.
@@ -22,7 +22,6 @@ from peekbench.records.runs import ArmScores, RunFinished, RunStarted, RunStatus
 from peekbench.records.trials import TrialFailure
 from peekbench.spec.components import ObserverSpec
 from peekbench.spec.experiment import ExperimentSpec, canonical
-from peekbench.store.reader import Store
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from peekbench.records.data import Folders
     from peekbench.records.report import Analysis
     from peekbench.records.runs import Capacity
-    from peekbench.records.trials import Trial
+    from peekbench.store.reader import Store
 
 EVENTS = ("run_started", "trial_finished", "analysis_finished", "run_finished")
 """Methods of an observer, in the order of their calls."""
@@ -40,31 +39,6 @@ END_SECONDS = 60.0
 """Time that observers have after the end of a run, before it ends without them."""
 INTERRUPT_SECONDS = 5.0
 """The same after an interrupt, which batch systems follow with a kill."""
-
-
-class Progress:
-    """Receives the progress of a run. This class shows nothing; displays override what they show."""
-
-    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
-        """Start with the trials to try and the number of trials already in the store."""
-
-    def prepare(self, method: str) -> None:
-        """Report that a method is being prepared."""
-
-    def warn(self, message: str) -> None:
-        """Report data that make the results of the run doubtful, before its first trial."""
-
-    def show_capacity(self, capacity: Capacity) -> None:
-        """Report the machines and workers that do the work at present."""
-
-    def advance(self, outcome: Outcome) -> None:
-        """Report one finished or failed trial."""
-
-    def stop(self, method: str, num_trials: int) -> None:
-        """Report that the other trials of a method are not tried, because its first ones failed in the same way."""
-
-    def wait(self) -> None:
-        """Report, about once a second, that no trial has finished since the last report."""
 
 
 def make_observer(spec: ObserverSpec, folders: Folders) -> object:
@@ -157,82 +131,74 @@ def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}"
 
 
-class Observers(Progress):
-    """The observers of one run, as a context in which the run and its report take place.
+class Observers:
+    """All who are told what happens in one run, as a context in which the run and its report take place.
 
-    As the progress of the run, it passes everything on to a display, and tells the observers of trials.
+    A display is told at once, in the thread of the run. It has any of the methods of an observer, and `note`,
+    `stop`, `show_capacity` and `wait` for what is of interest only at that moment.
 
     Parameters
     ----------
-    spec
-        Spec of the run.
-    store
-        Path of its store.
+    display
+        Shows the progress.
+    specs
+        Observers of the run's spec.
     warn
         Receives one sentence on each observer that fails.
     """
 
-    def __init__(self, spec: ExperimentSpec, store: Path, warn: Callable[[str], None]) -> None:
-        self._spec = spec
-        self._store = store
-        self._tell = warn
-        self._progress = Progress()
+    def __init__(
+        self,
+        display: object = None,
+        specs: Sequence[ObserverSpec] = (),
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._display = display
+        self._specs = specs
+        self._warn = warn
         self._threads: list[_Thread] = []
         self._planned = self._stored = self._finished = self._failed = 0
         self._report: Path | None = None
 
-    def watch(self, progress: Progress | None = None) -> Progress:
-        """Return a progress that tells the observers, too, what a run reports to it."""
-        self._progress = progress or Progress()
-        return self
-
-    def start(self, spec: ExperimentSpec, pending: Sequence[Trial], done: int) -> None:
-        """Start the observers. The store must exist."""
-        self._progress.start(spec, pending, done)
-        self._planned, self._stored = len(pending) + done, done
-        if not self._spec.observers:
-            return
-        with Store.open(self._store, verified=False) as store:
-            store_id = store.store_id()
-        self._threads = [_Thread(observer, self._spec.folders()) for observer in self._spec.observers]
+    def start(self, spec: ExperimentSpec, store: Store, planned: int, stored: int) -> None:
+        """Start the observers, and tell them of the run."""
+        self._planned, self._stored = planned, stored
+        self._threads = [_Thread(observer, spec.folders()) for observer in self._specs]
         for thread in self._threads:
             thread.start()
-        counts = (self._planned, self._stored)
-        event = RunStarted(store_id, self._spec.name, canonical(self._spec), self._store.absolute(), *counts)
+        event = RunStarted(store.store_id(), spec.name, canonical(spec), store.path.absolute(), planned, stored)
         self._send("run_started", event)
 
-    def prepare(self, method: str) -> None:
-        """Pass on that a method is being prepared."""
-        self._progress.prepare(method)
-
-    def warn(self, message: str) -> None:
-        """Pass on a warning about data."""
-        self._progress.warn(message)
-
-    def show_capacity(self, capacity: Capacity) -> None:
-        """Pass on the machines and workers."""
-        self._progress.show_capacity(capacity)
-
     def advance(self, outcome: Outcome) -> None:
-        """Tell the observers of a stored trial."""
-        self._progress.advance(outcome)
+        """Tell of a stored trial."""
         self._failed += isinstance(outcome, TrialFailure)
         self._finished += not isinstance(outcome, TrialFailure)
         number = self._stored + self._finished + self._failed
-        if self._threads:
-            self._send("trial_finished", _trial_finished(outcome, number, self._planned))
+        self._send("trial_finished", _trial_finished(outcome, number, self._planned))
+
+    def note(self, text: str) -> None:
+        """Show what a run does before its first trial."""
+        self._show("note", text)
+
+    def warn(self, message: str) -> None:
+        """Show what makes the results of the run doubtful, before its first trial."""
+        self.note(f"warning: {message}")
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Show the machines and workers that do the work at present."""
+        self._show("show_capacity", capacity)
 
     def stop(self, method: str, num_trials: int) -> None:
-        """Pass on that the other trials of a method are not tried."""
-        self._progress.stop(method, num_trials)
+        """Show that the other trials of a method are not tried, because its first ones failed in the same way."""
+        self._show("stop", method, num_trials)
 
     def wait(self) -> None:
-        """Warn of observers that have failed."""
-        self._progress.wait()
+        """Show, about once a second, that no trial has finished since the last report; warn of failed observers."""
+        self._show("wait")
         self._warn_of_failures()
 
     def analysis_finished(self, analysis: Analysis) -> None:
-        """Tell the observers of an analysis."""
+        """Tell of an analysis."""
         self._send("analysis_finished", analysis)
 
     def report_written(self, folder: Path) -> None:
@@ -240,9 +206,14 @@ class Observers(Progress):
         if folder.is_dir():
             self._report = folder.absolute()
 
+    def _show(self, event: str, *arguments: object) -> None:
+        if method := getattr(self._display, event, None):
+            method(*arguments)
+
     def _send(self, event: str, argument: object) -> None:
         for thread in self._threads:
             thread.send(event, argument)
+        self._show(event, argument)
         self._warn_of_failures()
 
     def _warn_of_failures(self) -> None:
@@ -250,7 +221,7 @@ class Observers(Progress):
         failed = [thread for thread in self._threads if thread.problem]
         self._threads = [thread for thread in self._threads if thread not in failed]
         for thread in failed:
-            self._tell(thread.problem)
+            self._warn(thread.problem)
 
     def __enter__(self) -> Self:
         """Return the observers."""

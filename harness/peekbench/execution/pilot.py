@@ -7,14 +7,13 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.observers import Progress
 from peekbench.execution.preparation import prepare
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
@@ -132,7 +131,7 @@ def _used_gpu_memory() -> int:
     return sum(gpu.used for gpu in list_gpus() or ())
 
 
-def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
+def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None) -> Pilot:
     """Run trials of each method at each design point through the spec's executor, with one worker. Nothing is stored.
 
     Methods and machines are first prepared as for a run, and each method runs once before it is measured, because its
@@ -142,8 +141,8 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
     ----------
     spec
         The spec.
-    progress
-        Receives the name of each method that is prepared.
+    note
+        Receives a text about each method before it is prepared.
 
     Returns
     -------
@@ -155,7 +154,7 @@ def run_pilot(spec: ExperimentSpec, progress: Progress | None = None) -> Pilot:
     PeekbenchError
         If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
-    facts = prepare(spec, progress or Progress())
+    facts = prepare(spec, note)
     work = PilotWork(spec, identify(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, UnavailableError
@@ -14,9 +14,6 @@ from peekbench.plugins.missing_libraries import describe_missing
 from peekbench.plugins.protocols import Options
 from peekbench.spec.components import AuditSpec, Component, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
-
-if TYPE_CHECKING:
-    from peekbench.execution.observers import Progress
 
 
 def prefetch(spec: ExperimentSpec) -> Iterator[str]:
@@ -219,15 +216,15 @@ def _placed_errors(place: str) -> Iterator[None]:
         raise kind(f"{place}: {error}") from error
 
 
-def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
+def prepare(spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:
     """Check libraries, and prefetch for each method once, before any worker starts.
 
     Parameters
     ----------
     spec
         The spec.
-    progress
-        Receives the name of each method.
+    note
+        Receives a text about each method before it is prepared.
 
     Returns
     -------
@@ -244,6 +241,6 @@ def prepare(spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any
     facts = {}
     for method in spec.methods:
         if method.entry.preparation.prefetch is not None:
-            progress.prepare(method.name)
+            note(f"preparing {method.name}")
             facts[method.name] = prefetch_method(spec, method)
     return facts

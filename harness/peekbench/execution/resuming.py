@@ -5,13 +5,12 @@ A spec or code that would mix two experiments in one store is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from peekbench.errors import StoreError
-from peekbench.execution.observers import Progress
 from peekbench.execution.preparation import prepare
 from peekbench.formatting import pluralize
 from peekbench.plugins.local_code import SESSION
@@ -171,15 +170,15 @@ class StoredRun:
             )
         return StoreError("\n".join([*lines, remedy]))
 
-    def prepare(self, spec: ExperimentSpec, progress: Progress) -> dict[str, dict[str, Any]]:
+    def prepare(self, spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:
         """Prepare the methods, and compare their files, such as the weights of a model, with those of stored trials.
 
         Parameters
         ----------
         spec
             The spec.
-        progress
-            Receives the name of each method.
+        note
+            Receives a text about each method before it is prepared.
 
         Returns
         -------
@@ -191,7 +190,7 @@ class StoredRun:
         StoreError
             If files have changed.
         """
-        facts = prepare(spec, progress)
+        facts = prepare(spec, note)
         used = []
         for position, method in sorted({(position, trial.method) for trial, position in self.session_of.items()}):
             known = self.sessions[position].get("methods", {})

@@ -13,7 +13,7 @@ from peekbench.data.texts import describe_texts, is_described
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import host_name
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.provenance import describe_code, describe_session, identify, relevant_versions
 from peekbench.execution.resuming import StoredRun
 from peekbench.execution.work import SpecWork
@@ -67,7 +67,7 @@ def run(
     spec: ExperimentSpec,
     *,
     store: str | Path | None = None,
-    progress: Progress | None = None,
+    observers: Observers | None = None,
     keep_going: bool = False,
     allow_changed_code: bool = False,
     fresh: bool = False,
@@ -80,15 +80,15 @@ def run(
     ----------
     spec, store, keep_going, allow_changed_code, fresh
         As for `peekbench.run`, which also describes the errors.
-    progress
-        Receives the progress of the run.
+    observers
+        Are told what happens in the run.
 
     Returns
     -------
     RunSummary
         The store, the numbers of trials, and the last planned look.
     """
-    progress = progress or Progress()
+    observers = observers or Observers()
     forget()
     tasks = describe_tasks(spec)
     path = Path(store or store_path(spec))
@@ -99,7 +99,7 @@ def run(
     written, spec = spec, stored.keep_subsamples(spec, tasks)
     if spec != written:
         notes = (note_kept(stored, written),)
-        progress.warn(*notes)
+        observers.warn(*notes)
     trials = list(spec.trials())
     code = describe_code(method.use for method in spec.methods)
     changed_code = stored.changed_code(spec, trials, code, is_allowed=allow_changed_code)
@@ -107,7 +107,7 @@ def run(
     facts: dict[str, dict[str, Any]] | None = None
     if stored.pending(spec, trials):
         check_analyses(spec, tasks)
-        facts = stored.prepare(spec, progress)
+        facts = stored.prepare(spec, observers.note)
     with (
         StoreWriter.for_run(path, spec, tasks, verified=stored.verified, fresh=fresh) as opened,
         preserve_global_generators(),
@@ -118,8 +118,8 @@ def run(
         if not remaining and not opened.texts():
             store_descriptions(spec, opened)
         num_done = len(trials) - len(remaining)
-        progress.start(spec, remaining, num_done)
-        driver = Driver(spec, opened, progress, keep_going=keep_going)
+        observers.start(spec, opened, len(trials), num_done)
+        driver = Driver(spec, opened, observers, keep_going=keep_going)
         work: SpecWork | None = None
         look: PlannedLook | None = None
         for number in _remaining_looks(spec.design, opened):
@@ -127,14 +127,14 @@ def run(
             pending = [trial for trial in planned if trial not in done]
             if pending:
                 if work is None:
-                    facts = facts or stored.prepare(spec, progress)
+                    facts = facts or stored.prepare(spec, observers.note)
                     session = {**describe_session(spec.folder), "code": code, "versions": relevant_versions(code)}
                     opened.add_session({**session, "methods": facts}, host_name())
                     store_descriptions(spec, opened)
                     if changes := describe_version_changes([*stored.sessions_with_trials(), session]):
-                        progress.warn(f"this session has other versions than the stored trials: {changes}")
+                        observers.warn(f"this session has other versions than the stored trials: {changes}")
                     for warning in warn_of_data(spec, tasks, measured_overlaps(opened.texts())):
-                        progress.warn(warning)
+                        observers.warn(warning)
                     work = SpecWork(spec, identify(spec, tasks, facts))
                 driver.do(pending, work)
                 done.update(pending)

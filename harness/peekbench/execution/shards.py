@@ -15,7 +15,7 @@ from peekbench.errors import SpecError, StoreError
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import host_name
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.planning import group_trials
 from peekbench.execution.preparation import prepare
 from peekbench.execution.provenance import describe_code, describe_session, identify
@@ -84,7 +84,7 @@ def run_shard(
     shard: Shard,
     folder: Path,
     *,
-    progress: Progress | None = None,
+    display: object = None,
     keep_going: bool = False,
     allow_changed_code: bool = False,
 ) -> RunSummary:
@@ -100,8 +100,8 @@ def run_shard(
         The shard.
     folder
         Folder for the stores of all shards.
-    progress
-        Receives the progress.
+    display
+        Shows the progress.
     keep_going
         Try all trials of a method, even if its first ten fail in the same way.
     allow_changed_code
@@ -131,7 +131,7 @@ def run_shard(
         )
     if folder.exists() and not folder.is_dir():
         raise StoreError(f"{folder} is not a folder; give a folder for the stores of all shards")
-    progress = progress or Progress()
+    observers = Observers(display)
     forget()
     tasks = describe_tasks(spec)
     here = replace(identify(spec, tasks, {}), place=f"this job on {host_name()}")
@@ -144,10 +144,9 @@ def run_shard(
     ]
     pending = [trial for trial in trials if trial not in done]
     num_done = len(trials) - len(pending)
-    progress.start(spec, pending, num_done)
     if not pending:
         return RunSummary(spec, folder, len(trials), num_done, 0, 0)
-    facts = prepare(spec, progress)
+    facts = prepare(spec, observers.note)
     here = replace(here, files=files_of(facts))
     comparison.add(here)
     comparison.refuse_changes(is_allowed=allow_changed_code)
@@ -157,7 +156,8 @@ def run_shard(
         preserve_global_generators(),
         one_thread_pools(),
     ):
-        driver = Driver(spec, store, progress, keep_going=keep_going)
+        observers.start(spec, store, len(trials), num_done)
+        driver = Driver(spec, store, observers, keep_going=keep_going)
         driver.do(pending, SpecWork(spec, here))
     return RunSummary(spec, store.path, len(trials), num_done, driver.finished, driver.failed, stopped=driver.stopped)
 

@@ -17,9 +17,8 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.execution.observers import Progress
 from peekbench.execution.shards import run_shard, shard_items
-from peekbench.plugins.work_protocols import Outcome
+from peekbench.records.runs import TrialFinished
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 from peekbench.store.files import Shard
 from peekbench.store.reader import Store
@@ -33,10 +32,10 @@ FAIL = ["UPDATE trials SET error = 'ValueError: lost', traceback = 'Traceback'",
 FIRST_ARM = "WHERE id = (SELECT min(id) FROM arms WHERE arm = '{}')"
 
 
-class Interrupted(Progress):
-    """Progress of a job that is interrupted as soon as a trial is saved."""
+class Interrupted:
+    """Display of a job that is interrupted as soon as a trial is saved."""
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         """Interrupt the job."""
         raise KeyboardInterrupt
 
@@ -150,7 +149,7 @@ def test_a_restarted_job_computes_only_what_is_missing(monkeypatch: pytest.Monke
     monkeypatch.setattr("peekbench_local.executor.BATCH_WINDOW", 0.0)  # saves each trial before the next one
     spec = load_spec(SPEC).with_executor_options(workers=1, in_process=True)
     with pytest.raises(KeyboardInterrupt):
-        run_shard(spec, Shard(1, 2), OUT, progress=Interrupted())
+        run_shard(spec, Shard(1, 2), OUT, display=Interrupted())
     kept = count_trials(shards()[0])
     missing = num_trials - kept
     assert missing

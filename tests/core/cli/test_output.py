@@ -18,7 +18,7 @@ from commands import run_command, shell
 import peekbench.cli
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import shorten, visible, visible_lines
-from peekbench.progress.console import PrintableConsole
+from peekbench.progress import PrintableConsole
 from peekbench.records import Report
 from peekbench.report.render.files import check_same_report, write_report
 

@@ -12,7 +12,7 @@ import pytest
 from commands import run_command
 
 from peekbench.errors import StoreError
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.records.runs import PlannedLook
 from peekbench.report import report_of_run
@@ -115,13 +115,13 @@ def test_report_warns_of_versions_of_the_code(make: MakeSpec, edit: Callable[[st
 
 def test_a_run_that_is_resumed_with_other_versions_says_so(make: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
-    progress = Progress()
-    monkeypatch.setattr(progress, "warn", warnings.append)
-    run(make(), progress=progress)
+    observers = Observers()
+    monkeypatch.setattr(observers, "warn", warnings.append)
+    run(make(), observers=observers)
     monkeypatch.setattr("platform.python_version", lambda: "3.11.0")
-    run(make(), progress=progress)
+    run(make(), observers=observers)
     assert not warnings, "nothing is left to run"
-    run(make(3), progress=progress)
+    run(make(3), observers=observers)
     (warning,) = warnings
     (in_report,) = (each for each in report_of_run(Path("runs/small.sqlite")).warnings if "versions" in each)
     for text in (warning, in_report):

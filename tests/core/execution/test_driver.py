@@ -10,7 +10,7 @@ from stored_session import SESSION
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution import driver as module
 from peekbench.execution.driver import Driver
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.work_protocols import Event, Outcome
 from peekbench.spec.experiment import ExperimentSpec
@@ -39,6 +39,6 @@ def test_saved_outcomes_reach_the_disk_while_no_trial_ends(
             save_trials(*outcomes)
 
         monkeypatch.setattr(store, "save", save)
-        Driver(spec, store, Progress(), keep_going=False).do(list(spec.trials()), SpecWork(spec))
+        Driver(spec, store, Observers(), keep_going=False).do(list(spec.trials()), SpecWork(spec))
     assert sum(sizes) == 2
     assert 0 in sizes

@@ -15,9 +15,9 @@ from commands import run_command
 import peekbench.errors
 from peekbench import Analysis, load_results
 from peekbench.execution import observers as module
-from peekbench.execution.observers import Observers, Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import RunSummary, run
-from peekbench.plugins.work_protocols import Outcome
+from peekbench.records.runs import TrialFinished
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
 
@@ -26,23 +26,23 @@ STORE = Path("small.sqlite")
 DESIGN = {"num_train": 12, "num_test": 30, "num_subsamples": 1}  # four trials
 
 
-class Interrupting(Progress):
+class Interrupting:
     """Interrupts a run at its third trial."""
 
     num_trials = 0
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         """Count a trial."""
         self.num_trials += 1
         if self.num_trials == 3:
             raise KeyboardInterrupt
 
 
-def observe(spec: ExperimentSpec, progress: Progress | None = None) -> tuple[RunSummary, list[str]]:
+def observe(spec: ExperimentSpec, display: object = None) -> tuple[RunSummary, list[str]]:
     """Run a spec, and return the summary and the warnings."""
     warnings: list[str] = []
-    with Observers(spec, STORE, warnings.append) as observers:
-        summary = run(spec, store=STORE, progress=observers.watch(progress))
+    with Observers(display, spec.observers, warnings.append) as observers:
+        summary = run(spec, store=STORE, observers=observers)
         observers.analysis_finished(Analysis("summary"))
         observers.report_written(Path("reports/small"))
     return summary, warnings
@@ -57,7 +57,7 @@ def test_observers_are_told_of_a_run_that_is_interrupted_and_resumed(make_spec: 
     lines = Path("diary").read_text().splitlines()
     assert lines[0] == f"run_started {identifier} 4 0"
     assert [line.split()[:2] for line in lines[1:3]] == [["trial_finished", "1"], ["trial_finished", "2"]]
-    assert lines[-1] == "run_finished interrupted 1 1 None"
+    assert lines[-1] == "run_finished interrupted 2 1 None"
     assert any("RuntimeError: this method is broken" in line for line in lines)
     assert any(line.endswith("base extra test ") for line in lines)
 

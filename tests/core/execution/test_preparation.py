@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from peekbench.errors import DataError, SpecError, StoreError
-from peekbench.execution.observers import Progress
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.preparation import check_files, prefetch, prefetch_method, prepare
 from peekbench.execution.runner import run
@@ -47,7 +46,7 @@ def test_each_set_of_options_is_prefetched_once(make_short: MakeSpec) -> None:
     facts |= {f"{task}: sha256": {"weights": sha(file)} for task, file in files.items()}
     assert prefetch_method(spec, spec.methods[0]) == facts
     assert CALLS.read_text().splitlines() == ["weights 0", "other 0", "weights 3"]
-    assert prepare(spec, Progress()) == {"toy.short": facts}
+    assert prepare(spec, print) == {"toy.short": facts}
     only = make_short("b", b={"weights": "other"})
     assert prefetch_method(only, only.methods[0])["b: sha256"] == {"weights": sha("other")}
 

@@ -13,11 +13,10 @@ import pytest
 from analysis_tables import table_rows
 
 from peekbench.errors import ResultsError
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
-from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Report
-from peekbench.records.trials import TrialResult
+from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_comparison, report_of_ranking, report_of_run, write_report
 from peekbench.report.render.json_report import ReportDocument, render_json, report_schema
 from peekbench.store.reader import Store
@@ -148,11 +147,11 @@ def test_runs_with_a_failed_trial_are_compared_and_ranked_with_a_warning(make_ru
 def test_a_failed_trial_excuses_no_missing_trial_of_another_method(
     make_spec: Callable[..., Any], tmp_path: Path
 ) -> None:
-    class Interrupted(Progress):
+    class Interrupted:
         has_failed = False
 
-        def advance(self, outcome: Outcome) -> None:
-            if not isinstance(outcome, TrialResult):
+        def trial_finished(self, event: TrialFinished) -> None:
+            if event.failed:
                 self.has_failed = True
             elif self.has_failed:
                 raise KeyboardInterrupt
@@ -161,7 +160,7 @@ def test_a_failed_trial_excuses_no_missing_trial_of_another_method(
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 300}  # more than are stored at once
     spec = make_spec(methods=[faulty, "toy.vote"], design=design)
     with pytest.raises(KeyboardInterrupt):
-        run(spec, store="part.sqlite", progress=Interrupted())
+        run(spec, store="part.sqlite", observers=Observers(Interrupted()))
     with Store.open(Path("part.sqlite")) as store:
         assert {failure.trial.method for failure in store.failures()} == {"faulty"}
     with pytest.raises(ResultsError, match="the design has missing trials"):

@@ -16,11 +16,10 @@ from scipy.stats import norm
 
 import peekbench as pb
 from peekbench import ExperimentSpec, PeekbenchError
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
-from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
-from peekbench.records.runs import PlannedLook
+from peekbench.records.runs import PlannedLook, TrialFinished
 from peekbench.report import report_of_ranking, report_of_run, state, write_report
 from peekbench.report.facts.tables import look_tables
 from peekbench.report.render.sentences import state_looks
@@ -109,11 +108,11 @@ def test_tasks_with_their_own_subsamples_are_looked_at_in_proportion(make_spec: 
     assert run(spec).finished == 0
 
 
-class InterruptAfter(Progress):
+class InterruptAfter:
     def __init__(self, trials: int) -> None:
         self.left = trials
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         self.left -= 1
         if self.left == 0:
             raise KeyboardInterrupt
@@ -124,7 +123,7 @@ def test_looks_do_not_depend_on_interruptions(make_spec: MakeSpec) -> None:
     spec = sequential(make_spec, methods=("toy.constant", "toy.vote"))
     whole = run(spec, store="whole.sqlite")
     with pytest.raises(KeyboardInterrupt):
-        run(spec, store="parts.sqlite", progress=InterruptAfter(15))  # in the second stage
+        run(spec, store="parts.sqlite", observers=Observers(InterruptAfter(15)))  # in the second stage
     parts = run(spec, store="parts.sqlite")
     assert 0 < parts.resumed < 48
     with Store.open(whole.store) as first, Store.open(parts.store) as second:
@@ -252,19 +251,19 @@ def test_a_look_at_an_unfinished_run_does_not_count_if_the_run_goes_on_as_planne
     assert look(store, load_results(store)).earlier_of("toy.vote", 12, 30) == (4, 8)
 
 
-class AnalyzeOnce(Progress):
+class AnalyzeOnce:
     """Analyzes the results after the first trials of a run."""
 
     is_done = False
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         if not self.is_done:
             self.is_done = True
             analyze("runs/small.sqlite", AnalysisOptions(["permutation"], allow_incomplete=True))
 
 
 def test_a_look_during_a_run_is_recorded_and_does_not_disturb_it(make_spec: MakeSpec) -> None:
-    summary = run(make_spec(), progress=AnalyzeOnce())
+    summary = run(make_spec(), observers=Observers(AnalyzeOnce()))
     assert (summary.finished, summary.failed) == (12, 0)
     assert check_store(summary.store).problems == ()
     with Store.open(summary.store) as store:

@@ -16,11 +16,11 @@ from commands import run_command
 import peekbench as pb
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import PeekbenchError, RunWarning, StoreError
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.execution.shards import merge, run_shard
-from peekbench.plugins.work_protocols import Outcome
 from peekbench.records import TrialEvidence
+from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_run, state
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.files import Shard
@@ -47,20 +47,20 @@ def design(num_subsamples: int, **parts: Any) -> dict[str, Any]:
     return {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples, **parts}
 
 
-class InterruptAfter(Progress):
-    """Interrupts a run after a number of trials, and notes its warnings."""
+class InterruptAfter:
+    """Interrupts a run after a number of trials, and keeps its notes."""
 
     def __init__(self, trials: int = 0) -> None:
         self.left = trials
-        self.warnings: list[str] = []
+        self.notes: list[str] = []
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         self.left -= 1
         if self.left == 0:
             raise KeyboardInterrupt
 
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 def scores() -> dict[tuple[str, str, int, str], float]:
@@ -154,7 +154,7 @@ def test_a_run_that_cannot_be_prepared_leaves_everything_as_it_is(make_spec: Mak
 def test_files_of_a_method_that_never_finished_may_change(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         facts = {"toy.short": {"sha256": {"weights": "0" * 64}}}
-        patched.setattr("peekbench.execution.resuming.prepare", lambda spec, progress: facts)
+        patched.setattr("peekbench.execution.resuming.prepare", lambda spec, note: facts)
         run(make_spec(tasks=[TASK], methods=[VOTE]))
     Path("weights").write_text("first")
     assert run(make_spec(tasks=[TASK], methods=[VOTE, "toy.short"])).resumed == 3
@@ -185,16 +185,16 @@ def test_a_fresh_run_deletes_the_stored_trials(make_spec: MakeSpec) -> None:
 
 def test_a_smaller_design_uses_all_stored_trials_and_counts_as_a_look(make_spec: MakeSpec) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run(make_spec(design=design(300)), progress=InterruptAfter(14))  # of 2 tasks and 2 methods
+        run(make_spec(design=design(300)), observers=Observers(InterruptAfter(14)))  # of 2 tasks and 2 methods
     before = scores()
     stored = max(subsample for _, _, subsample, _ in before) + 1
     shown = InterruptAfter()
-    summary = run(make_spec(design=design(2)), progress=shown)
+    summary = run(make_spec(design=design(2)), observers=Observers(shown))
     assert 14 <= summary.resumed <= summary.planned == 4 * stored
     assert summary.resumed + summary.finished == summary.planned
     assert summary.spec.design.num_subsamples == stored > 2
-    assert summary.notes == (shown.warnings[0],)
-    assert f"has trials of {stored} subsamples, and the spec asks for 2" in shown.warnings[0]
+    assert f"warning: {summary.notes[0]}" in shown.notes
+    assert f"has trials of {stored} subsamples, and the spec asks for 2" in summary.notes[0]
     assert before.items() <= scores().items()
     verdict = report_of_run(STORE).verdicts[0]
     assert isinstance(verdict.evidence, TrialEvidence)
@@ -229,7 +229,7 @@ def test_a_finished_run_is_as_valid_if_its_spec_then_asks_for_fewer_subsamples(m
 def test_planned_looks_fix_the_maximum_unless_they_are_a_confidence_sequence(make_spec: MakeSpec, method: str) -> None:
     stop = {"looks": 2, "method": method}
     with pytest.raises(KeyboardInterrupt):
-        run(make_spec(methods=[VOTE], design=design(400, stop=stop)), progress=InterruptAfter(12))
+        run(make_spec(methods=[VOTE], design=design(400, stop=stop)), observers=Observers(InterruptAfter(12)))
     smaller = make_spec(methods=[VOTE], design=design(4, stop=stop))
     if method == "group_sequential":
         with pytest.raises(StoreError, match="num_subsamples for num_test 30: 400 before, 4 now; the levels"):

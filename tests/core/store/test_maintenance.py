@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from peekbench.cli.app import app, run_command
 from peekbench.errors import StoreError
-from peekbench.execution.observers import Progress
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
-from peekbench.plugins.work_protocols import Outcome
+from peekbench.records.runs import TrialFinished
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import writer
 from peekbench.store.maintenance import back_up, check_store
@@ -25,14 +25,14 @@ from peekbench.store.schema import add_triggers
 MakeSpec = Callable[..., ExperimentSpec]
 
 
-class _BackUp(Progress):
+class _BackUp:
     """Backs up a store after each trial."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.copies: list[Path] = []
 
-    def advance(self, outcome: Outcome) -> None:
+    def trial_finished(self, event: TrialFinished) -> None:
         self.copies.append(Path(f"copy-{len(self.copies)}.sqlite"))
         back_up(self.path, self.copies[-1])
 
@@ -41,19 +41,19 @@ def test_a_backup_during_a_run_has_the_trials_saved_so_far(
     make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "CHECKPOINT_SECONDS", float("inf"))
-    progress = _BackUp(Path("runs/small.sqlite"))
-    run(make_spec(), progress=progress)
-    assert len(progress.copies) == 12
-    assert sorted(map(str, Path().iterdir())) == sorted(["runs", *map(str, progress.copies)]), "no companion files"
+    display = _BackUp(Path("runs/small.sqlite"))
+    run(make_spec(), observers=Observers(display))
+    assert len(display.copies) == 12
+    assert sorted(map(str, Path().iterdir())) == sorted(["runs", *map(str, display.copies)]), "no companion files"
     sizes = []
-    for copy in progress.copies:
+    for copy in display.copies:
         assert check_store(copy).problems == ()
         with Store.open(copy) as store:
             sizes.append(len(store.done()))
     assert sizes == sorted(sizes)
     assert sizes[0] >= 1
     assert sizes[-1] == 12
-    assert run(make_spec(), store=progress.copies[0]).resumed == sizes[0]
+    assert run(make_spec(), store=display.copies[0]).resumed == sizes[0]
 
 
 def test_a_backup_replaces_no_file(make_spec: MakeSpec) -> None:

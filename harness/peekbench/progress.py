@@ -1,0 +1,243 @@
+"""Displays of the progress of a run: live on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from peekbench.formatting import duration, pluralize, shorten, visible_lines
+from peekbench.records.runs import Capacity, RunStarted, TrialFinished
+
+SECONDS_BETWEEN_LINES = 15.0
+SECONDS_UNTIL_HEARTBEAT = 120.0
+MAX_NAME = 40  # characters of a run's name beside the progress bar
+MAX_ERROR = 500  # characters of the first failure
+MIN_SECONDS = 3.0  # after the first trial, before the first estimate
+
+
+class PrintableConsole(Console):
+    """A console that escapes the control characters of everything that it prints, except its own."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of a renderable with control characters escaped."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible_lines(text), style, control)
+
+
+class Tally:
+    """Counts, mean scores and times of a run so far."""
+
+    def __init__(self, run: RunStarted) -> None:
+        self.name = run.name
+        self.planned = run.planned
+        """Trials of the run, those of earlier sessions included, without those that are not tried."""
+        self.handled = run.stored
+        """Trials that are done or failed."""
+        self.tried = self.failed = 0
+        self.first_failure = ""
+        self.arms: list[str] = list(run.spec["arms"])
+        self._methods = [method["name"] for method in run.spec["methods"]]
+        self._sums: dict[tuple[str, str], tuple[float, int]] = {}
+        self.started = time.monotonic()
+        """Time of the first outcome, before which workers start and load libraries; at first, of the start."""
+
+    def add(self, event: TrialFinished) -> None:
+        """Count a trial."""
+        if not self.tried:
+            self.started = time.monotonic()
+        self.tried += 1
+        self.handled += 1
+        if event.failed:
+            self.failed += 1
+            error = " ".join(shorten(event.error, MAX_ERROR).split())
+            self.first_failure = self.first_failure or f"{event.trial}: {error}"
+        for arm, outcome in event.arms.items():
+            score = outcome.scores["score"]
+            assert score is not None
+            total, count = self._sums.get((event.trial.method, arm), (0.0, 0))
+            self._sums[event.trial.method, arm] = (total + score, count + 1)
+
+    def mean_scores(self) -> list[list[str]]:
+        """Return each method with the mean scores of its arms so far as text.
+
+        The score of a base arm that was fitted with another method is 'shared'.
+        """
+        known = {method for method, _ in self._sums}
+        rows = []
+        for method in self._methods:
+            row = [method]
+            for arm in self.arms:
+                if mean := self._sums.get((method, arm)):
+                    row.append(f"{mean[0] / mean[1]:.3f}")
+                elif arm == "base" and method in known:
+                    row.append("shared")
+                else:
+                    row.append("-")
+            rows.append(row)
+        return rows
+
+    def pace(self) -> str:
+        """Return the rate and the remaining time as text, once there are enough trials to tell."""
+        elapsed = time.monotonic() - self.started
+        is_complete = self.handled == self.planned
+        if self.tried < 2 or elapsed < MIN_SECONDS:
+            if is_complete:
+                return ""
+            return "estimating the time left"
+        rate = (self.tried - 1) / elapsed
+        words = f"{rate:.1f} trials/s"
+        if rate < 0.1:
+            words = f"{duration(1 / rate)} per trial"
+        if is_complete:
+            return words
+        return f"{words}, about {duration((self.planned - self.handled) / rate)} left"
+
+    def __str__(self) -> str:
+        """Return how many trials are handled and failed."""
+        count = f"{self.handled:,} of {pluralize(self.planned, 'trial')}"
+        if self.failed:
+            count += f", {self.failed:,} failed"
+        return count
+
+
+class Display:
+    """An observer that shows a run, as a context in which the run takes place; see `execution.observers.Observers`."""
+
+    tally: Tally | None = None
+    """None until the run starts."""
+    capacity = ""
+
+    def note(self, line: str) -> None:
+        """Show a line of text."""
+
+    def run_started(self, run: RunStarted) -> None:
+        """Start a tally."""
+        self.tally = Tally(run)
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Remember the number of machines and workers."""
+        self.capacity = f"{pluralize(capacity.workers, 'worker')} on {pluralize(capacity.hosts, 'node')}"
+
+    def trial_finished(self, event: TrialFinished) -> None:
+        """Count a trial."""
+        assert self.tally is not None
+        self.tally.add(event)
+
+    def stop(self, method: str, num_trials: int) -> None:
+        """Note that the other trials of a method are not tried."""
+        assert self.tally is not None
+        self.tally.planned -= num_trials
+        trials = pluralize(num_trials, "other trial is", "other trials are")
+        self.note(f"{method}: its first trials all failed in the same way; its {trials} not tried")
+
+    def __enter__(self) -> Self:
+        """Return the display."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Do nothing."""
+
+
+class LiveProgress(Display):
+    """Live display with a progress bar and a table of mean scores."""
+
+    def __init__(self, console: Console) -> None:
+        columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TimeElapsedColumn())
+        self._bar = Progress(TextColumn("{task.description}"), *columns, console=console, expand=True)
+        self._live = Live(console=console, refresh_per_second=4, get_renderable=self._render, transient=True)
+        self._started = time.monotonic()
+
+    def note(self, line: str) -> None:
+        """Print a line above the display."""
+        self._live.console.print(line, markup=False, highlight=False)
+
+    def run_started(self, run: RunStarted) -> None:
+        """Start the display."""
+        super().run_started(run)
+        name = Text(run.name)
+        name.truncate(MAX_NAME, overflow="ellipsis")
+        self._bar.add_task(escape(name.plain))
+        self._live.start()
+
+    def _render(self) -> RenderableType:
+        if self.tally is None:
+            return ""
+        self._bar.update(self._bar.task_ids[0], completed=self.tally.handled, total=self.tally.planned)
+        table = Table("method", *self.tally.arms, title="mean score so far", title_justify="left", box=None)
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for row in self.tally.mean_scores():
+            table.add_row(*map(escape, row))
+        lines: list[RenderableType] = [table]
+        if self.tally.failed:
+            lines.append(f"[red]{self.tally.failed} failed[/], first failure: {escape(self.tally.first_failure)}")
+        return Group(*lines, self._bar, ", ".join(filter(None, [self.tally.pace(), self.capacity])))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Replace the display by a line on what was done."""
+        self._live.stop()
+        if self.tally is not None:
+            self.note(f"{self.tally}, in {duration(time.monotonic() - self._started)}")
+
+
+class LineProgress(Display):
+    """Progress as one line every few seconds, for logs."""
+
+    def __init__(self, write: Callable[[str], None], *, seconds: float = SECONDS_BETWEEN_LINES) -> None:
+        self._write = write
+        self._seconds = seconds
+        self._last = self._last_trial = time.monotonic()
+
+    def note(self, line: str) -> None:
+        """Write a line."""
+        self._write(line)
+
+    def run_started(self, run: RunStarted) -> None:
+        """Show the size of the run."""
+        super().run_started(run)
+        self.note(f"{run.name}: {pluralize(run.planned, 'trial')}, {run.stored:,} already done")
+
+    def show_capacity(self, capacity: Capacity) -> None:
+        """Show the number of machines and workers."""
+        super().show_capacity(capacity)
+        self.note(f"now working: {self.capacity}")
+
+    def trial_finished(self, event: TrialFinished) -> None:
+        """Show the first failure, and at intervals how far the run is."""
+        super().trial_finished(event)
+        assert self.tally is not None
+        if event.failed and self.tally.failed == 1:
+            self.note(f"first failure: {self.tally.first_failure}")
+        now = self._last_trial = time.monotonic()
+        if now - self._last >= self._seconds or self.tally.handled == self.tally.planned:
+            self._last = now
+            self.note(", ".join(filter(None, [str(self.tally), self.tally.pace()])))
+
+    def wait(self) -> None:
+        """Show every two minutes that the run continues while no trial finishes."""
+        now = time.monotonic()
+        if now - max(self._last, self._last_trial) >= SECONDS_UNTIL_HEARTBEAT:
+            self._last = now
+            idle = duration(now - self._last_trial)
+            self.note(f"{self.tally}; no trial has finished for {idle}, still running")
+
+
+def make_display(console: Console, *, is_live: bool = True) -> LiveProgress | LineProgress:
+    """Return a live display if the console is a terminal, and otherwise, or without `is_live`, lines."""
+    if console.is_terminal and is_live:
+        return LiveProgress(console)
+    return LineProgress(lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True))

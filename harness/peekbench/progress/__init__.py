@@ -1,1 +1,0 @@
-"""Shows the progress of a run: a live display on a terminal, plain lines elsewhere."""
