@@ -18,13 +18,13 @@ from peekbench.errors import PeekbenchError, StoreError
 from peekbench.records.scores import SCORES, ScoringInput, average_scores, score_all
 from peekbench.records.trials import Draw
 from peekbench.store.files import log_path, refuse_lost_log, resolve
-from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
+from peekbench.store.reader import Store, decode_labels, decode_predictions, describe_arm, find_damaged_predictions
 from peekbench.store.schema import (
     SCORE_COLUMNS,
     find_damage,
     integrity_errors,
+    quote,
     refuse_other_tables,
-    shorten,
     translate_errors,
 )
 
@@ -101,7 +101,7 @@ def check_store(path: Path) -> StoreCheck:
             problems = list(islice(_find_problems(store), MAX_PROBLEMS))
             trials, arms = store.count()
         except (sqlite3.Error, UnicodeDecodeError, PeekbenchError) as error:
-            problems.append(shorten(str(error)))
+            problems.append(quote(error))
             trials = arms = 0
     return StoreCheck(trials, arms, tuple(problems))
 
@@ -130,24 +130,21 @@ def _find_wrong_scores(store: Store) -> Iterator[str]:
     for task, num_train, num_test, subsample, owner, arm, labels, numbers, *stored in store._connection.execute(query):
         num_classes = len(tasks[task]["class_names"])
         kind = tasks[task]["kind"]
-        shape, types = ((-1, num_classes), ("<f4", "<i4")) if num_classes else ((-1,), ("<f8", "<f8"))
-        predictions = np.frombuffer(numbers, types[0]).reshape(shape).astype(np.float64)
-        truth = np.resize(np.frombuffer(labels, types[1]), len(predictions))
+        predictions = decode_predictions(numbers, num_classes).astype(np.float64)
+        of_all_sets = decode_labels(labels, num_classes)
+        truth = np.resize(of_all_sets, len(predictions))
         sets = [
             ScoringInput(predictions[first : first + num_test], truth[first : first + num_test], num_classes)
             for first in range(0, len(predictions), num_test)
         ]
-        averages = average_scores(
-            [score_all(kind, data) for data in sets],
-            len(labels) // truth.itemsize // num_test,
-        )
+        averages = average_scores([score_all(kind, data) for data in sets], len(of_all_sets) // num_test)
         for score, value in zip(SCORES, stored, strict=True):
             computed = averages[score.name]
             if score.name == "bits_per_byte" and kind == "classification":
                 continue  # the store keeps predictions of classes, but no log-likelihoods of texts
             if not _is_equal(value, computed):
                 place = describe_arm(Draw(task, num_train, num_test, subsample), owner, arm)
-                yield shorten(f"{place}: {score.name} is {value}, but {computed} from its predictions")
+                yield quote(f"{place}: {score.name} is {value}, but {computed} from its predictions")
 
 
 def _is_equal(stored: float | None, computed: float | None) -> bool:

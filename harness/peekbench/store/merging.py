@@ -153,7 +153,9 @@ def _open(path: Path, file: Path, stack: ExitStack, *, is_whole: bool, with_log:
     else:
         shard.verify(HEADER)
     shard.shard()  # refuses the store of a run
-    return shard if shard.sessions() else None
+    if not shard.sessions():
+        return None
+    return shard
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from peekbench.store.schema import (
     hash_bytes,
     is_empty,
     placeholders,
+    quote,
     refuse_other_tables,
     refuse_other_versions,
-    shorten,
     translate_errors,
 )
 
@@ -241,7 +241,9 @@ class Store:
 
     def row_name(self) -> RowName:
         """Return what reports call the rows of the tasks; the description of features is empty."""
-        return "texts" if all(self.texts().values()) else "rows"
+        if all(self.texts().values()):
+            return "texts"
+        return "rows"
 
     def sessions(self) -> list[dict[str, Any]]:
         """Return the provenance of each session that added to the store, oldest first."""
@@ -419,8 +421,8 @@ class Store:
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:
         """Return the labels and the numbers of the test rows of a draw with a finished trial, (n_rows,) each."""
         ((labels, rows),) = self._query(f"SELECT test_labels, test_rows FROM draws WHERE {IS_DRAW}", *draw)  # noqa: S608
-        dtype = "<f8" if len(labels) == 2 * len(rows) else "<i4"
-        return np.frombuffer(labels, dtype), np.frombuffer(rows, "<i4").astype(np.int64)
+        num_classes = len(self.tasks()[draw.task]["class_names"])
+        return decode_labels(labels, num_classes), np.frombuffer(rows, "<i4").astype(np.int64)
 
     def predictions(self, trial: Trial) -> dict[str, FloatArray]:
         """Return the predictions of a finished trial by arm.
@@ -446,13 +448,28 @@ class Store:
         )
         for arm, blob, checksum in rows:
             self._check_predictions(trial, arm, blob, checksum)
-        num_classes = len(self.tasks()[draw.task]["class_names"]) if rows else 0
-        shape, dtype = ((-1, num_classes), "<f4") if num_classes else ((-1,), "<f8")
-        return {arm: np.frombuffer(blob, dtype).reshape(shape) for arm, blob, _ in rows}
+        if not rows:
+            return {}
+        num_classes = len(self.tasks()[draw.task]["class_names"])
+        return {arm: decode_predictions(blob, num_classes) for arm, blob, _ in rows}
 
     def _check_predictions(self, trial: Trial, arm: str, blob: object, checksum: bytes) -> None:
         if damage := _predictions_damage(blob, checksum):
             raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
+
+
+def decode_labels(labels: bytes, num_classes: int) -> IntArray | FloatArray:
+    """Return stored labels of test rows: indices of classes; targets or numbers of bytes for tasks without classes."""
+    if num_classes:
+        return np.frombuffer(labels, "<i4")
+    return np.frombuffer(labels, "<f8")
+
+
+def decode_predictions(numbers: bytes, num_classes: int) -> FloatArray:
+    """Return stored predictions, (n_scored, n_classes), or (n_scored,) for tasks without classes."""
+    if num_classes:
+        return np.frombuffer(numbers, "<f4").reshape(-1, num_classes)
+    return np.frombuffer(numbers, "<f8")
 
 
 def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
@@ -463,7 +480,7 @@ def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
     )
     for *draw, owner, arm, checksum, numbers in connection.execute(query):
         if damage := _predictions_damage(numbers, checksum):
-            yield shorten(f"the predictions of {describe_arm(Draw(*draw), owner, arm)} are {damage}")
+            yield quote(f"the predictions of {describe_arm(Draw(*draw), owner, arm)} are {damage}")
     ((extra,),) = connection.execute("SELECT count(*) FROM predictions WHERE arm NOT IN (SELECT id FROM arms)")
     if extra:
         yield f"the table predictions has {extra} rows without an arm"

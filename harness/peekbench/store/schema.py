@@ -18,6 +18,7 @@ from marshal import dumps
 from pathlib import Path
 
 from peekbench.errors import StoreError
+from peekbench.formatting import shorten, visible
 from peekbench.records.scores import SCORES, Score
 from peekbench.store.files import has_log, log_path
 
@@ -99,7 +100,9 @@ MAX_SIZE = 1e150  # of a score without a bound, so that its square is finite
 
 def _range_of(score: Score) -> str:
     low = max(score.minimum, -MAX_SIZE)
-    high = 1.0 if score.name == "score" else min(score.maximum, MAX_SIZE)  # accuracy, R^2 and log-likelihoods
+    high = min(score.maximum, MAX_SIZE)
+    if score.name == "score":  # accuracy, R^2 and log-likelihoods
+        high = 1.0
     return f"{score.name} BETWEEN {low} AND {high}"
 
 
@@ -203,8 +206,10 @@ def _find_wrong_values(connection: sqlite3.Connection, table: str) -> Iterator[s
     conditions = []
     for _, name, kind, is_required, _, _ in connection.execute(f"PRAGMA table_info({table})"):
         if kind != "REAL":  # all of these have a range, which neither a text nor a blob is in
-            null = "" if is_required else f" OR {name} IS NULL"
-            conditions.append(f"(typeof({name}) = '{kind.lower()}'{null})")
+            condition = f"typeof({name}) = '{kind.lower()}'"
+            if not is_required:
+                condition = f"({condition} OR {name} IS NULL)"
+            conditions.append(condition)
     conditions += CONDITIONS.get(table, ())
     if _has_wrong_row(connection, table, " AND ".join(conditions)):
         for condition in conditions:
@@ -223,14 +228,12 @@ def _has_wrong_row(connection: sqlite3.Connection, table: str, condition: str) -
 def integrity_errors(connection: sqlite3.Connection, table: str = str(MAX_LINES)) -> list[str]:
     """Return what SQLite finds wrong with a table and its indices, or with the whole file."""
     rows = connection.execute(f"PRAGMA integrity_check({table})").fetchall()
-    return [f"SQLite: {shorten(str(text))}" for (text,) in rows[:MAX_LINES] if text != "ok"]
+    return [f"SQLite: {quote(text)}" for (text,) in rows[:MAX_LINES] if text != "ok"]
 
 
-def shorten(text: str, size: int = MAX_TEXT) -> str:
-    """Return text of bounded length in which other than printable characters are escaped."""
-    if len(text) > size:
-        text = f"{text[:size]}..."
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+def quote(text: object) -> str:
+    """Return foreign text for a message."""
+    return visible(shorten(str(text), MAX_TEXT))
 
 
 @contextmanager
@@ -250,17 +253,20 @@ def translate_errors(path: Path) -> Iterator[None]:
         if str(error) == INTERRUPTED:
             raise KeyboardInterrupt from error
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
-            raise damage_error(path, shorten(str(error))) from error
-        raise StoreError(f"store {path}: {shorten(str(error))}; {_remedy(error)}") from error
+            raise damage_error(path, quote(error)) from error
+        raise StoreError(f"store {path}: {quote(error)}; {_remedy(error)}") from error
     except UnicodeDecodeError as error:  # of a message about a damaged schema
-        raise damage_error(path, f"SQLite: {shorten(str(error.object))}") from error
+        raise damage_error(path, f"SQLite: {quote(error.object)}") from error
     except OSError as error:
         remedies = {errno.ENOENT: "create the folder", errno.ENOSPC: "free some disk space"}
         remedy = remedies.get(error.errno or 0, "make the folder writable")
-        is_lock = error.filename is not None and Path(error.filename).suffix == ".lock"
-        other = error.filename if is_lock else error.filename2  # the target of a copy
-        place = f"{other}: " if other else ""
-        raise StoreError(f"store {path}: {place}{error.strerror or error}; {remedy}, or choose another one") from error
+        problem = error.strerror or str(error)
+        other = error.filename2  # the target of a copy
+        if str(error.filename).endswith(".lock"):
+            other = error.filename
+        if other:
+            problem = f"{other}: {problem}"
+        raise StoreError(f"store {path}: {problem}; {remedy}, or choose another one") from error
 
 
 def damage_error(path: Path, problem: str) -> StoreError:
@@ -325,7 +331,7 @@ def refuse_other_tables(path: Path, connection: sqlite3.Connection) -> None:
     found = {str(sql) for (sql,) in connection.execute(query)}
     expected = {statement[statement.index("CREATE") :] for statement in STATEMENTS}
     if different := found ^ expected:
-        names = sorted({shorten(" ".join(sql.split()[1:3]), 40) for sql in different})[:5]
+        names = sorted({quote(" ".join(sql.split()[1:3])) for sql in different})[:5]
         raise damage_error(path, f"missing, changed or foreign: {', '.join(names)}")
 
 

@@ -189,7 +189,6 @@ class StoreWriter(Store):
         with self._transaction():
             if is_empty(self._connection):
                 create_tables(self._connection)
-            refuse_other_versions(self.path, self._connection)
             is_kept = self._get("spec") is not None and not fresh
             if is_kept and not self.finished_subsamples():  # only failures, which say nothing about another experiment
                 is_kept = not changed_experiment(self.experiment(), spec, tasks)
@@ -380,7 +379,7 @@ class StoreWriter(Store):
         labels = rows = None
         if test_labels is not None and test_rows is not None:
             # The same bytes on every machine: classes as int32, targets and numbers of bytes as float64.
-            labels = test_labels.astype("<f8" if test_labels.dtype.kind == "f" else "<i4").tobytes()
+            labels = test_labels.astype({"f": "<f8"}.get(test_labels.dtype.kind, "<i4")).tobytes()
             rows = test_rows.astype("<i4").tobytes()
         added = self._connection.execute(
             "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample, test_labels, test_rows) "
@@ -405,7 +404,7 @@ class StoreWriter(Store):
             owner = self._base_keys[trial.method, trial.draw.task]
         scores = [arm.scores[name] for name in SCORE_COLUMNS]
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
-        blob = arm.predictions.astype("<f8" if arm.predictions.dtype.itemsize == 8 else "<f4").tobytes()
+        blob = arm.predictions.astype({8: "<f8"}.get(arm.predictions.dtype.itemsize, "<f4")).tobytes()
         times = arm.fit_seconds, arm.predict_seconds
         row = (draw, owner, arm.arm, len(arm.predictions), *scores, *times, metrics, hash_bytes(blob))
         cursor = self._connection.execute(INSERT_ARM, row)
