@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 from scipy.stats import t
 
-from peekbench.results.interim import MIN_SUBSAMPLES
+from peekbench.results.planned_looks import MIN_SUBSAMPLES
 from peekbench_stats import confidence_sequence_level
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from peekbench.errors import SpecError
-from peekbench.records import Decision, Looks, LooksTaken
+from peekbench.records import Decision, Looks, LooksTaken, Verdict
+from peekbench.records.verdicts import ControlOutcome
 from peekbench.results import Configuration, check_region, decide, default_region
 from peekbench_stats import (
     NominalAlpha,
@@ -357,3 +358,38 @@ def tolerated_loss(bias: Bias, conclusion: Conclusion) -> float:
     if bias.is_zero or not distance >= 0:
         return math.nan
     return distance / unseen_share(bias.num_units)
+
+
+def control_outcome(verdict: Verdict) -> ControlOutcome:
+    """Return whether a run finds the known bias of a control.
+
+    Parameters
+    ----------
+    verdict
+        Verdict about a control, with the decision that the same interval would give for a method. A negative control
+        passes if its bias is exactly zero in all trials, or if its interval contains zero and is inside the region. A
+        positive control passes if its interval is above zero. Other intervals that contain zero are undecided: the run
+        is too small for the check.
+
+    Returns
+    -------
+    {'passed', 'undecided', 'failed'}
+        Outcome of the control.
+
+    Examples
+    --------
+    >>> from peekbench import Estimate, Verdict
+    >>> null = Verdict("null", "bias", "inconclusive", Estimate(0.0, -0.01, 0.02), region=0.005, control="negative")
+    >>> control_outcome(null)
+    'undecided'
+    """
+    low, high, is_negative = verdict.estimate.low, verdict.estimate.high, verdict.control == "negative"
+    if is_negative and getattr(verdict.evidence, "is_zero", False):
+        return "passed"
+    if not verdict.estimate.has_interval:
+        return "undecided"
+    if verdict.estimate.excludes_zero and (is_negative or low < 0):
+        return "failed"
+    if verdict.estimate.excludes_zero or (is_negative and max(-low, high) <= (verdict.region or 0.0)):
+        return "passed"
+    return "undecided"

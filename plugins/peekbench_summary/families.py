@@ -12,7 +12,7 @@ import numpy as np
 from peekbench import Estimate, Verdict
 from peekbench.formatting import difference_unit
 from peekbench.records import Answers, Family, FloatArray, Looks, OtherTasks, Predictions, TrialEvidence
-from peekbench.results import Configuration, Configurations, control_outcome, decide, find_families
+from peekbench.results import Configuration, Configurations, decide, find_families
 from peekbench_stats import (
     hierarchical_rejections,
     procedure_p_value,
@@ -28,6 +28,7 @@ from peekbench_summary.biased_rule import (
     Evidence,
     Levels,
     conclude,
+    control_outcome,
     describe_looks,
     levels_of,
     make_region,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from peekbench.results.interim import MIN_SUBSAMPLES
+from peekbench.results.planned_looks import MIN_SUBSAMPLES
 from peekbench_stats import confidence_sequence_level, group_sequential_levels
 from peekbench_stats.looks import MIN_LEVEL
 

@@ -17,7 +17,8 @@ from peekbench.records.verdicts import ControlOutcome
 from peekbench.report import state
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.report.render.words import OUTCOMES
-from peekbench.results import control_outcome, tidy
+from peekbench.results import tidy
+from peekbench_summary.biased_rule import control_outcome
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 

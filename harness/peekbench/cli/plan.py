@@ -19,8 +19,7 @@ from peekbench.execution.planning import measure, planned_design
 from peekbench.execution.preparation import check_files, split_reachable
 from peekbench.formatting import duration, pluralize, shorten
 from peekbench.report import render_tables
-from peekbench.results.analyze import forecast
-from peekbench.results.rehearsal import check_analyses
+from peekbench.results.analyze import check_analyses, forecast
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 

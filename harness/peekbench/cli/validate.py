@@ -85,7 +85,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     if with_data:
         facts = describe_tasks(experiment)
         if any(each.use not in DEFAULT_ANALYSES or each.options.model_fields_set for each in experiment.analyses):
-            from peekbench.results.rehearsal import check_analyses  # noqa: PLC0415 - others validate without pandas
+            from peekbench.results.analyze import check_analyses  # noqa: PLC0415 - others validate without pandas
 
             check_analyses(experiment, facts)
         splits = [f"  {line}" for line in describe_splits(experiment)]

@@ -18,8 +18,8 @@ from peekbench.execution.provenance import describe_code, describe_session, iden
 from peekbench.execution.resuming import StoredRun
 from peekbench.execution.work import SpecWork
 from peekbench.records.runs import PlannedLook
-from peekbench.results.interim import take_planned_look
-from peekbench.results.rehearsal import check_analyses
+from peekbench.results.analyze import check_analyses
+from peekbench.results.planned_looks import take_planned_look
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import RUNS, in_use_error, is_in_use

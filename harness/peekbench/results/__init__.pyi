@@ -6,7 +6,6 @@ from .columns import ResultsColumn as ResultsColumn
 from .columns import Score as Score
 from .columns import describe_columns as describe_columns
 from .columns import find_score as find_score
-from .looks import read_looks as read_looks
 from .paired_effects import Configuration as Configuration
 from .paired_effects import Configurations as Configurations
 from .paired_effects import configurations as configurations
@@ -18,8 +17,8 @@ from .paired_effects import pair_arms as pair_arms
 from .paired_effects import paired_scores as paired_scores
 from .paired_effects import plain_cell as plain_cell
 from .read import load_results as load_results
+from .recorded_looks import read_looks as read_looks
 from .region import check_region as check_region
-from .region import control_outcome as control_outcome
 from .region import decide as decide
 from .region import default_region as default_region
 from .region import find_families as find_families

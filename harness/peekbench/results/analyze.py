@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from peekbench.errors import ContractError, ResultsError
+from peekbench.data.loading import load_dataset
+from peekbench.errors import ContractError, ResultsError, SpecError
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
+from peekbench.plugins.toolkit import find_toolkit
 from peekbench.records.data import Predictions, TableOptions
 from peekbench.records.report import Analysis, Subject
 from peekbench.records.runs import Looks, PlannedDesign
+from peekbench.records.scores import SCORES
 from peekbench.records.trials import Trial
-from peekbench.results.columns import TRIAL
-from peekbench.results.looks import look_at, read_looks
-from peekbench.results.missing_trials import drop_incomplete, find_subjects, only_complete
+from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT, TYPES
+from peekbench.results.missing_trials import drop_incomplete, find_subjects, lack_only_failed, only_complete
 from peekbench.results.read import StoredPredictions, is_results_table, load_table, read_store, refuse_options_of_store
+from peekbench.results.recorded_looks import look_at, read_looks
 from peekbench.results.tidying import TidyTable, find_metric, tidy_table
 from peekbench.results.user_columns import ColumnUse
 from peekbench.spec.analysis_only import Selection
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task, list_trials
-from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES
+from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES, ExperimentSpec
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
 from peekbench.store.writer import append_look
+
+SUBSAMPLES = 3
+"""Made-up subsamples of each task and size for `check_analyses`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +47,14 @@ class Seen:
     predictions: Predictions | None = None
     """None if the answers to single texts are not known."""
 
-    def keywords(self, entry: AnalyzerEntry) -> dict[str, Any]:
-        """Return the keywords of the call of an analysis."""
-        looks = {"looks": self.looks} if entry.sees_looks else {}
-        return looks | ({"predictions": self.predictions} if entry.sees_predictions else {})
-
 
 NOTHING_SEEN = Seen()
+
+
+def _as_component(analysis: AnalysisSpec | str) -> AnalysisSpec:
+    if isinstance(analysis, str):
+        return make_component(AnalysisSpec, analysis)
+    return analysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +83,7 @@ class AnalysisOptions:
 
     def choose_analyses(self) -> list[AnalysisSpec]:
         """Return the analyses as components, and the default ones if none are chosen."""
-        return [
-            make_component(AnalysisSpec, analysis) if isinstance(analysis, str) else analysis
-            for analysis in self.analyses or DEFAULT_ANALYSES
-        ]
+        return [_as_component(analysis) for analysis in self.analyses or DEFAULT_ANALYSES]
 
     def reading(self) -> TableOptions:
         """Return how to read a table, with the arms that any of the analyses needs."""
@@ -114,7 +119,7 @@ class Analyzed:
     @property
     def origin(self) -> str:
         """Path of the source, or what messages call a data frame."""
-        return self.options.origin if self.source is None else str(self.source)
+        return str(self.source or self.options.origin)
 
     @property
     def complete_rows(self) -> pd.DataFrame:
@@ -189,8 +194,9 @@ def read_scores(source: pd.DataFrame | str | Path, options: AnalysisOptions) -> 
     """Read scores and what is known about them, without any analysis; see `analyze`."""
     reading = options.reading()
     if isinstance(source, pd.DataFrame):
-        is_read = is_results_table(source) and not options.table.given
-        table = TidyTable(source) if is_read else tidy_table(source, options.origin, reading)
+        table = TidyTable(source)
+        if options.table.given or not is_results_table(source):
+            table = tidy_table(source, options.origin, reading)
         return _complete(None, options, table, allow_incomplete=options.allow_incomplete)
     path = Path(source)
     if not is_store(path):
@@ -216,7 +222,7 @@ def read_run(store: Store, options: AnalysisOptions) -> Analyzed:
     is_allowed = (
         options.allow_incomplete
         or store.spec()["report"]["allow_incomplete"]
-        or _has_failed_where_incomplete(store, table.results, planned)
+        or lack_only_failed(table.results, planned, {failure.trial.method for failure in store.failures()})
     )
     scores = _complete(store.path, options, table, planned, allow_incomplete=is_allowed)
     if len(scores.table.results) == len(table.results):
@@ -224,14 +230,6 @@ def read_run(store: Store, options: AnalysisOptions) -> Analyzed:
         return replace(scores, looks=looks, look=look)
     _, look = look_at(store, drop_incomplete(table.results))  # a look at a part counts as one at all
     return replace(scores, look=look)
-
-
-def _has_failed_where_incomplete(store: Store, results: pd.DataFrame, planned: Sequence[Trial]) -> bool:
-    """Return whether trials have failed of every method whose trials are not all there: the run cannot complete it."""
-    failed = {failure.trial.method for failure in store.failures()}
-    expected = Counter(trial.method for trial in planned if trial.method not in failed)
-    finished = results.drop_duplicates(list(TRIAL))["method"].value_counts()
-    return bool(failed) and all(finished.get(method, 0) >= number for method, number in expected.items())
 
 
 def planned_trials(store: Store) -> list[Trial]:
@@ -264,7 +262,9 @@ def _complete(
             allow_incomplete=allow_incomplete,
             has_texts_as_draws=table.has_texts_as_draws,
         )
-    looks = read_looks(complete) if options.looks is None else options.looks
+    looks = options.looks
+    if looks is None:
+        looks = read_looks(complete)
     return Analyzed(source, options, table, complete, planned, looks, warnings)
 
 
@@ -300,8 +300,8 @@ def find_analysis(role: AnalyzerRole) -> str:
 
 def ask(use: str, results: pd.DataFrame, seen: Seen = NOTHING_SEEN, columns: ColumnUse | None = None) -> Analysis:
     """Run one analysis with its default options, and the region of a table, on a table of any form."""
-    analysis = make_component(AnalysisSpec, use)
-    return run_analysis(analysis if columns is None else with_region(analysis, columns), results, (), seen)
+    analysis = with_region(make_component(AnalysisSpec, use), columns or ColumnUse())
+    return run_analysis(analysis, results, (), seen)
 
 
 def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[Analysis, ...]:
@@ -347,7 +347,9 @@ def run_analysis(
     ContractError
         If the analysis does not return an `Analysis`.
     """
-    visible = results if analysis.entry.sees_controls else without_controls(results)
+    visible = results
+    if not analysis.entry.sees_controls:
+        visible = without_controls(results)
     if visible.empty:
         return Analysis(analysis.use, warnings=(*warnings, f"{analysis.use} did not run: all methods are controls"))
     present = list(visible["arm"].unique())
@@ -361,8 +363,13 @@ def run_analysis(
         find_metric(visible)  # refuses tasks of different metrics
     if score not in visible and isinstance(seen.predictions, StoredPredictions):
         visible = visible.assign(**{score: seen.predictions.scores(visible, score)})
+    keywords: dict[str, Any] = {"options": analysis.options}
+    if analysis.entry.sees_looks:
+        keywords["looks"] = seen.looks
+    if analysis.entry.sees_predictions:
+        keywords["predictions"] = seen.predictions
     try:
-        outcome = analysis.entry.analyze(visible, options=analysis.options, **seen.keywords(analysis.entry))
+        outcome = analysis.entry.analyze(visible, **keywords)
     except Exception as error:
         error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
         raise
@@ -388,3 +395,62 @@ def _warn_of_looks(analysis: AnalysisSpec, outcome: Analysis, seen: Seen) -> Ite
 def without_controls(results: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of methods that are not controls."""
     return results[results["control"] == ""].reset_index(drop=True)
+
+
+def check_analyses(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse analyses that could not be made of the trials of a spec.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    tasks
+        Facts about its data by task, as `peekbench.data.preflight.describe_tasks` returns them.
+
+    Raises
+    ------
+    SpecError
+        If an analysis needs an arm that the spec lacks, or refuses its options for these tasks, methods and arms.
+    """
+    results = make_up_scores(spec, tasks)
+    arms = [arm.name for arm in spec.arms]
+    for position, analysis in enumerate(spec.analyses):
+        if missing := [arm for arm in analysis.entry.arms if arm not in arms]:
+            raise SpecError(f"analyses[{position}]: {analysis.use} needs the arm {missing[0]!r}; add it to `arms`")
+        score = getattr(analysis.options, "score", "score")
+        scored = results
+        try:
+            if score not in results:
+                for task in spec.tasks:
+                    find_toolkit().check_score(score, load_dataset(spec.source(task)), task.name, None)
+                scored = results.assign(**{score: results["score"]})
+            with suppress(ResultsError, ArithmeticError, LookupError, ValueError):  # which are about the scores
+                run_analysis(analysis, scored, (), Seen(Looks(is_run=True)))
+        except SpecError as error:
+            raise SpecError(f"analyses[{position}]: {error}") from error
+
+
+def make_up_scores(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a results table of the first subsamples of a spec with random scores."""
+    random = np.random.default_rng(0)
+    designs = {}
+    for task in spec.tasks:
+        design = spec.design_of(task)
+        designs[task.name] = design.model_copy(update={"num_subsamples": min(SUBSAMPLES, design.largest)})
+    methods = {method.name: method for method in spec.methods}
+    rows = []
+    for trial in list_trials(designs, list(methods)):
+        draw, method = trial.draw, methods[trial.method]
+        kind = tasks[draw.task]["kind"]
+        num_scored = draw.num_test * (spec.design.crossover or 1)
+        for arm in spec.arms:
+            row: dict[str, Any] = {score.name: random.random() for score in SCORES if kind in score.functions}
+            if "num_correct" in row:
+                row["num_correct"] = random.integers(num_scored + 1)
+                row["score"] = row["num_correct"] / num_scored
+            place = (draw.task, draw.num_train, draw.num_test, draw.subsample, arm.name)
+            row |= dict(zip(("task", "num_train", "num_test", "subsample", "arm"), place, strict=True))
+            row |= {"method": method.name, "model": method.model, "control": method.entry.control}
+            row |= {"num_scored": num_scored, "majority": 0.5, "fit_seconds": 1.0, "predict_seconds": 1.0}
+            rows.append(row | INDEPENDENT)
+    return pd.DataFrame(rows).reindex(columns=list(COLUMN_NAMES)).astype(TYPES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -76,21 +77,28 @@ def only_complete(
     if not gaps:
         return results, ()
     lines = "\n  ".join(gaps[:MAX_LISTED])
-    if len(gaps) > MAX_LISTED:
-        at_least = "at least " if len(gaps) == MAX_GAPS else ""
-        lines += f"\n  ... and {at_least}{len(gaps) - MAX_LISTED} more"
+    if len(gaps) == MAX_GAPS:
+        lines += f"\n  ... and at least {len(gaps) - MAX_LISTED} more"
+    elif len(gaps) > MAX_LISTED:
+        lines += f"\n  ... and {len(gaps) - MAX_LISTED} more"
     complete = drop_incomplete(results)
+    add_rows, pair_rows = "Add the missing rows", "give the rows of a draw the same number in all arms"
+    if planned:
+        add_rows, pair_rows = "Finish the run", "finish the run"
     if complete.empty:
-        remedy = "finish the run" if planned else "give the rows of a draw the same number in all arms"
-        raise ResultsError(f"no subsample has all arms ({quoted(results['arm'].unique())}); {remedy}:\n  {lines}")
+        raise ResultsError(f"no subsample has all arms ({quoted(results['arm'].unique())}); {pair_rows}:\n  {lines}")
     if not allow_incomplete:
-        raise ResultsError(
-            f"the design has missing trials:\n  {lines}\n{'Finish the run' if planned else 'Add the missing rows'}; ",
-            ALLOW_INCOMPLETE,
-            " analyzes the complete trials and says so in the report",
-        )
+        problem, effect = f"the design has missing trials:\n  {lines}\n{add_rows}; ", " analyzes the complete trials"
+        raise ResultsError(problem, ALLOW_INCOMPLETE, f"{effect} and says so in the report")
     lost = _name_lost(results, complete, planned)
     return complete, (f"The design has missing trials, and only complete trials were analyzed{lost}:\n  {lines}",)
+
+
+def lack_only_failed(results: pd.DataFrame, planned: Sequence[Trial], failed: Collection[str]) -> bool:
+    """Return whether only methods with a failed trial, of which there are some, lack trials: no run can add these."""
+    expected = Counter(trial.method for trial in planned if trial.method not in failed)
+    finished = results.drop_duplicates(list(TRIAL))["method"].value_counts()
+    return bool(failed) and all(finished.get(method, 0) >= number for method, number in expected.items())
 
 
 def _name_lost(results: pd.DataFrame, complete: pd.DataFrame, planned: Sequence[Trial]) -> str:
@@ -99,8 +107,10 @@ def _name_lost(results: pd.DataFrame, complete: pd.DataFrame, planned: Sequence[
         "task": {*results["task"], *(trial.draw.task for trial in planned)} - {*complete["task"]},
         "method": {*results["method"], *(trial.method for trial in planned)} - {*complete["method"]},
     }
-    lost = [f"{pluralize(len(each), noun)} ({quoted(sorted(each))})" for noun, each in names.items() if each]
-    return f", which leaves out {' and '.join(lost)}" if lost else ""
+    lost = [f"{pluralize(len(some), noun)} ({quoted(sorted(some))})" for noun, some in names.items() if some]
+    if not lost:
+        return ""
+    return f", which leaves out {' and '.join(lost)}"
 
 
 def find_gaps(results: pd.DataFrame, planned: Sequence[Trial] = (), *, has_texts_as_draws: bool = False) -> list[str]:
@@ -176,7 +186,7 @@ def _group_planned(planned: Sequence[Trial], models: Mapping[Key, Key]) -> Itera
         draw = trial.draw
         configuration = (trial.method, models.get(trial.method, ""), draw.num_train, draw.num_test)
         numbers.setdefault((configuration, draw.task), set()).add(draw.subsample)
-    return ((configuration, task, each) for (configuration, task), each in numbers.items())
+    return ((configuration, task, expected) for (configuration, task), expected in numbers.items())
 
 
 def _expect_balance(
@@ -189,7 +199,10 @@ def _expect_balance(
     for configuration, by_task in seen.items():
         of_all = set[int]().union(*by_task.values())
         for task, of_task in of_tasks.items():
-            yield configuration, task, of_task if has_texts_as_draws else of_all
+            if has_texts_as_draws:
+                yield configuration, task, of_task
+            else:
+                yield configuration, task, of_all
 
 
 def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:
@@ -205,5 +218,7 @@ def _describe_place(configuration: Sequence[Key], task: str) -> str:
 
 
 def _count_missing(missing: set[int], expected: set[int]) -> str:
-    first = ", ".join(map(str, sorted(missing)[:MAX_LISTED])) + (", ..." if len(missing) > MAX_LISTED else "")
+    first = ", ".join(map(str, sorted(missing)[:MAX_LISTED]))
+    if len(missing) > MAX_LISTED:
+        first += ", ..."
     return f"{len(missing)} of {pluralize(len(expected), 'subsample')} missing or incomplete ({first})"

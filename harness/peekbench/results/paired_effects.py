@@ -12,16 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from peekbench.records.report import Column
 from peekbench.records.trials import Control
-from peekbench.records.verdicts import Key
+from peekbench.records.verdicts import Key, Unit
 from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, is_arm
 
 MIN_SIZE = 1e-12  # smaller averages are zero except for rounding
 UNKNOWN_SIZE = -1
 """Replaces missing sizes, so that rows can be grouped by them."""
+UNITS: dict[str, Unit] = dict.fromkeys(SIZES, "count")
 LABEL_FORMATS = {"model": "{}", "num_train": "num_train={}", "num_test": "num_test={}", "task": "{}"}
 
 
@@ -173,15 +175,19 @@ class Configurations:
 
     def without_controls(self) -> Configurations:
         """Return these configurations without controls."""
-        return replace(self, configurations=tuple(each for each in self.configurations if not each.control))
+        methods = (configuration for configuration in self.configurations if not configuration.control)
+        return replace(self, configurations=tuple(methods))
 
     def controls(self) -> Configurations:
         """Return the configurations that are controls."""
-        return replace(self, configurations=tuple(each for each in self.configurations if each.control))
+        controls = (configuration for configuration in self.configurations if configuration.control)
+        return replace(self, configurations=tuple(controls))
 
     def title(self, text: str) -> str:
         """Return a title with the sizes that all configurations share."""
-        return f"{text} ({self.fixed})" if self.fixed else text
+        if not self.fixed:
+            return text
+        return f"{text} ({self.fixed})"
 
 
 def configurations(results: pd.DataFrame, score: str = "score") -> Configurations:
@@ -211,54 +217,40 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     varying = [name for name in CONFIGURATION if name == "method" or wide[name].nunique(dropna=False) > 1]
     shared = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
-    of_methods = results[["method", "control"]].drop_duplicates(
-        "method", keep="last"
-    )  # iterating all rows takes seconds
-    is_independent = has_independent_tasks(results)
-    methods = {
-        method: (control, is_independent[method])
-        for method, control in zip(of_methods["method"], of_methods["control"], strict=True)
-    }
     is_accuracy = bool(results["num_correct"].notna().all())
-    answers = results.groupby(list(CONFIGURATION), dropna=False)["num_scored"].max()
-    keys = answers.index.to_frame().itertuples(index=False)
-    num_scored = {tuple(map(plain_cell, key)): plain_cell(number) for key, number in zip(keys, answers, strict=True)}
+    is_independent = has_independent_tasks(results)
+    facts = results.groupby(list(CONFIGURATION), dropna=False).agg({"num_scored": "max", "control": "last"})
+    known = {tuple(map(plain_cell, row[:4])): row[4:] for row in facts.reset_index().itertuples(index=False, name=None)}
+    found = []
+    for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False):
+        cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
+        method, _, _, num_test = cells.values()
+        assert not isinstance(num_test, str)
+        num_scored, control = known[tuple(cells.values())]
+        step = None
+        if is_accuracy and pd.notna(num_scored):
+            step = 1 / int(num_scored)
+        by_task = rows.groupby("task", sort=False)
+        found.append(
+            Configuration(
+                label_configuration({name: cells[name] for name in varying}),
+                tuple(cells[name] for name in varying),
+                {name: {str(task): values.tolist() for task, values in by_task[name]} for name in (*arms, *effects)},
+                {str(task): numbers.tolist() for task, numbers in by_task["subsample"]},
+                tuple(cells.values()),
+                num_test,
+                control,
+                step,
+                not is_independent[method] and bool(rows["subsample"].duplicated().any()),
+            )
+        )
     return Configurations(
-        columns=tuple(Column(name, "count" if name in SIZES else "text") for name in varying),
+        columns=tuple(Column(name, UNITS.get(name, "text")) for name in varying),
         fixed=", ".join(f"{name} {size}" for name, size in shared.items() if size is not None),
         arms=arms,
         effects=effects,
         is_accuracy=is_accuracy,
-        configurations=tuple(
-            _configuration(key, rows, varying, (*arms, *effects), methods, num_scored if is_accuracy else {})
-            for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False)
-        ),
-    )
-
-
-def _configuration(
-    key: Sequence[Any],
-    rows: pd.DataFrame,
-    varying: Sequence[str],
-    names: Sequence[str],
-    methods: Mapping[Key, tuple[Control, bool]],
-    num_scored: Mapping[tuple[Key, ...], Key],
-) -> Configuration:
-    cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
-    num_test = cells["num_test"] if isinstance(cells["num_test"], int) else None
-    answers = num_scored.get(tuple(cells.values()))
-    by_task = rows.groupby("task", sort=False)
-    control, is_independent = methods[cells["method"]]
-    return Configuration(
-        label_configuration({name: cells[name] for name in varying}),
-        tuple(cells[name] for name in varying),
-        {name: {str(task): values.tolist() for task, values in by_task[name]} for name in names},
-        {str(task): numbers.tolist() for task, numbers in by_task["subsample"]},
-        tuple(cells.values()),
-        num_test,
-        control,
-        1 / answers if isinstance(answers, int) else None,
-        not is_independent and bool(rows["subsample"].duplicated().any()),
+        configurations=tuple(found),
     )
 
 
@@ -306,7 +298,9 @@ def plain_cell(value: Any) -> Key:
     """
     if pd.isna(value):
         return None
-    return value if isinstance(value, str) else int(value)
+    if isinstance(value, str):
+        return value
+    return int(value)
 
 
 def label_configuration(cells: Mapping[str, Key]) -> str:
@@ -328,8 +322,9 @@ def label_configuration(cells: Mapping[str, Key]) -> str:
     >>> label_configuration({"method": "tapt", "model": "bert", "num_test": 50})
     'tapt (bert, num_test=50)'
     """
-    parts = label_parts(cells)
-    return str(cells["method"]) + (f" ({', '.join(parts)})" if parts else "")
+    if parts := label_parts(cells):
+        return f"{cells['method']} ({', '.join(parts)})"
+    return str(cells["method"])
 
 
 def label_parts(cells: Mapping[str, Key]) -> list[str]:
@@ -383,7 +378,9 @@ def independent_units(
     >>> independent_units(tasks, numbers, shares_draws=True)
     [[0.75, 1.25]]
     """
-    return [_average(tasks, subsamples)] if shares_draws else list(tasks)
+    if not shares_draws:
+        return list(tasks)
+    return [_average(tasks, subsamples)]
 
 
 def _average(tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int]]) -> list[float]:
@@ -403,5 +400,6 @@ def _average(tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int
         weight = math.sqrt(len(parts) * (len(parts) - 1) / (len(task) * (len(task) - 1))) / len(tasks)
         for value, number in zip(task, numbers, strict=True):
             parts[number].append(weight * (value - center))
-    averages = map(math.fsum, parts.values())
-    return [average if abs(average) > MIN_SIZE else 0.0 for average in averages]
+    averages = np.array([math.fsum(values) for values in parts.values()])
+    averages[abs(averages) <= MIN_SIZE] = 0.0
+    return [float(average) for average in averages]

@@ -40,7 +40,7 @@ from peekbench.results.columns import (
     is_arm,
     sort_arms,
 )
-from peekbench.results.looks import write_looks
+from peekbench.results.recorded_looks import write_looks
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store

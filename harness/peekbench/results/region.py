@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from peekbench.errors import ResultsError, SpecError
+from peekbench.formatting import list_names
 from peekbench.records.scores import SCORE_NAMES, find_score
-from peekbench.records.verdicts import ControlOutcome, Decision, FamilyChoice, Verdict
+from peekbench.records.verdicts import Decision, FamilyChoice
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,13 +50,12 @@ def resolve_score(results: pd.DataFrame, name: str) -> str:
     if name != "score":
         return name
     is_text_scored = results["num_correct"].isna() & (results["score"] == -results["bits_per_byte"])
-    if is_text_scored.any() and not is_text_scored.all():
-        tasks = results["task"][is_text_scored].unique()
-        raise ResultsError(
-            f"only some rows are scored in bits per byte, those of {', '.join(map(str, tasks[:MAX_NAMED]))}"
-            f"{' and others' if len(tasks) > MAX_NAMED else ''}; analyze them apart from the others"
-        )
-    return "bits_per_byte" if is_text_scored.any() else name
+    if not is_text_scored.any():
+        return name
+    if not is_text_scored.all():
+        tasks = list_names(results["task"][is_text_scored].unique().tolist(), MAX_NAMED)
+        raise ResultsError(f"only some rows are scored in bits per byte, those of {tasks}; analyze them apart")
+    return "bits_per_byte"
 
 
 def select_score(results: pd.DataFrame, name: str, analysis: str) -> pd.DataFrame:
@@ -91,15 +91,16 @@ def select_score(results: pd.DataFrame, name: str, analysis: str) -> pd.DataFram
     """
     if name == "score":
         return results
-    num_missing = int(results[name].isna().sum()) if name in results else len(results)
-    if num_missing:
+    values = results.reindex(columns=[name])[name]
+    if num_missing := int(values.isna().sum()):
         available = ", ".join(score for score in SCORE_NAMES if results[score].notna().all())
         raise SpecError(
             f"analysis {analysis}, option score: {name} is missing in {num_missing:,} of {len(results):,} rows; add "
             f"it, or use a score that all rows have: {available}"
         )
-    values = results[name]
-    return results.assign(score=values if find_score(name).is_higher_better else -values, num_correct=None)
+    if not find_score(name).is_higher_better:
+        values = -values
+    return results.assign(score=values, num_correct=None)
 
 
 def default_region(name: str) -> float:
@@ -194,7 +195,9 @@ def decide(low: float, high: float, region: float) -> Decision:
         return "equivalent"
     if low > 0:
         return "biased up"
-    return "biased down" if high < 0 else "inconclusive"
+    if high < 0:
+        return "biased down"
+    return "inconclusive"
 
 
 def find_families(configurations: Sequence[Configuration], choice: FamilyChoice) -> list[list[int]]:
@@ -223,39 +226,8 @@ def find_families(configurations: Sequence[Configuration], choice: FamilyChoice)
     """
     families: dict[object, list[int]] = {}
     for position, configuration in enumerate(configurations):
-        key = {"all": "all", "method": configuration.key[0], "none": position}[choice]
-        families.setdefault(("control", position) if configuration.control else key, []).append(position)
+        key: object = {"all": "all", "method": configuration.key[0], "none": position}[choice]
+        if configuration.control:
+            key = ("control", position)
+        families.setdefault(key, []).append(position)
     return list(families.values())
-
-
-def control_outcome(verdict: Verdict) -> ControlOutcome:
-    """Return whether a run finds the known bias of a control.
-
-    Parameters
-    ----------
-    verdict
-        Verdict about a control, with the decision that the same interval would give for a method. A negative control
-        passes if its bias is exactly zero in all trials, or if its interval contains zero and is inside the region. A
-        positive control passes if its interval is above zero. Other intervals that contain zero are undecided: the run
-        is too small for the check.
-
-    Returns
-    -------
-    {'passed', 'undecided', 'failed'}
-        Outcome of the control.
-
-    Examples
-    --------
-    >>> from peekbench import Estimate, Verdict
-    >>> null = Verdict("null", "bias", "inconclusive", Estimate(0.0, -0.01, 0.02), region=0.005, control="negative")
-    >>> control_outcome(null)
-    'undecided'
-    """
-    low, high, is_negative = verdict.estimate.low, verdict.estimate.high, verdict.control == "negative"
-    if is_negative and getattr(verdict.evidence, "is_zero", False):
-        return "passed"
-    if not verdict.estimate.has_interval:
-        return "undecided"
-    if verdict.estimate.excludes_zero:
-        return "passed" if low > 0 and not is_negative else "failed"
-    return "passed" if is_negative and max(-low, high) <= (verdict.region or 0.0) else "undecided"

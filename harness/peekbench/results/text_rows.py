@@ -67,7 +67,10 @@ class TextScores:
         for column, value in place.items():
             if column == "num_test" and value is None:  # tasks of different sizes are analyzed together
                 continue
-            is_wanted &= self.arms[column].isna() if value is None else (self.arms[column] == value).fillna(False)
+            if value is None:
+                is_wanted &= self.arms[column].isna()
+            else:
+                is_wanted &= (self.arms[column] == value).fillna(False)
         wanted = self.arms[is_wanted]
         first = wanted.pivot(index="subsample", columns="arm", values="first").dropna().astype("int64").sort_index()
         ends = np.append(self.arms["first"].to_numpy(), len(self.texts))

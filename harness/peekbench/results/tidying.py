@@ -23,7 +23,7 @@ from peekbench.results.columns import (
     TRIAL,
     sort_arms,
 )
-from peekbench.results.looks import state_earlier
+from peekbench.results.recorded_looks import state_earlier
 from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, read_texts
 from peekbench.results.user_columns import (
     ALLOW_INCOMPLETE,

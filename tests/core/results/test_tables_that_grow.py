@@ -21,7 +21,7 @@ from peekbench.records.data import TableOptions
 from peekbench.report import report_of_ranking
 from peekbench.report.facts.several_runs import open_runs
 from peekbench.report.render.sentences import state
-from peekbench.results.looks import next_earlier, read_looks
+from peekbench.results.recorded_looks import next_earlier, read_looks
 from peekbench.results.tidying import tidy_table
 from peekbench_stats import level_at
 

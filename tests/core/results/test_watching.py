@@ -22,8 +22,8 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.execution.runner import run
 from peekbench.records.runs import Looks
 from peekbench.results.analyze import Seen, run_analysis
-from peekbench.results.interim import MIN_SUBSAMPLES, estimate, read_state
 from peekbench.results.missing_trials import drop_incomplete
+from peekbench.results.planned_looks import MIN_SUBSAMPLES, estimate, read_state
 from peekbench.results.read import load_results
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store

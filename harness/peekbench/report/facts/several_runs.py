@@ -20,7 +20,7 @@ from peekbench.report.facts.run_facts import check_results, make_command, warn_o
 from peekbench.report.facts.run_report import add_analyses, extension_of
 from peekbench.report.facts.table_report import extend_table
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
-from peekbench.results.looks import most_subsamples, read_looks, state_earlier
+from peekbench.results.recorded_looks import most_subsamples, read_looks, state_earlier
 from peekbench.results.tidying import find_metric
 from peekbench.results.user_columns import ColumnUse
 from peekbench.spec.compatibility import differences

@@ -13,7 +13,7 @@ from peekbench.records.report import Extension, MethodFacts, Report
 from peekbench.report.facts.run_facts import check_results, make_command
 from peekbench.report.facts.run_report import add_analyses, extension_of, methods_in_words, read_content
 from peekbench.results.columns import TRIAL
-from peekbench.results.looks import next_earlier
+from peekbench.results.recorded_looks import next_earlier
 from peekbench.store.files import is_store
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import SpecError
 from peekbench.execution.runner import run
-from peekbench.results.rehearsal import check_analyses, make_up_scores
+from peekbench.results.analyze import check_analyses, make_up_scores
 from peekbench.spec.experiment import ExperimentSpec
 
 ARMS = ["extra", "test"]

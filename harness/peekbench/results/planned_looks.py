@@ -15,11 +15,11 @@ from pathlib import Path
 from peekbench.plugins.local_code import Code, is_refused
 from peekbench.records.report import Analysis
 from peekbench.records.runs import Looks, PlannedLook, Settled
-from peekbench.records.trials import Trial, TrialFailure
+from peekbench.records.trials import TrialFailure
 from peekbench.results.analyze import Seen, run_analysis
-from peekbench.results.looks import count_trials, describe_looks
 from peekbench.results.missing_trials import drop_incomplete, only_complete
 from peekbench.results.read import StoredPredictions, load_results, read_store
+from peekbench.results.recorded_looks import count_trials, describe_looks
 from peekbench.spec.design import first_maximum
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.files import is_in_use
@@ -76,7 +76,7 @@ def take_planned_look(path: Path, spec: ExperimentSpec, number: int) -> PlannedL
     results = results[is_before].reset_index(drop=True)
     results, warnings = only_complete(results, list(stage.trials()), allow_incomplete=spec.report.allow_incomplete)
     looks = describe_looks(spec.design, recorded, fraction, count_trials(results))
-    deciding = next(each for each in spec.analyses if each.entry.sees_looks)
+    deciding = next(analysis for analysis in spec.analyses if analysis.entry.sees_looks)
     analysis = run_analysis(deciding, results, warnings, Seen(looks, StoredPredictions(path)))
     decisions = {
         verdict.method: verdict.decision
@@ -117,13 +117,16 @@ class RunState:
     @property
     def trials_per_hour(self) -> float | None:
         """Trials per hour of the last session while it is going on; None before its first trial."""
-        return 3600 * self.done_now / self.seconds if self.is_running and self.done_now and self.seconds else None
+        if not (self.is_running and self.done_now and self.seconds):
+            return None
+        return 3600 * self.done_now / self.seconds
 
     @property
     def seconds_left(self) -> float | None:
         """Seconds that the missing trials take at this pace; None if it is not known yet."""
-        pace = self.trials_per_hour if self.done_now >= MIN_TRIALS else None
-        return 3600 * (self.planned - self.done) / pace if pace else None
+        if self.trials_per_hour is None or self.done_now < MIN_TRIALS:
+            return None
+        return 3600 * (self.planned - self.done) / self.trials_per_hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +160,25 @@ def read_state(path: Path) -> RunState:
         groups, failure = store.progress(), store.first_failure()
         sessions = store.sessions()
     spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True)
-    number = None if is_running else spec.design.look_number(stopped_at)
-    planned = Counter(_kind(trial) for trial in (spec if number is None else spec.at_look(number)).trials())
+    number = spec.design.look_number(stopped_at)
+    if number is not None and not is_running:
+        spec = spec.at_look(number)
+    planned = Counter((trial.method, trial.draw.num_train, trial.draw.num_test) for trial in spec.trials())
     done: Counter[tuple[str, int, int]] = Counter()
     for group in groups:
-        done[group.kind] += 0 if group.is_failed else group.trials
-    started = datetime.fromisoformat(sessions[-1]["started"]) if sessions else datetime.now(UTC)
+        if not group.is_failed:
+            done[group.kind] += group.trials
+    seconds = 0.0
+    if sessions:
+        seconds = (datetime.now(UTC) - datetime.fromisoformat(sessions[-1]["started"])).total_seconds()
     return RunState(
         name=spec.name,
         planned=sum(planned.values()),
         done=sum(min(number, planned[kind]) for kind, number in done.items()),
-        failed=sum(each.trials for each in groups if each.is_failed and (each.is_last_session or not is_running)),
+        failed=sum(group.trials for group in groups if group.is_failed and (group.is_last_session or not is_running)),
         is_running=is_running,
-        seconds=max(0.0, (datetime.now(UTC) - started).total_seconds()),
-        done_now=sum(each.trials for each in groups if each.is_last_session),
+        seconds=max(0.0, seconds),
+        done_now=sum(group.trials for group in groups if group.is_last_session),
         first_failure=failure,
     )
 
@@ -198,12 +206,13 @@ def estimate(path: Path, given: Collection[Code] = ()) -> Estimates:
     """
     with Store.open(path, verified=False) as store:
         raw, folder, recorded = store.spec(), store.folder(), store.looks()
-        failed = {failure.trial for failure in store.failures()}
-        done = store.done()
+        handled = store.done() | {failure.trial for failure in store.failures()}
         results = read_store(store)
     spec = make_spec(raw, folder=folder, origin=f"the spec in {path}", stored=True, given=given)
-    deciding = next((each for each in spec.analyses if not is_refused(each.use) and each.entry.sees_looks), None)
-    size = _common_subsamples(spec, done | failed)
+    allowed = (analysis for analysis in spec.analyses if not is_refused(analysis.use))
+    deciding = next((analysis for analysis in allowed if analysis.entry.sees_looks), None)
+    missing = (trial.draw.subsample for trial in spec.trials() if trial not in handled)
+    size = next(missing, spec.largest)  # trials come subsample by subsample
     estimates = Estimates(None, size, spec.largest)
     results = results[results["subsample"] < size].reset_index(drop=True)
     if deciding is None or size < MIN_SUBSAMPLES or results.empty:
@@ -216,13 +225,3 @@ def estimate(path: Path, given: Collection[Code] = ()) -> Estimates:
         return estimates
     analysis = run_analysis(deciding, complete, (), Seen(looks, StoredPredictions(path)))
     return Estimates(analysis, size, spec.largest)
-
-
-def _common_subsamples(spec: ExperimentSpec, handled: set[Trial]) -> int:
-    """Return the number of first subsamples of which no trial is missing; trials come subsample by subsample."""
-    missing = (trial.draw.subsample for trial in spec.trials() if trial not in handled)
-    return next(missing, spec.largest)
-
-
-def _kind(trial: Trial) -> tuple[str, int, int]:
-    return trial.method, trial.draw.num_train, trial.draw.num_test

@@ -49,8 +49,9 @@ def look_at(store: Store, results: pd.DataFrame) -> tuple[Looks, dict[str, Any] 
         Complete trials that are looked at.
     """
     look, looks = _look(store, count_trials(results))
-    is_known = any(look.items() <= recorded.items() for recorded in store.looks())
-    return looks, None if is_known else look
+    if any(look.items() <= recorded.items() for recorded in store.looks()):
+        return looks, None
+    return looks, look
 
 
 def _look(store: Store, trials: Mapping[Size, int]) -> tuple[dict[str, Any], Looks]:
@@ -187,10 +188,10 @@ def read_looks(results: pd.DataFrame) -> Looks:
     """
     of_methods: dict[str, Looks] = {}
     trials = results.drop_duplicates(list(TRIAL))
-    key: Any
-    for key, rows in trials.groupby(list(SIZE), dropna=False, sort=False):
-        method, *sizes = key
-        cells = rows["looks"].unique()
+    trials = trials.assign(**{size: trials[size].fillna(0) for size in SIZES})
+    size: Any
+    for size, rows in trials.groupby(list(SIZE), sort=False):
+        method, cells = str(size[0]), rows["looks"].unique()
         if len(cells) > 1:
             raise ResultsError(
                 f"method {method} has different looks ({', '.join(cell or 'none' for cell in cells)}); "
@@ -199,21 +200,18 @@ def read_looks(results: pd.DataFrame) -> Looks:
         looks, before, last = _read_cell(str(cells[0]))
         if last and len(rows) > last:
             before = (*before, last)
-        part = min(1.0, len(rows) / last) / rows["model"].nunique() if last else 0.0  # of one configuration
-        earlier = [max(1, round(count * part)) for count in before]
-        known = of_methods.setdefault(str(method), looks)
+        known = of_methods.setdefault(method, looks)
         if replace(known, earlier={}) != looks:
             raise ResultsError(f"method {method} has looks of several runs; analyze the table of each run on its own")
-        if earlier:
-            num_train, num_test = (0 if pd.isna(each) else int(each) for each in sizes)
-            size = (str(method), num_train, num_test)
-            of_methods[str(method)] = replace(known, earlier={**known.earlier, size: tuple(earlier)})
+        if before:
+            part = min(1.0, len(rows) / last) / rows["model"].nunique()  # of one configuration
+            earlier = tuple(max(1, round(count * part)) for count in before)
+            of_methods[method] = replace(known, earlier={**known.earlier, size: earlier})
     plans = [replace(looks, earlier={}) for looks in of_methods.values()]
     if any(plan != plans[0] for plan in plans):
         return Looks(of_methods=of_methods)
-    return replace(
-        plans[0], earlier={size: counts for each in of_methods.values() for size, counts in each.earlier.items()}
-    )
+    of_sizes = {size: counts for looks in of_methods.values() for size, counts in looks.earlier.items()}
+    return replace(plans[0], earlier=of_sizes)
 
 
 def _read_cell(cell: str) -> tuple[Looks, tuple[int, ...], int]:

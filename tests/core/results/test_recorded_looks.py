@@ -25,7 +25,7 @@ from peekbench.report.facts.tables import look_tables
 from peekbench.report.render.sentences import state_looks
 from peekbench.results import load_results
 from peekbench.results.analyze import AnalysisOptions, analyze
-from peekbench.results.looks import look_at, read_looks
+from peekbench.results.recorded_looks import look_at, read_looks
 from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 from peekbench.store.writer import append_look
