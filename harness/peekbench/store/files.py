@@ -258,17 +258,6 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
         )
 
 
-def connect_to_read(path: Path, file: Path, stack: ExitStack) -> sqlite3.Connection:
-    """Connect to a store to read it, until a stack is closed. Reading leaves no trace."""
-    refuse_lost_log(path, file)
-    refuse_foreign_log(path, file)
-    connection = sqlite3.connect(read_only_uri(file), uri=True, isolation_level=None)
-    stack.callback(remove_empty_log, file)
-    stack.callback(connection.close)
-    connection.execute("BEGIN")
-    return connection
-
-
 def _read_state(file: Path, mode: str) -> tuple[str, int] | None:
     """Return the random id of a store and the number of changes to it, or None if they are not readable.
 

@@ -37,8 +37,6 @@ def _list(prefix: str = "", columns: Sequence[str] = COMPARED) -> str:
     return ", ".join(prefix + name for name in columns)
 
 
-# `draw_ids` translates from the shard to the store.
-MAKE_IDS = "CREATE TEMP TABLE draw_ids (new INTEGER PRIMARY KEY, id INTEGER NOT NULL UNIQUE)"
 COPY_DRAWS = """
 INSERT INTO main.draws (task, num_train, num_test, subsample, test_labels, test_rows)
 SELECT task, num_train, num_test, subsample, test_labels, test_rows FROM shard.draws WHERE true ORDER BY id
@@ -46,45 +44,44 @@ ON CONFLICT (task, num_train, num_test, subsample) DO UPDATE
 SET test_labels = excluded.test_labels, test_rows = excluded.test_rows
 WHERE draws.test_labels IS NULL AND excluded.test_labels IS NOT NULL
 """
-MATCH_DRAWS = """
-INSERT INTO draw_ids SELECT new.id, old.id FROM shard.draws AS new
-JOIN main.draws AS old USING (task, num_train, num_test, subsample)
+DRAWS = """
+JOIN shard.draws AS theirs ON theirs.id = new.draw
+JOIN main.draws AS ours USING (task, num_train, num_test, subsample)
 """
 DIFFERENT_DRAWS = """
-SELECT old.task, old.num_train, old.num_test, old.subsample
-FROM draw_ids JOIN shard.draws AS new ON new.id = draw_ids.new JOIN main.draws AS old ON old.id = draw_ids.id
+SELECT task, num_train, num_test, subsample
+FROM shard.draws AS new JOIN main.draws AS old USING (task, num_train, num_test, subsample)
 WHERE old.test_labels <> new.test_labels OR old.test_rows <> new.test_rows LIMIT 1
 """
-ARMS = "FROM shard.arms AS new JOIN draw_ids ON draw_ids.new = new.draw"
-STORED_ARMS = "JOIN main.arms AS old ON old.draw = draw_ids.id AND old.owner = new.owner AND old.arm = new.arm"
+ARMS = f"FROM shard.arms AS new {DRAWS}"
+STORED_ARMS = "JOIN main.arms AS old ON old.draw = ours.id AND old.owner = new.owner AND old.arm = new.arm"
 DIFFERENT_ARMS = f"""
-SELECT draws.task, draws.num_train, draws.num_test, draws.subsample, old.owner, old.arm,
-       {_list("old.")}, {_list("new.")}
-{ARMS} {STORED_ARMS} JOIN main.draws ON draws.id = old.draw
+SELECT task, num_train, num_test, subsample, old.owner, old.arm, {_list("old.")}, {_list("new.")}
+{ARMS} {STORED_ARMS}
 WHERE ({_list("old.")}) IS NOT ({_list("new.")}) LIMIT 1
 """
 COPY_ARMS = f"""
 INSERT INTO main.arms (draw, owner, arm, {_list("", MEASURED)}, {_list()})
-SELECT draw_ids.id, new.owner, new.arm, {_list("new.", MEASURED)}, {_list("new.")} {ARMS} WHERE true ORDER BY new.id
+SELECT ours.id, new.owner, new.arm, {_list("new.", MEASURED)}, {_list("new.")} {ARMS} WHERE true ORDER BY new.id
 ON CONFLICT (draw, owner, arm) DO NOTHING
 """
 COPY_PREDICTIONS = f"""
 INSERT INTO main.predictions SELECT old.id, predictions.numbers {ARMS} {STORED_ARMS}
 JOIN shard.predictions ON predictions.arm = new.id WHERE old.id > ? ORDER BY old.id
 """
-TRIALS = """
-FROM shard.trials AS new JOIN draw_ids ON draw_ids.new = new.draw
-LEFT JOIN main.trials AS old ON old.draw = draw_ids.id AND old.method = new.method
+TRIALS = f"""
+FROM shard.trials AS new {DRAWS}
+LEFT JOIN main.trials AS old ON old.draw = ours.id AND old.method = new.method
 """
 IS_NEW = "WHERE old.draw IS NULL OR (old.error IS NOT NULL AND new.error IS NULL)"
 COUNT_TRIALS = f"SELECT count(*), coalesce(sum(new.error IS NULL), 0) {TRIALS} {IS_NEW}"
 COPY_HOSTS = "INSERT OR IGNORE INTO main.hosts (session, name, host) SELECT ?, name, host FROM shard.hosts ORDER BY id"
 COPY_TRIALS = f"""
 INSERT OR REPLACE INTO main.trials (draw, method, session, host, error, traceback)
-SELECT draw_ids.id, new.method, :session, here.id, new.error, new.traceback {TRIALS}
+SELECT ours.id, new.method, :session, here.id, new.error, new.traceback {TRIALS}
 LEFT JOIN shard.hosts AS there ON there.id = new.host
 LEFT JOIN main.hosts AS here ON here.session = :session AND here.name = there.name
-{IS_NEW} ORDER BY draw_ids.id
+{IS_NEW} ORDER BY ours.id
 """
 
 
@@ -207,10 +204,7 @@ def merge_shard(store: StoreWriter, shard: Store) -> MergeCounts:
 
 def _copy(store: StoreWriter, shard: Store) -> MergeCounts:
     execute = store._connection.execute
-    execute("DROP TABLE IF EXISTS draw_ids")
-    execute(MAKE_IDS)
     execute(COPY_DRAWS)
-    execute(MATCH_DRAWS)
     _refuse_differences(store, shard)
     ((num_new, num_results),) = execute(COUNT_TRIALS)
     if num_new:

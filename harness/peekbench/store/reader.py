@@ -19,7 +19,16 @@ from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
-from peekbench.store.files import FileState, Shard, connect_to_read, read_state, resolve
+from peekbench.store.files import (
+    FileState,
+    Shard,
+    read_only_uri,
+    read_state,
+    refuse_foreign_log,
+    refuse_lost_log,
+    remove_empty_log,
+    resolve,
+)
 from peekbench.store.identity import run_identifier
 from peekbench.store.schema import (
     SCORE_COLUMNS,
@@ -91,6 +100,10 @@ class TrialGroup:
     trials: int
 
 
+class EmptyStoreError(StoreError):
+    """A store whose run has just started, or was killed at its start."""
+
+
 class Store:
     """An open store. `Store.open` opens one to read it; `StoreWriter` fills one.
 
@@ -136,10 +149,16 @@ class Store:
             if not file.exists():
                 raise StoreError(f"store {path}: no such file; `peekbench run SPEC` creates one")
             state = read_state(file)
-            store = Store(path, connect_to_read(path, file, stack))
-            if is_empty(store._connection):
-                raise StoreError(f"store {path} is still empty; wait for its run to start, or run the spec again")
-            refuse_other_versions(path, store._connection)
+            refuse_lost_log(path, file)
+            refuse_foreign_log(path, file)
+            connection = sqlite3.connect(read_only_uri(file), uri=True, isolation_level=None)
+            stack.callback(remove_empty_log, file)
+            stack.callback(connection.close)
+            connection.execute("BEGIN")
+            store = Store(path, connection)
+            if is_empty(connection):
+                raise EmptyStoreError(f"store {path} is still empty; wait for its run to start, or run the spec again")
+            refuse_other_versions(path, connection)
             if verified:
                 store.verify()
                 store.verified = state

@@ -27,7 +27,6 @@ from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.files import (
     FileState,
     Shard,
-    connect_to_read,
     hold_lock,
     identify,
     log_path,
@@ -36,7 +35,7 @@ from peekbench.store.files import (
     refuse_lost_log,
     resolve,
 )
-from peekbench.store.reader import Store
+from peekbench.store.reader import EmptyStoreError, Store
 from peekbench.store.schema import (
     ARM_COLUMNS,
     NONE,
@@ -47,7 +46,6 @@ from peekbench.store.schema import (
     hash_bytes,
     is_empty,
     placeholders,
-    refuse_other_versions,
     transaction,
     translate_errors,
 )
@@ -442,19 +440,17 @@ def _insert_look(connection: sqlite3.Connection, look: Mapping[str, Any]) -> Non
 
 def _refuse_unusable(path: Path, file: Path, *, is_verified: bool) -> None:
     """Refuse a store that cannot be extended, without changing it."""
-    with ExitStack() as stack:
-        stored = Store(path, connect_to_read(path, file, stack))
-        if is_empty(stored._connection):
-            return
-        refuse_other_versions(path, stored._connection)
+    try:
+        stored = Store.open(path, verified=not is_verified)
+    except EmptyStoreError:
+        return
+    with stored:
         if stored.is_shard():
             raise StoreError(
                 f"store {path} is that of shard {stored.shard()}; `peekbench merge` puts it into the store of the run. "
                 "Choose another file"
             )
-        if not is_verified:
-            stored.verify()
-        refuse_hard_links(path, file)
+    refuse_hard_links(path, file)
 
 
 def _sync_file(path: Path) -> None:
