@@ -10,12 +10,11 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from peekbench import DataError
 from peekbench.cache import atomic_write, read_cached, write_cached
@@ -24,10 +23,12 @@ from peekbench_hub.names import COMMIT, DIGEST, FILE, is_valid, printable
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
-TOO_MANY_REQUESTS = 429
+TOO_MANY_REQUESTS = (429,)
 REFUSED_STATUS = (401, 403)  # HTTP status: unknown account, or missing permission
 MISSING_STATUS = (404, 410)
-MAX_FILES = 100_000  # of one commit
+MAX_FILES = 50_000  # of one commit; the Hub's lists of more files are incomplete
+MAX_WEB_FILE_BYTES = 2**30
+MAX_WEB_FILE_SECONDS = 3600
 LENGTH_OF_SHA256 = 64
 MAX_MESSAGE = 300  # characters of an error of the client library, which may contain text of a server
 FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -37,6 +38,15 @@ NO_SPACE_OR_PERMISSION = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 
 class NotFoundError(Exception):
     """A repository, commit or file that the Hub does not have. Another source may have it."""
+
+
+class HubFile(NamedTuple):
+    """A file of a commit."""
+
+    digest: str
+    """SHA-256 of a file in LFS; otherwise, the SHA-1 that git computes for a blob."""
+    size: int
+    """Number of bytes."""
 
 
 # Answers of the Hub are cached in small files. They give the same commit again without a network, and without an import
@@ -78,15 +88,7 @@ def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, des
     cached = read_cached(cache_file)
     if cached and is_valid(COMMIT, cached["sha"]):
         return str(cached["sha"])
-    from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
-
-    from peekbench_hub.server_limits import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
-
-    def ask() -> Any:
-        return HfApi().repo_info(repository, repo_type=kind, revision=branch, timeout=TIMEOUT).sha
-
-    with translated_errors(kind, repository, description):
-        sha = guarded(ask, Transfer("answers"))
+    sha = _ask(kind, repository, branch, description).sha
     if sha is None:
         raise NotFoundError(f"{repository}: the Hub names no commit of {branch}")
     if not is_valid(COMMIT, sha):
@@ -95,8 +97,8 @@ def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, des
     return str(sha)
 
 
-def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, description: str) -> dict[str, str]:
-    """Return the paths of the files of a commit, each with a hash of its content.
+def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, description: str) -> dict[str, HubFile]:
+    """Return the files of a commit by their paths.
 
     Parameters
     ----------
@@ -111,11 +113,6 @@ def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, des
     description
         What is requested, for error messages.
 
-    Returns
-    -------
-    dict
-        By path, the SHA-256 of a file in LFS; otherwise the SHA-1 that git computes for a blob.
-
     Raises
     ------
     NotFoundError
@@ -123,36 +120,39 @@ def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, des
     DataError
         If the Hub is unavailable or requires an account.
     """
-    cache_file = _cache_file(cache, kind, repository, "digests", sha)
+    cache_file = _cache_file(cache, kind, repository, "files", sha)
     if cached := read_cached(cache_file):
-        return dict(cached["files"])
-    from huggingface_hub import HfApi  # noqa: PLC0415 - not needed if the answer is cached
-    from huggingface_hub.hf_api import RepoFile  # noqa: PLC0415 - not needed if the answer is cached
-
-    from peekbench_hub.server_limits import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
-
-    def ask() -> dict[Any, Any]:
-        api = HfApi()
-        api.repo_info(repository, repo_type=kind, revision=sha, timeout=TIMEOUT)  # fails fast, unlike listing
-        tree = api.list_repo_tree(repository, revision=sha, repo_type=kind, recursive=True)
-        files = (item for item in islice(tree, MAX_FILES + 1) if isinstance(item, RepoFile))
-        return {file.path: file.lfs.sha256 if file.lfs else file.blob_id for file in files}
-
-    with translated_errors(kind, repository, description):
-        files = guarded(ask, Transfer("answers"))
-    if len(files) > MAX_FILES:
+        return {path: HubFile(*file) for path, file in cached["files"].items()}
+    listed = _ask(kind, repository, sha, description, files_metadata=True).siblings or ()
+    if len(listed) > MAX_FILES:
         raise _unusable(description, f"listed more than {MAX_FILES:,} files")
-    for file, digest in files.items():
-        if not is_valid(FILE, file):
-            raise _unusable(description, f"listed the file {printable(repr(file))}, which is not a valid name")
+    files = {}
+    for item in listed:
+        path, digest = item.rfilename, item.lfs.sha256 if item.lfs else item.blob_id
+        if not is_valid(FILE, path):
+            raise _unusable(description, f"listed the file {printable(repr(path))}, which is not a valid name")
         if not is_valid(DIGEST, digest):
-            raise _unusable(description, f"listed {file} with {printable(repr(digest))}, which is not a valid hash")
+            raise _unusable(description, f"listed {path} with {printable(repr(digest))}, which is not a valid hash")
+        if not isinstance(item.size, int):
+            raise _unusable(description, f"listed {path} without its size")
+        files[path] = HubFile(digest, item.size)
     write_cached(cache_file, {"repository": repository, "sha": sha, "files": files})
     return files
 
 
+def _ask(kind: RepositoryKind, repository: str, revision: str, description: str, **what: Any) -> Any:
+    """Return the Hub's answer about a revision of a repository."""
+    from huggingface_hub import HfApi, constants  # noqa: PLC0415 - not needed if the answer is cached
+
+    from peekbench_hub.requests import UNCOMPRESSED, request  # noqa: PLC0415 - imports the client library
+
+    what |= {"repo_type": kind, "revision": revision, "timeout": constants.HF_HUB_ETAG_TIMEOUT}
+    with _translated_errors(kind, repository, description):
+        return request(partial(HfApi(headers=UNCOMPRESSED).repo_info, repository, **what))
+
+
 def download(
-    kind: RepositoryKind, repository: str, sha: str, files: Mapping[str, str], cache: Path, description: str
+    kind: RepositoryKind, repository: str, sha: str, files: Mapping[str, HubFile], cache: Path, description: str
 ) -> list[Path]:
     """Download files of a commit, unless the client library has cached them, and verify their content.
 
@@ -167,7 +167,7 @@ def download(
     sha
         Full SHA of the commit.
     files
-        Paths in the repository and hashes, from `list_files`.
+        Files by their paths, from `list_files`.
     cache
         Cache folder, which keeps the states of the verified files.
     description
@@ -187,18 +187,18 @@ def download(
     """
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - slow to import, and few commands download
 
-    from peekbench_hub.server_limits import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+    from peekbench_hub.requests import UNCOMPRESSED, limits_of_file, request  # noqa: PLC0415 - imports the client library
 
     paths = []
     cache_file = _cache_file(cache, kind, repository, "verified", sha)
     verified = read_cached(cache_file) or {}
     states = {}
-    with translated_errors(kind, repository, description):
-        for file, digest in files.items():
+    with _translated_errors(kind, repository, description):
+        for file, (digest, size) in files.items():
             if not (is_valid(FILE, file) and is_valid(COMMIT, sha)):
                 raise NotFoundError(f"{description}: {printable(repr(file))} is not a valid name of a file")
-            fetch = partial(hf_hub_download, repository, file, repo_type=kind, revision=sha, etag_timeout=TIMEOUT)
-            path = Path(guarded(fetch, Transfer("file", commit=sha)))
+            fetch = partial(hf_hub_download, repository, file, repo_type=kind, revision=sha, headers=UNCOMPRESSED)
+            path = Path(request(fetch, *limits_of_file(size)))
             status = path.stat()
             states[file] = [digest, status.st_size, status.st_mtime_ns]
             if verified.get(file) != states[file]:
@@ -242,69 +242,44 @@ def download_web_file(url: str, path: Path) -> None:
     DataError
         If the server is unavailable, or the file cannot be saved.
     """
-    from huggingface_hub import get_session, is_offline_mode  # noqa: PLC0415 - slow to import, and rarely used
+    from huggingface_hub import constants, get_session  # noqa: PLC0415 - slow to import, and rarely used
 
-    from peekbench_hub.server_limits import TIMEOUT, Transfer, guarded  # noqa: PLC0415 - imports the client library
+    from peekbench_hub.requests import UNCOMPRESSED, RefusedAnswerError, request  # noqa: PLC0415 - as above
 
-    if is_offline_mode():
-        raise not_cached(url)
-
-    def fetch() -> bool:
-        with get_session().stream("GET", url, timeout=TIMEOUT, follow_redirects=True) as response:
+    def fetch() -> None:
+        timeout = constants.HF_HUB_DOWNLOAD_TIMEOUT
+        with get_session().stream("GET", url, headers=UNCOMPRESSED, timeout=timeout) as response:
             if response.status_code in MISSING_STATUS:
-                return False
+                raise NotFoundError(f"{url}: no such file")
             response.raise_for_status()
+            if response.headers.get("content-type", "").startswith("text/html"):
+                raise RefusedAnswerError("answered with a web page instead of the file")
             with atomic_write(path) as temporary, temporary.open("xb") as file:
                 for chunk in response.iter_bytes():
                     file.write(chunk)
-        return True
 
-    with translated_errors("dataset", url, url):
-        is_found = guarded(fetch, Transfer("file"))
-    if not is_found:
-        raise NotFoundError(f"{url}: no such file")
+    with _translated_errors("dataset", url, url):
+        request(fetch, MAX_WEB_FILE_BYTES, MAX_WEB_FILE_SECONDS)
 
 
 @contextmanager
-def translated_errors(kind: RepositoryKind, repository: str, description: str) -> Iterator[None]:
-    """Turn errors of the client library into errors that users can act on.
-
-    Parameters
-    ----------
-    kind
-        Kind of the repository.
-    repository
-        Id of the repository.
-    description
-        What is requested, for error messages.
-
-    Raises
-    ------
-    NotFoundError
-        If the repository, the commit or a file does not exist.
-    DataError
-        If the Hub is unavailable or requires an account, or the files cannot be saved.
-    """
+def _translated_errors(kind: RepositoryKind, repository: str, description: str) -> Iterator[None]:
+    """Turn errors of the client library into errors that users can act on."""
     import httpx2  # noqa: PLC0415 - slow to import, and only requests need it
     from huggingface_hub import errors, is_offline_mode  # noqa: PLC0415 - as above
 
-    from peekbench_hub.server_limits import RateLimitError, RefusedAnswerError  # noqa: PLC0415 - as above
+    from peekbench_hub.requests import TEMPORARY_STATUS, RefusedAnswerError, find_status  # noqa: PLC0415 - as above
 
+    page = f"huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repository}"
     try:
         yield
     except RefusedAnswerError as error:
         raise _unusable(description, str(error)) from error
-    except RateLimitError as error:
-        raise _too_many_requests(description, str(error)) from error
     except errors.GatedRepoError as error:
         raise DataError(
-            f"{description}: the repository is gated. Ask for access on its page, {_page(kind, repository)}, then log "
-            "in with `hf auth login` or set HF_TOKEN"
+            f"{description}: the repository is gated. Ask for access on its page, {page}, then log in with "
+            "`hf auth login` or set HF_TOKEN"
         ) from error
-    except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        if refusal := _find_status(error, REFUSED_STATUS):  # the client library reports it as a connection error
-            raise _refused(kind, repository, description, refusal) from error
-        raise (not_cached(description) if is_offline_mode() else unreachable(description, error)) from error
     except errors.RepositoryNotFoundError as error:
         raise NotFoundError(f"{description}: no such repository, or a private one") from error
     except errors.HFValidationError as error:
@@ -314,15 +289,33 @@ def translated_errors(kind: RepositoryKind, repository: str, description: str) -
     except errors.RemoteEntryNotFoundError as error:
         raise NotFoundError(f"{description}: no such file") from error
     except (OSError, httpx2.HTTPError) as error:
-        if refusal := _find_status(error, REFUSED_STATUS):
-            raise _refused(kind, repository, description, refusal) from error
-        if _find_status(error, (TOO_MANY_REQUESTS,)):
-            raise _too_many_requests(description, "some minutes") from error
-        if isinstance(error, OSError) and error.errno in NO_SPACE_OR_PERMISSION:
+        if refusal := find_status(error, REFUSED_STATUS):
+            raise DataError(
+                f"{description}: the Hub refuses access to this account ({_first_line(refusal)}). Ask for access on "
+                f"its page, {page}, and log in again with `hf auth login`, or set HF_TOKEN, with a token that has "
+                "access to gated repositories"
+            ) from error
+        if find_status(error, TOO_MANY_REQUESTS):
+            problem = (
+                "the Hub refuses requests because there were too many (429 Too Many Requests). Wait some minutes, or "
+                "log in with `hf auth login` for a higher limit, then try again"
+            )
+        elif is_offline_mode():
+            problem = (
+                "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench validate --download SPEC` with "
+                "a network connection, or name a local folder"
+            )
+        elif isinstance(error, OSError) and error.errno in NO_SPACE_OR_PERMISSION:
             raise DataError(
                 f"{description}: cannot save the files: {error}; free disk space, or set HF_HOME to a writable folder"
             ) from error
-        raise unreachable(description, error) from error
+        else:
+            reason = _first_line(find_status(error, TEMPORARY_STATUS) or error)
+            problem = (
+                f"cannot be reached ({reason}). Check the network and HF_ENDPOINT and try again, or set "
+                "HF_HUB_OFFLINE=1 to use cached files only"
+            )
+        raise UnavailableError(description, problem) from error
     except (*FORMAT_ERRORS, httpx2.InvalidURL) as error:
         cause = f"{type(error).__name__}: {_first_line(error)}"
         raise _unusable(description, f"sent an answer that is not in the Hub's format ({cause})") from error
@@ -333,70 +326,6 @@ def _unusable(description: str, problem: str) -> UnavailableError:
     return UnavailableError(
         description,
         f"the server {problem}. Check HF_ENDPOINT and the network, such as its proxy or login page, and try again",
-    )
-
-
-def _too_many_requests(description: str, wait: str) -> UnavailableError:
-    return UnavailableError(
-        description,
-        f"the Hub refuses requests for {wait} because there were too many (429 Too Many Requests). Wait, or log in "
-        "with `hf auth login` for a higher limit, then try again",
-    )
-
-
-def _page(kind: RepositoryKind, repository: str) -> str:
-    """Return the web page of a repository."""
-    return f"huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repository}"
-
-
-def _find_status(error: BaseException | None, status: Sequence[int]) -> Exception | None:
-    """Return the cause of an error that is a response with one of some HTTP status; None if there is no such cause."""
-    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - imported already if there is an error
-
-    while error is not None:
-        if isinstance(error, HfHubHTTPError) and error.response.status_code in status:
-            return error
-        error = error.__cause__
-    return None
-
-
-def _refused(kind: RepositoryKind, repository: str, description: str, refusal: Exception) -> DataError:
-    return DataError(
-        f"{description}: the Hub refuses access to this account ({_first_line(refusal)}). Ask for access on its page, "
-        f"{_page(kind, repository)}, and log in again with `hf auth login`, or set HF_TOKEN, with a token that has "
-        "access to gated repositories"
-    )
-
-
-def not_cached(description: str) -> UnavailableError:
-    """Return the error for something that is not cached while the Hub must not be asked.
-
-    Parameters
-    ----------
-    description
-        What is requested.
-    """
-    return UnavailableError(
-        description,
-        "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench validate --download SPEC` with a "
-        "network connection, or name a local folder",
-    )
-
-
-def unreachable(description: str, error: Exception) -> UnavailableError:
-    """Return the error for a server that does not respond.
-
-    Parameters
-    ----------
-    description
-        What is requested.
-    error
-        Error of the client library.
-    """
-    return UnavailableError(
-        description,
-        f"cannot be reached ({_first_line(error)}). Check the network and HF_ENDPOINT and try again, or set "
-        "HF_HUB_OFFLINE=1 to use cached files only",
     )
 
 
