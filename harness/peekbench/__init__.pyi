@@ -1,8 +1,8 @@
 from .api.measuring import measure as measure
-from .api.run import Run as Run
-from .api.running import load_run as load_run
-from .api.running import run as run
-from .api.scores import analyze as analyze
+from .api.run import analyze as analyze
+from .api.run import load_run as load_run
+from .api.run import run as run
+from .api.run_view import Run as Run
 from .data.loading import load_dataset as load_dataset
 from .errors import DataError as DataError
 from .errors import MissingDataError as MissingDataError

@@ -21,10 +21,17 @@ exception is a defect of peekbench or of a plugin and keeps its traceback.
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
 from typing import Any
+
+CORE = f"{Path(__file__).parent}{os.sep}"
 
 
 class PeekbenchError(Exception):
@@ -279,3 +286,21 @@ class RunWarning(UserWarning):
     Traceback (most recent call last):
     peekbench.errors.RunWarning: 2 of 40 trials failed
     """
+
+
+def warn_of_run(message: str) -> None:
+    """Warn with a `RunWarning` about the first line outside of peekbench, which called one of its functions.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warn_of_run("2 of 40 trials failed")
+    >>> caught[0].category.__name__
+    'RunWarning'
+    """
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(CORE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RunWarning, stacklevel=level)

@@ -73,7 +73,7 @@ def test_only_the_command_that_is_called_is_imported() -> None:
         assert group.commands[name].name == name
     loaded = modules_after("check-store", "--help")
     assert {name for name in loaded if name.startswith("peekbench.cli.")} == {
-        f"peekbench.cli.{name}" for name in ("app", "inputs", "options", "output", "store")
+        f"peekbench.cli.{name}" for name in ("app", "options", "output", "store")
     }
 
 

@@ -3,8 +3,8 @@ from .report_view import FigureView as FigureView
 from .report_view import ReportView as ReportView
 from .report_view import Tables as Tables
 from .report_view import TableView as TableView
-from .run import Run as Run
-from .run import RunPredictions as RunPredictions
-from .running import load_run as load_run
-from .running import run as run
-from .scores import analyze as analyze
+from .run import analyze as analyze
+from .run import load_run as load_run
+from .run import run as run
+from .run_view import Run as Run
+from .run_view import RunPredictions as RunPredictions

@@ -11,8 +11,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from peekbench.api.run import Run
-from peekbench.api.running import read_experiment, run
+from peekbench.api.inputs import load
+from peekbench.api.run import run
+from peekbench.api.run_view import Run
 from peekbench.api.session_code import hash_text, hash_thing
 from peekbench.data.loading import check_dataset, fingerprint, forget, load_dataset
 from peekbench.data.text_files import suffix_of
@@ -326,7 +327,7 @@ def _analyses(
     if "analyses" in parts:
         raise SpecError("score and region are options of analyses; set them there, or leave out `analyses`")
     if score not in ("score", "bits_per_byte"):
-        experiment = read_experiment(parts)
+        experiment = load(parts)
         tasks = [(task.name, load_dataset(experiment.source(task))) for task in experiment.tasks]
         kinds = {
             find_toolkit().check_score(score, dataset, name, method) for name, dataset in tasks for method in methods

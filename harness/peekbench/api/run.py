@@ -1,291 +1,286 @@
-"""A run in Python: its results, predictions, failures and reports."""
+"""Runs experiments from Python, loads their runs, and analyzes scores of other tools."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
+from peekbench.api.inputs import find_run, find_scores, load
 from peekbench.api.report_view import ReportView
-from peekbench.errors import PeekbenchError, ResultsError
-from peekbench.formatting import pluralize
-from peekbench.records.data import FloatArray, IntArray
-from peekbench.records.trials import Trial
+from peekbench.api.run_view import Run
+from peekbench.errors import PeekbenchError, PluginError, ResultsError, warn_of_run
+from peekbench.execution.observers import Observers
+from peekbench.execution.runner import RunSummary, store_path
+from peekbench.execution.runner import run as run_spec
+from peekbench.formatting import pluralize, shorten, visible
+from peekbench.plugins.similar_names import OF_FEW, find_nearest
+from peekbench.progress import PrintableConsole, make_display
+from peekbench.records.data import TableOptions
 from peekbench.report.facts.run_report import report_of_run
-from peekbench.results.paired_effects import paired_scores
-from peekbench.results.read import load_results
+from peekbench.report.facts.table_report import report_of_table
+from peekbench.results.analyze import AnalysisOptions
+from peekbench.results.analyze import analyze as analyze_scores
+from peekbench.results.read import python_messages
+from peekbench.spec.experiment import ExperimentSpec, make_spec
+from peekbench.store.files import is_store
 from peekbench.store.reader import Store
 
-if TYPE_CHECKING:
-    from peekbench.execution.runner import RunSummary
-    from peekbench.spec.experiment import ExperimentSpec
-
-KEYS = ["method", "task", "num_train", "num_test", "subsample"]
-"""Columns that identify a trial of a run."""
+MAX_ERROR = 500  # characters of the first error in a warning
 
 
-class RunPredictions:
-    """The predictions of a run, read from its store when they are asked for.
+def run(
+    spec: ExperimentSpec | Mapping[str, Any] | str | Path,
+    *,
+    store: str | Path | None = None,
+    workers: int | None = None,
+    progress: bool = True,
+    keep_going: bool = False,
+    allow_changed_code: bool = False,
+    fresh: bool = False,
+) -> Run:
+    r"""Run an experiment, or resume its run. Trials that the store has are not repeated.
 
-    Parameters
-    ----------
-    store
-        Store of the run.
-
-    Examples
-    --------
-    >>> import peekbench as pb
-    >>> run = pb.load_run("quickstart")
-    >>> rows = run.predictions.to_pandas(method="lsa-10", task="docstrings.numpy", subsample=0)
-    >>> rows.groupby("arm")["probability"].count().to_dict()
-    {'base': 400, 'extra': 400, 'test': 400}
-    """
-
-    def __init__(self, store: Path) -> None:
-        self._store = store
-
-    def __len__(self) -> int:
-        """Return the number of finished trials."""
-        with Store.open(self._store, verified=False) as store:
-            return len(store.done())
-
-    def __iter__(self) -> Iterator[Trial]:
-        """Iterate over the finished trials in order of task, method, sizes and subsample."""
-        with Store.open(self._store, verified=False) as store:
-            done = store.done()
-        return iter(sorted(done, key=lambda trial: (trial.draw.task, trial.method, *_numbers(trial))))
-
-    def __getitem__(self, trial: Trial) -> dict[str, FloatArray]:
-        """Return the predictions of a trial by arm: (n_test, n_classes), or (n_test,) for other kinds of tasks.
-
-        Raises
-        ------
-        KeyError
-            If the trial is not finished.
-        StoreError
-            If predictions are missing, or are not those that were stored.
-        """
-        with Store.open(self._store, verified=False) as store:
-            found = store.predictions(trial)
-        if not found:
-            raise KeyError(str(trial))
-        return found
-
-    def to_pandas(self, **where: Any) -> pd.DataFrame:
-        """Return predictions as a table with one row for each test text in each arm.
-
-        Parameters
-        ----------
-        **where
-            Trials to read: a value, or a list or an array of values, of `method`, `task`, `num_train`, `num_test` and
-            `subsample`.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The columns method, task, num_train, num_test, subsample and arm; `row`, the number of the text in the data
-            of its task; `label`, its class or number; `prediction`; and for classification `probability`, that of the
-            predicted class, and `correct`.
-
-        Raises
-        ------
-        ResultsError
-            If a name or a value is unknown.
-        """
-        trials = [trial for trial in self if _is_wanted(trial, where)]
-        if not trials:
-            raise ResultsError(
-                f"no finished trial has {where or 'predictions'}; `list(run.predictions)` has the finished trials, and "
-                "`run.failures` the errors of the others"
-            )
-        with Store.open(self._store, verified=False) as store:
-            class_names = {task: facts["class_names"] for task, facts in store.tasks().items()}
-            tables = [
-                _as_table(trial, arm, values, store.test_rows(trial.draw), class_names[trial.draw.task])
-                for trial in trials
-                for arm, values in store.predictions(trial).items()
-            ]
-        return pd.concat(tables, ignore_index=True)
-
-    def __repr__(self) -> str:
-        """Return the number of trials."""
-        return f"<predictions of {pluralize(len(self), 'trial')}; to_pandas(method=..., task=...) reads them>"
-
-
-def _numbers(trial: Trial) -> tuple[int, int, int]:
-    return trial.draw.num_train, trial.draw.num_test, trial.draw.subsample
-
-
-def key_of(trial: Trial) -> dict[str, Any]:
-    """Return the values that identify a trial, by column."""
-    return dict(zip(KEYS, (trial.method, trial.draw.task, *_numbers(trial)), strict=True))
-
-
-def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
-
-
-def _is_wanted(trial: Trial, where: dict[str, Any]) -> bool:
-    key = key_of(trial)
-    if unknown := where.keys() - key.keys():
-        raise ResultsError(f"predictions are not told apart by {min(unknown)!r}; use one of {', '.join(KEYS)}")
-    return all(key[name] in _as_list(value) for name, value in where.items())
-
-
-def _as_table(
-    trial: Trial,
-    arm: str,
-    values: FloatArray,
-    texts: tuple[IntArray | FloatArray, IntArray],
-    class_names: Sequence[str],
-) -> pd.DataFrame:
-    labels, rows = (np.resize(each, len(values)) for each in texts)  # several fits predict the same texts
-    columns: dict[str, Any] = {**key_of(trial), "arm": arm, "row": rows}
-    if class_names:
-        names = np.array(class_names, dtype="object")
-        answers = values.argmax(axis=1)
-        columns |= {
-            "label": names[labels.astype(int)],
-            "prediction": names[answers],
-            "probability": values.max(axis=1),
-            "correct": answers == labels,
-        }
-    else:
-        columns |= {"label": labels, "prediction": values}
-    return pd.DataFrame(columns)
-
-
-class Run:
-    """A run with its results.
-
-    `peekbench.run`, `peekbench.measure` and `peekbench.load_run` return it.
+    If the design plans looks, the run analyzes its results at each of them, and stops if all verdicts are settled. If
+    trials fail, the others are run, and a `RunWarning` has the first error; if all fail, an exception has it.
 
     Parameters
     ----------
     spec
-        Spec of the run.
-    summary
-        The store and the numbers of trials.
+        Path of a YAML file, a dictionary with the same content, or an `ExperimentSpec`. Relative paths in a dictionary
+        start at the current folder.
+    store
+        The SQLite file; `runs/<name>.sqlite` by default.
+    workers
+        Number of worker processes, instead of that of the spec. It changes no number.
+    progress
+        Whether to show the progress: a bar in a terminal, lines elsewhere, on standard error.
+    keep_going
+        Try all trials of a method, even if its first ten fail in the same way.
+    allow_changed_code
+        Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
+        warns that its trials are of several versions.
+    fresh
+        Delete the trials of an earlier run in this store, once all is ready for the new ones. Without it, a store
+        without a finished trial is replaced if the spec has changed, and finished trials are never deleted.
+
+    Returns
+    -------
+    Run
+        Results, predictions, failures and reports.
+
+    Raises
+    ------
+    SpecError
+        If the spec is invalid.
+    DataError
+        Before any trial, if data are unavailable or too small. Also if data change during the run.
+    PluginError
+        Before any trial, if a method does not support a task. After the run, if all trials failed.
+    StoreError
+        Before any trial, if the store belongs to another experiment, or if the code of a method's plugin has changed.
+        Also if the store cannot be written later.
+    KeyboardInterrupt
+        On Ctrl-C, or if the notebook's cell is interrupted. Finished trials are stored; the same call resumes the run.
 
     Examples
     --------
     >>> import peekbench as pb
-    >>> run = pb.load_run("quickstart")
-    >>> float(run.arms.groupby("method")["bias"].mean()["controls.null"])
-    0.0
-    >>> report = run.report()  # at the end of a cell of a notebook, it shows its verdicts; so does `run`
-    >>> len(report.verdicts)
-    5
+    >>> run = pb.run("specs/quickstart.yaml", progress=False)
+    >>> run.finished + run.resumed == run.planned
+    True
+    >>> run.report().name
+    'quickstart'
     """
-
-    def __init__(self, spec: ExperimentSpec, summary: RunSummary) -> None:
-        self.spec = spec
-        """The experiment."""
-        self._store = summary.store.absolute()  # the notebook may change its folder
-        self.summary = summary
-        """The numbers of trials, methods that were stopped, and planned looks."""
-
-    @property
-    def name(self) -> str:
-        """Name of the run."""
-        return self.spec.name
-
-    @property
-    def store(self) -> Path:
-        """Full path of the SQLite file of the run."""
-        return self._store
-
-    @property
-    def planned(self) -> int:
-        """Number of trials of the spec."""
-        return self.summary.planned
-
-    @property
-    def resumed(self) -> int:
-        """Number of trials that the store already had."""
-        return self.summary.resumed
-
-    @property
-    def finished(self) -> int:
-        """Number of trials that this call has finished."""
-        return self.summary.finished
-
-    @property
-    def failed(self) -> int:
-        """Number of trials that failed; `failures` has their errors."""
-        return self.summary.failed
-
-    @cached_property
-    def results(self) -> pd.DataFrame:
-        """The results table: one row for each arm of each finished trial, see `peekbench.results.COLUMNS`."""
-        return load_results(self.store)
-
-    @cached_property
-    def arms(self) -> pd.DataFrame:
-        """One row for each trial, with the scores of its arms side by side, the boost and the bias, as fractions."""
-        if self.results.empty:
-            return pd.DataFrame(columns=[*KEYS, "base", "extra", "test", "boost", "bias"])
-        return paired_scores(self.results)
-
-    @property
-    def predictions(self) -> RunPredictions:
-        """Predictions for the test texts, which are read when they are asked for."""
-        return RunPredictions(self.store)
-
-    @property
-    def failures(self) -> pd.DataFrame:
-        """One row for each failed trial, with its error and traceback."""
-        with Store.open(self.store, verified=False) as store:
-            failures = store.failures()
-        rows = [
-            {**key_of(failure.trial), "error": failure.error, "traceback": failure.traceback} for failure in failures
-        ]
-        return pd.DataFrame(rows, columns=[*KEYS, "error", "traceback"])
-
-    def report(self, analyses: Sequence[str] | None = None, *, allow_incomplete: bool = False) -> ReportView:
-        """Analyze the run.
-
-        Parameters
-        ----------
-        analyses
-            Names of the analyses; by default those of the spec.
-        allow_incomplete
-            Analyze a run with missing trials; a run with failed trials is always analyzed. The report warns of both.
-
-        Returns
-        -------
-        ReportView
-            Verdicts, tables and figures. A notebook shows them.
-
-        Raises
-        ------
-        ResultsError
-            If trials are missing and that is not allowed.
-        """
-        try:
-            report = report_of_run(
-                self.store, allow_incomplete=allow_incomplete, analyses=analyses or (), given=self.spec.code
+    experiment = load(spec, workers)
+    path = Path(store) if store is not None else store_path(experiment)
+    display = None
+    if progress:  # in lines in a notebook, where the live display of rich would need the package ipywidgets
+        is_live = not PrintableConsole().is_jupyter  # whose standard error looks like a terminal
+        display = make_display(PrintableConsole(stderr=True, force_jupyter=False), is_live=is_live)
+    with Observers(display, experiment.observers, warn_of_run) as observers:
+        with display or nullcontext():
+            summary = run_spec(
+                experiment,
+                store=path,
+                observers=observers,
+                keep_going=keep_going,
+                allow_changed_code=allow_changed_code,
+                fresh=fresh,
             )
-            return ReportView(report)
-        except ResultsError as error:
-            raise error.in_python() from error
-
-    def _repr_html_(self) -> str:
-        """Return the report, or why there is none. Showing a report is a look at the results, which the store keeps."""
-        try:
-            return self.report()._repr_html_()
-        except PeekbenchError as error:
-            return f"<pre>{html.escape(f'{self}: {error}')}</pre>"
-
-    def __repr__(self) -> str:
-        """Return the name and the numbers of trials."""
-        failed = f", {self.failed:,} failed" if self.failed else ""
-        done = self.resumed + self.finished
-        return (
-            f"<run {self.name}: {done:,} of {pluralize(self.planned, 'trial')} done{failed}, in {self.summary.store}>"
+        if experiment.observers:
+            report_of_run(path, given=experiment.code, on_analysis=observers.analysis_finished)
+    finished = Run(summary.spec, summary)
+    for note in () if progress else summary.notes:  # which the display of the progress has shown
+        warn_of_run(note)
+    if summary.failed:
+        _warn_of_failures(finished)
+    for plugin in summary.changed_code:
+        warn_of_run(
+            f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}, which are not "
+            "computed again. To measure the present code alone, give the run another name, or use fresh=True"
         )
+    return finished
+
+
+def _warn_of_failures(finished: Run) -> None:
+    """Warn of failed trials; if no trial of the run is finished, raise an error.
+
+    Raises
+    ------
+    PluginError
+        If there are no results at all.
+    """
+    first, summary = finished.failures.iloc[0], finished.summary
+    stopped = "".join(
+        f"; the first trials of {method} failed in the same way, and its other {number:,} were not tried"
+        for method, number in summary.stopped.items()
+    )
+    error = visible(" ".join(shorten(first["error"], MAX_ERROR).split()))
+    problem = (
+        f"{pluralize(finished.failed, 'trial')} failed; the first error, of {first['method']} on {first['task']}: "
+        f"{error}{stopped}"
+    )
+    remedy = "has all errors; running it again retries them"
+    if not summary.finished + summary.resumed:
+        raise PluginError(
+            f"no trial is finished: {problem}. `peekbench.load_run({str(summary.store)!r}).failures` {remedy}"
+        )
+    warn_of_run(f"{problem}. `run.failures` {remedy}")
+
+
+def load_run(run: str | Path | ExperimentSpec) -> Run:
+    """Load a run, finished or not, without running anything.
+
+    Parameters
+    ----------
+    run
+        Name of a run in the folder `runs`, path of its store, or its spec.
+
+    Returns
+    -------
+    Run
+        Results, predictions, failures and reports. Its spec is the one in the store.
+
+    Raises
+    ------
+    PeekbenchError
+        If there is no such run. The message names the nearest one.
+    StoreError
+        If the store is damaged or has another version.
+
+    Examples
+    --------
+    >>> import peekbench as pb
+    >>> pb.load_run("quickstart").failed
+    0
+    >>> pb.load_run("no-such-run")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    peekbench.errors.PeekbenchError: no-such-run: no run of this name, as runs/no-such-run.sqlite does not exist; ...
+    """
+    if isinstance(run, ExperimentSpec):
+        path, given = store_path(run), run.code
+        if not path.is_file():
+            raise PeekbenchError(f"{path} does not exist; `peekbench.run` creates the run of a spec")
+    else:
+        path, given = find_run(run)
+    with Store.open(path) as store:
+        raw, origin = store.spec(), f"the spec in {path}"
+        spec = make_spec(raw, folder=store.folder(), origin=origin, stored=True, given=given)
+        num_done, num_failed, looks = len(store.done()), len(store.failures()), store.planned_looks()
+    planned = sum(1 for _ in spec.trials())
+    return Run(spec, RunSummary(spec, path, planned, num_done, 0, num_failed, look=looks[-1] if looks else None))
+
+
+def analyze(
+    scores: pd.DataFrame | str | Path | Run | Any,
+    analyses: Sequence[str] | None = None,
+    *,
+    name: str = "",
+    allow_incomplete: bool = False,
+    **table: Any,
+) -> ReportView:
+    """Analyze scores of any tool.
+
+    Parameters
+    ----------
+    scores
+        A data frame, a file or a folder with scores, in one of two forms: one row for each subsample with a column for
+        each arm (base, extra, test), or one row for each arm of each subsample with a column of the arm. Only the task
+        and the scores are required. With a column `text`, each row is about a single test text. Also a run, its name,
+        its spec or its store.
+    analyses
+        Names of the analyses; by default those of the run's spec, or `summary` and `permutation`, and `summary.texts`
+        if rows are about single texts of several runs.
+    name
+        Name of the report.
+    allow_incomplete
+        Analyze the complete trials if trials are missing. The report then has a warning.
+    **table
+        What the columns do not say themselves. `columns`: meaning of columns with names of their own, such as
+        ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
+        have no number of the draw in the order in which they stand. `percent`: read scores as percentages.
+        `independent_tasks`: different tasks have independent draws, although these have the same numbers. `region`:
+        largest bias that is negligible, in the unit of the scores. `tasks`: tasks to read, by default all.
+        `earlier`: subsamples per task at each earlier analysis of the table, if it was extended since.
+
+    Returns
+    -------
+    ReportView
+        Verdicts, tables and figures. A notebook shows them.
+
+    Raises
+    ------
+    ResultsError
+        If the table is malformed, a column is neither known nor mapped nor ignored, or trials are missing.
+    SpecError
+        If an analysis does not exist, or cannot analyze these scores.
+
+    Examples
+    --------
+    >>> import pandas as pd, peekbench as pb
+    >>> extra, test = [0.70, 0.71, 0.69, 0.70, 0.72, 0.71, 0.70], [0.75, 0.77, 0.74, 0.75, 0.77, 0.75, 0.76]
+    >>> scores = pd.DataFrame({"dataset": "news", "seed": range(7), "extra": extra, "test": test})
+    >>> report = pb.analyze(scores, ["summary"])
+    >>> report.verdicts[0].decision
+    'biased up'
+    """
+    options = AnalysisOptions(analyses or (), _read_options(table), allow_incomplete)
+    if isinstance(scores, str | Path):
+        path = find_scores(scores)
+        scores = load_run(scores) if is_store(path) else path
+    if isinstance(scores, Run):
+        if given := [*table, *(["name"] if name else [])]:
+            raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {given[0]}=")
+        return scores.report(analyses, allow_incomplete=allow_incomplete)
+    if not isinstance(scores, Path):
+        scores, name = _to_pandas(scores), name or "scores"
+    with python_messages(options.table):
+        return ReportView(report_of_table(analyze_scores(scores, options), name))
+
+
+def _read_options(table: Mapping[str, Any]) -> TableOptions:
+    known = [option.name for option in fields(TableOptions) if option.name != "arms"]
+    for name in table.keys() - known:
+        problem = f"analyze() has no argument {name!r}"
+        if near := find_nearest(name, known, OF_FEW):
+            problem += f"; did you mean {near!r}?"
+        raise TypeError(problem)
+    return TableOptions(**table)
+
+
+def _to_pandas(scores: Any) -> pd.DataFrame:
+    """Return a data frame, also of another library such as polars, as one of pandas."""
+    table = scores
+    if hasattr(scores, "to_pandas"):
+        table = scores.to_pandas()
+    if not isinstance(table, pd.DataFrame):
+        raise ResultsError(
+            f"scores are a data frame, a path, or a run, not a {type(scores).__name__}; make one with "
+            "pandas.DataFrame(scores), with the names of the columns"
+        )
+    return table

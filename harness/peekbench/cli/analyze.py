@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.cli.inputs import find_analysis_spec, find_code, find_scores, find_store, load
+from peekbench.api.inputs import find_analysis_spec, find_run, find_scores, load
 from peekbench.cli.options import (
     IncompleteOption,
     ReportsOption,
@@ -172,9 +172,9 @@ def report(
     Example: peekbench report quickstart
     """
     printer.start()
-    code = find_code(run_)
+    store, code = find_run(run_)
     choices = ReportChoices(allow_incomplete, analyses or (), formats or (), author, license_, pictures, texts, code)
-    report_run(find_store(run_), reports, printer, choices)
+    report_run(store, reports, printer, choices)
 
 
 @take_records

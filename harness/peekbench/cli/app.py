@@ -32,7 +32,7 @@ from typer.core import TyperGroup
 
 from peekbench.cli import output
 from peekbench.cli.output import echo, restore_stdout
-from peekbench.errors import PeekbenchError, PluginError, PluginWarning
+from peekbench.errors import PeekbenchError, PluginError, PluginWarning, RunWarning
 from peekbench.standard_streams import protect_streams
 
 COMMANDS = {
@@ -231,12 +231,12 @@ def _handle_signals(handler: Callable[[int, object], object] | signal.Handlers) 
 
 
 @contextmanager
-def _plain_plugin_warnings() -> Iterator[None]:
-    """Print warnings about broken plugins in one line, without a place in the source code."""
+def _plain_warnings() -> Iterator[None]:
+    """Print warnings to users in one line, without a place in the source code."""
     show_other = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: object) -> None:
-        if issubclass(category, PluginWarning):
+        if issubclass(category, PluginWarning | RunWarning):
             output.note(f"peekbench: warning: {message}")
         else:
             show_other(message, category, *place)  # type: ignore[arg-type]
@@ -252,7 +252,7 @@ def run_command() -> int:
     """Run the command of `sys.argv` and return its exit status."""
     output.be_quiet(False)
     try:
-        with _plain_plugin_warnings():
+        with _plain_warnings():
             app()
     except PeekbenchError as error:
         echo(output.describe_error(error, sys.argv[1:]), err=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.cli.inputs import check_new_store, load
+from peekbench.api.inputs import check_new_store, load
 from peekbench.cli.options import (
     ChangedCodeOption,
     KeepGoingOption,

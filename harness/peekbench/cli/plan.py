@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.cli.inputs import load_experiment
+from peekbench.api.inputs import load_experiment
 from peekbench.cli.options import WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.preflight import count_supported, describe_splits, describe_tasks, list_errors

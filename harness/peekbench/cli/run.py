@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from peekbench.cli.inputs import check_new_store, load
+from peekbench.api.inputs import check_new_store, load
 from peekbench.cli.options import (
     ChangedCodeOption,
     FreshOption,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.cli.inputs import find_store
+from peekbench.api.inputs import find_run
 from peekbench.cli.options import RunArgument
 from peekbench.cli.output import echo, fail
 from peekbench.formatting import pluralize
@@ -23,7 +23,8 @@ def backup(
 
     Example: peekbench backup quickstart /mnt/backup/quickstart.sqlite
     """
-    back_up(find_store(run), file)
+    store, _ = find_run(run)
+    back_up(store, file)
     echo(f"written: {file}")
 
 
@@ -34,7 +35,7 @@ def check_store(run: RunArgument) -> None:
 
     Example: peekbench check-store quickstart
     """
-    path = find_store(run)
+    path, _ = find_run(run)
     outcome = verify(path)
     for problem in outcome.problems:
         echo(f"{path}: {problem}", err=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.cli.inputs import find_spec, load
+from peekbench.api.inputs import find_spec, load
 from peekbench.cli.output import echo, fail, make_console, warn
 from peekbench.data.preflight import describe_splits, describe_tasks, expected_overlaps, warn_of_data
 from peekbench.errors import PeekbenchError

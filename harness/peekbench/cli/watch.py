@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from peekbench.cli.inputs import find_code, find_store
+from peekbench.api.inputs import find_run
 from peekbench.cli.options import RunArgument
 from peekbench.cli.output import make_console
 from peekbench.formatting import duration, pluralize, shorten
@@ -40,7 +40,7 @@ def watch(
 
     Example: peekbench watch quickstart
     """
-    view, console = _View(find_store(run), find_code(run)), make_console()
+    view, console = _View(*find_run(run)), make_console()
     view.update()
     if once or not console.is_terminal:
         _render(view, console)

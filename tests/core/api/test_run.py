@@ -82,7 +82,7 @@ def test_a_missing_run_is_named(run: pb.Run, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(run.store.parents[1])
     with pytest.raises(pb.PeekbenchError, match="smal: no run of this name.*did you mean small"):
         pb.load_run("smal")
-    with pytest.raises(pb.PeekbenchError, match=r"small is the name of a run.*load_run\('small'\)"):
+    with pytest.raises(pb.PeekbenchError, match=r"small is a run, not a spec.*load_run\('small'\)"):
         pb.run("small")
 
 

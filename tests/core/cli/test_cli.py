@@ -327,7 +327,7 @@ def test_a_full_memory_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         raise MemoryError
 
     monkeypatch.setattr(cli.app, "app", fail)
-    assert cli.run_command() == 2
+    assert cli.app.run_command() == 2
     assert "the memory is full; close other programs" in capsys.readouterr().err
 
 

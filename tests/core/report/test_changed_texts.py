@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from peekbench.api.run import RunPredictions
+from peekbench.api.run_view import RunPredictions
 from peekbench.errors import ResultsError, StoreError
 from peekbench.execution.runner import run
 from peekbench.report import changed_texts

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from commands import run_command
 
-from peekbench.cli.inputs import find_analysis_spec, find_scores, find_spec, find_store, load_experiment
-from peekbench.errors import PeekbenchError
+from peekbench.api.inputs import find_analysis_spec, find_run, find_scores, find_spec, load_experiment
+from peekbench.errors import PeekbenchError, RunWarning
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import load_spec
 from peekbench.store.files import HEADER
@@ -41,25 +43,25 @@ def _files() -> None:
 
 @pytest.mark.parametrize("argument", ["small", "small.yaml", "runs/small.sqlite"])
 def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None:
-    assert find_store(argument) == find_scores(argument) == STORE
+    assert find_run(argument)[0] == find_scores(argument) == STORE
 
 
 @pytest.mark.parametrize(
     ("find", "argument", "message"),
     [
-        (find_store, "scores.csv", "scores.csv is a table of scores, not a run; `peekbench analyze scores.csv`"),
-        (find_store, "analyses.yaml", "only analyzes existing scores, not a run; `peekbench analyze FILE --spec analy"),
-        (find_store, "other.yaml", "is a YAML file, not a run; give the name"),
-        (find_store, "runs", "runs is a folder, not a run; give one of its stores: small.sqlite"),
-        (find_store, "new.yaml", "runs/new.sqlite does not exist; `peekbench run new.yaml` creates it"),
-        (find_store, "small1", "no run of this name, as runs/small1.sqlite does not exist; did you mean small?"),
-        (find_store, "nothing", "does not exist; the runs are: small"),
-        (find_store, "smoll.yaml", "smoll.yaml: no such file or folder; did you mean small.yaml?"),
-        (find_store, "x.yaml", "x.yaml: no such file or folder; `peekbench run SPEC` creates a run"),
-        (find_store, "a\x00b", "no run of this name"),
+        (find_run, "scores.csv", "scores.csv is a table of scores, not a run; `peekbench analyze scores.csv`"),
+        (find_run, "analyses.yaml", "only analyzes existing scores, not a run; `peekbench analyze FILE --spec analy"),
+        (find_run, "other.yaml", "is a YAML file, not a run; give the name"),
+        (find_run, "runs", "runs is a folder, not a run; give one of its stores: small.sqlite"),
+        (find_run, "new.yaml", "runs/new.sqlite does not exist; `peekbench run new.yaml` creates it"),
+        (find_run, "small1", "no run of this name, as runs/small1.sqlite does not exist; did you mean small?"),
+        (find_run, "nothing", "does not exist; the runs are: small"),
+        (find_run, "smoll.yaml", "smoll.yaml: no such file or folder; did you mean small.yaml?"),
+        (find_run, "x.yaml", "x.yaml: no such file or folder; `peekbench run SPEC` creates a run"),
+        (find_run, "a\x00b", "no run of this name"),
         (find_scores, "analyses.yaml", "not scores; `peekbench analyze FILE --spec analyses.yaml`"),
         (find_scores, "runs", "give one of its stores: small.sqlite"),
-        (find_spec, "small", "runs/small.sqlite is the store of a run, not a spec; give the spec"),
+        (find_spec, "small", "small is a run, not a spec; give its spec"),
         (find_spec, "scores.csv", "is a table of scores, not the spec of an experiment; `peekbench analyze"),
         (find_spec, "analyses.yaml", "`peekbench analyze FILE --spec analyses.yaml`"),
         (find_spec, "small.yml", "small.yml: no such file or folder; did you mean small.yaml?"),
@@ -86,16 +88,17 @@ def test_scores_and_specs_are_accepted() -> None:
     assert find_analysis_spec(Path("analyses.yaml")) == Path("analyses.yaml")
 
 
-def test_a_changed_spec_stands_for_its_run_with_a_warning(make_raw: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_spec_stands_for_its_run_with_a_warning(make_raw: Any) -> None:
     STORE.unlink()
     path = Path("small.yaml")
     path.write_text(yaml.safe_dump(make_raw(methods=["toy.constant"], tasks=["toy.words"])))
     run(load_spec(path))
     assert load_experiment(Path("small")) == load_spec(path)
-    assert find_store("small.yaml") == STORE
-    assert capsys.readouterr().err == ""
+    assert find_run("small.yaml")[0] == STORE
     path.write_text(yaml.safe_dump(make_raw(methods=["toy.vote"], tasks=["toy.words"], executor="local")))
-    assert find_store("small.yaml") == STORE
-    warning = capsys.readouterr().err
-    assert "small.yaml has changes since its run (methods)" in warning
-    assert "`peekbench run small.yaml` applies them, or refuses them" in warning
+    with pytest.warns(RunWarning, match=r"has changes since its run \(methods\).*`peekbench run small.yaml`"):
+        assert find_run("small.yaml")[0] == STORE
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        done = run_command("backup", "small.yaml", "copy.sqlite")
+    assert (done.returncode, done.stderr.count("warning: small.yaml has changes since its run")) == (0, 1)

@@ -1,0 +1,291 @@
+"""A run in Python: its results, predictions, failures and reports."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from peekbench.api.report_view import ReportView
+from peekbench.errors import PeekbenchError, ResultsError
+from peekbench.formatting import pluralize
+from peekbench.records.data import FloatArray, IntArray
+from peekbench.records.trials import Trial
+from peekbench.report.facts.run_report import report_of_run
+from peekbench.results.paired_effects import paired_scores
+from peekbench.results.read import load_results
+from peekbench.store.reader import Store
+
+if TYPE_CHECKING:
+    from peekbench.execution.runner import RunSummary
+    from peekbench.spec.experiment import ExperimentSpec
+
+KEYS = ["method", "task", "num_train", "num_test", "subsample"]
+"""Columns that identify a trial of a run."""
+
+
+class RunPredictions:
+    """The predictions of a run, read from its store when they are asked for.
+
+    Parameters
+    ----------
+    store
+        Store of the run.
+
+    Examples
+    --------
+    >>> import peekbench as pb
+    >>> run = pb.load_run("quickstart")
+    >>> rows = run.predictions.to_pandas(method="lsa-10", task="docstrings.numpy", subsample=0)
+    >>> rows.groupby("arm")["probability"].count().to_dict()
+    {'base': 400, 'extra': 400, 'test': 400}
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+
+    def __len__(self) -> int:
+        """Return the number of finished trials."""
+        with Store.open(self._store, verified=False) as store:
+            return len(store.done())
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Iterate over the finished trials in order of task, method, sizes and subsample."""
+        with Store.open(self._store, verified=False) as store:
+            done = store.done()
+        return iter(sorted(done, key=lambda trial: (trial.draw.task, trial.method, *_numbers(trial))))
+
+    def __getitem__(self, trial: Trial) -> dict[str, FloatArray]:
+        """Return the predictions of a trial by arm: (n_test, n_classes), or (n_test,) for other kinds of tasks.
+
+        Raises
+        ------
+        KeyError
+            If the trial is not finished.
+        StoreError
+            If predictions are missing, or are not those that were stored.
+        """
+        with Store.open(self._store, verified=False) as store:
+            found = store.predictions(trial)
+        if not found:
+            raise KeyError(str(trial))
+        return found
+
+    def to_pandas(self, **where: Any) -> pd.DataFrame:
+        """Return predictions as a table with one row for each test text in each arm.
+
+        Parameters
+        ----------
+        **where
+            Trials to read: a value, or a list or an array of values, of `method`, `task`, `num_train`, `num_test` and
+            `subsample`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns method, task, num_train, num_test, subsample and arm; `row`, the number of the text in the data
+            of its task; `label`, its class or number; `prediction`; and for classification `probability`, that of the
+            predicted class, and `correct`.
+
+        Raises
+        ------
+        ResultsError
+            If a name or a value is unknown.
+        """
+        trials = [trial for trial in self if _is_wanted(trial, where)]
+        if not trials:
+            raise ResultsError(
+                f"no finished trial has {where or 'predictions'}; `list(run.predictions)` has the finished trials, and "
+                "`run.failures` the errors of the others"
+            )
+        with Store.open(self._store, verified=False) as store:
+            class_names = {task: facts["class_names"] for task, facts in store.tasks().items()}
+            tables = [
+                _as_table(trial, arm, values, store.test_rows(trial.draw), class_names[trial.draw.task])
+                for trial in trials
+                for arm, values in store.predictions(trial).items()
+            ]
+        return pd.concat(tables, ignore_index=True)
+
+    def __repr__(self) -> str:
+        """Return the number of trials."""
+        return f"<predictions of {pluralize(len(self), 'trial')}; to_pandas(method=..., task=...) reads them>"
+
+
+def _numbers(trial: Trial) -> tuple[int, int, int]:
+    return trial.draw.num_train, trial.draw.num_test, trial.draw.subsample
+
+
+def key_of(trial: Trial) -> dict[str, Any]:
+    """Return the values that identify a trial, by column."""
+    return dict(zip(KEYS, (trial.method, trial.draw.task, *_numbers(trial)), strict=True))
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def _is_wanted(trial: Trial, where: dict[str, Any]) -> bool:
+    key = key_of(trial)
+    if unknown := where.keys() - key.keys():
+        raise ResultsError(f"predictions are not told apart by {min(unknown)!r}; use one of {', '.join(KEYS)}")
+    return all(key[name] in _as_list(value) for name, value in where.items())
+
+
+def _as_table(
+    trial: Trial,
+    arm: str,
+    values: FloatArray,
+    texts: tuple[IntArray | FloatArray, IntArray],
+    class_names: Sequence[str],
+) -> pd.DataFrame:
+    labels, rows = (np.resize(each, len(values)) for each in texts)  # several fits predict the same texts
+    columns: dict[str, Any] = {**key_of(trial), "arm": arm, "row": rows}
+    if class_names:
+        names = np.array(class_names, dtype="object")
+        answers = values.argmax(axis=1)
+        columns |= {
+            "label": names[labels.astype(int)],
+            "prediction": names[answers],
+            "probability": values.max(axis=1),
+            "correct": answers == labels,
+        }
+    else:
+        columns |= {"label": labels, "prediction": values}
+    return pd.DataFrame(columns)
+
+
+class Run:
+    """A run with its results.
+
+    `peekbench.run`, `peekbench.measure` and `peekbench.load_run` return it.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    summary
+        The store and the numbers of trials.
+
+    Examples
+    --------
+    >>> import peekbench as pb
+    >>> run = pb.load_run("quickstart")
+    >>> float(run.arms.groupby("method")["bias"].mean()["controls.null"])
+    0.0
+    >>> report = run.report()  # at the end of a cell of a notebook, it shows its verdicts; so does `run`
+    >>> len(report.verdicts)
+    5
+    """
+
+    def __init__(self, spec: ExperimentSpec, summary: RunSummary) -> None:
+        self.spec = spec
+        """The experiment."""
+        self._store = summary.store.absolute()  # the notebook may change its folder
+        self.summary = summary
+        """The numbers of trials, methods that were stopped, and planned looks."""
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.spec.name
+
+    @property
+    def store(self) -> Path:
+        """Full path of the SQLite file of the run."""
+        return self._store
+
+    @property
+    def planned(self) -> int:
+        """Number of trials of the spec."""
+        return self.summary.planned
+
+    @property
+    def resumed(self) -> int:
+        """Number of trials that the store already had."""
+        return self.summary.resumed
+
+    @property
+    def finished(self) -> int:
+        """Number of trials that this call has finished."""
+        return self.summary.finished
+
+    @property
+    def failed(self) -> int:
+        """Number of trials that failed; `failures` has their errors."""
+        return self.summary.failed
+
+    @cached_property
+    def results(self) -> pd.DataFrame:
+        """The results table: one row for each arm of each finished trial, see `peekbench.results.COLUMNS`."""
+        return load_results(self.store)
+
+    @cached_property
+    def arms(self) -> pd.DataFrame:
+        """One row for each trial, with the scores of its arms side by side, the boost and the bias, as fractions."""
+        if self.results.empty:
+            return pd.DataFrame(columns=[*KEYS, "base", "extra", "test", "boost", "bias"])
+        return paired_scores(self.results)
+
+    @property
+    def predictions(self) -> RunPredictions:
+        """Predictions for the test texts, which are read when they are asked for."""
+        return RunPredictions(self.store)
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """One row for each failed trial, with its error and traceback."""
+        with Store.open(self.store, verified=False) as store:
+            failures = store.failures()
+        rows = [
+            {**key_of(failure.trial), "error": failure.error, "traceback": failure.traceback} for failure in failures
+        ]
+        return pd.DataFrame(rows, columns=[*KEYS, "error", "traceback"])
+
+    def report(self, analyses: Sequence[str] | None = None, *, allow_incomplete: bool = False) -> ReportView:
+        """Analyze the run.
+
+        Parameters
+        ----------
+        analyses
+            Names of the analyses; by default those of the spec.
+        allow_incomplete
+            Analyze a run with missing trials; a run with failed trials is always analyzed. The report warns of both.
+
+        Returns
+        -------
+        ReportView
+            Verdicts, tables and figures. A notebook shows them.
+
+        Raises
+        ------
+        ResultsError
+            If trials are missing and that is not allowed.
+        """
+        try:
+            report = report_of_run(
+                self.store, allow_incomplete=allow_incomplete, analyses=analyses or (), given=self.spec.code
+            )
+            return ReportView(report)
+        except ResultsError as error:
+            raise error.in_python() from error
+
+    def _repr_html_(self) -> str:
+        """Return the report, or why there is none. Showing a report is a look at the results, which the store keeps."""
+        try:
+            return self.report()._repr_html_()
+        except PeekbenchError as error:
+            return f"<pre>{html.escape(f'{self}: {error}')}</pre>"
+
+    def __repr__(self) -> str:
+        """Return the name and the numbers of trials."""
+        failed = f", {self.failed:,} failed" if self.failed else ""
+        done = self.resumed + self.finished
+        return (
+            f"<run {self.name}: {done:,} of {pluralize(self.planned, 'trial')} done{failed}, in {self.summary.store}>"
+        )
