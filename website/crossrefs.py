@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from peekbench.plugins.hookspecs import KINDS
+from peekbench.plugins.entries import KINDS
 from website.reference.api import MODULES, public_names
 from website.reference.commands import command_names
 from website.reference.hooks import HOOKS, entry_types
@@ -29,7 +29,7 @@ def find_targets() -> dict[str, str]:
     targets: dict[str, str] = {}
     for kind in KINDS:
         targets |= {use: f"reference/{kind.heading}.html#{use}" for use in entries_of(kind)}
-        targets[kind.hook] = f"reference/{HOOKS}".replace(".md", f".html#peekbench.plugins.hookspecs.{kind.hook}")
+        targets[kind.hook] = f"reference/{HOOKS}".replace(".md", f".html#peekbench.plugins.entries.{kind.hook}")
     targets = {name: target for name, target in targets.items() if "." in name or name.startswith("peekbench_")}
     targets |= {f"peekbench {name}": f"reference/commands.html#peekbench-{name}" for name in command_names()}
     entries = {entry.__name__ for entry in entry_types()}

@@ -10,7 +10,7 @@ from .errors import PeekbenchError as PeekbenchError
 from .plugins.entries import AnalyzerEntry as AnalyzerEntry
 from .plugins.entries import DataSourceEntry as DataSourceEntry
 from .plugins.entries import MethodEntry as MethodEntry
-from .plugins.hookspecs import hookimpl as hookimpl
+from .plugins.entries import hookimpl as hookimpl
 from .plugins.protocols import Options as Options
 from .records.data import Dataset as Dataset
 from .records.data import Folders as Folders

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-IMPORT = re.compile(r"from (\.[\w.]*) import (\w+) as (\w+)")
+IMPORT = re.compile(r"from ([\w.]+) import (\w+) as (\w+)")
 
 
 def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:

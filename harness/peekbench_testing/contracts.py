@@ -12,8 +12,7 @@ from unittest import SkipTest
 
 from peekbench.errors import ContractError, PluginError, SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import TaskGroupEntry
-from peekbench.plugins.hookspecs import KINDS
+from peekbench.plugins.entries import KINDS, TaskGroupEntry
 from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
 from peekbench.records.data import Dataset, SourceRef
 from peekbench_testing.executors import EXECUTOR_CHECKS, executor_to_check

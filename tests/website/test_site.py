@@ -11,7 +11,7 @@ import pytest
 import peekbench
 import peekbench.records
 from peekbench.cli.app import GROUPS
-from peekbench.plugins.hookspecs import KINDS
+from peekbench.plugins.entries import KINDS
 
 ROOT = Path(__file__).parents[2]
 HTML = "<html><title>{title}</title><article><h1 id='top'>A</h1><p>{text}</p></article></html>"
@@ -50,7 +50,7 @@ def test_reference_has_every_command_option_hook_and_name(site: SimpleNamespace,
     for name in names:
         assert f"## peekbench {name}\n" in pages["commands.md"]
     for kind in KINDS:
-        assert f"::: peekbench.plugins.hookspecs.{kind.hook}\n" in pages["hooks.md"]
+        assert f"::: peekbench.plugins.entries.{kind.hook}\n" in pages["hooks.md"]
         assert f"@hookimpl\ndef {kind.hook}()" in pages["hooks.md"]
     assert "| `num_components` | whole number (>= 1) | `10` | Dimensions of" in pages["methods.md"]
     assert "| `pretraining.learning_rate` |" in pages["methods.md"]

@@ -7,8 +7,7 @@ from dataclasses import fields
 from typing import get_args, get_type_hints
 
 from peekbench.plugins import entries
-from peekbench.plugins.entries import Entry
-from peekbench.plugins.hookspecs import KINDS, PluginKind
+from peekbench.plugins.entries import KINDS, Entry, PluginKind
 from peekbench.plugins.references import CallableField
 from peekbench_testing.new_plugin import NewPlugin, list_kinds, render_plugin
 from website.reference.markdown import GENERATED, page
@@ -26,7 +25,7 @@ def write_hooks() -> dict[str, str]:
     described: set[str] = set()
     sections = []
     for kind in KINDS:
-        sections.append(_member(f"peekbench.plugins.hookspecs.{kind.hook}", 2))
+        sections.append(_member(f"peekbench.plugins.entries.{kind.hook}", 2))
         for entry_type in kind.entry_types:
             sections.append(_member(f"peekbench.plugins.{entry_type.__name__}", 3))
             for name in _protocols(entry_type):
@@ -58,7 +57,8 @@ def _example(kind: PluginKind) -> str:
 
 
 def _member(name: str, level: int) -> str:
-    return f"::: {name}\n    options:\n      heading_level: {level}\n      show_root_full_path: false"
+    options = f"heading_level: {level}", "show_root_full_path: false", "inherited_members: true"
+    return "\n      ".join([f"::: {name}\n    options:", *options])
 
 
 def _protocols(entry_type: type[Entry]) -> Iterator[str]:

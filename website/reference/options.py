@@ -9,8 +9,16 @@ from tempfile import TemporaryDirectory
 from peekbench.cli.show import OptionDoc, option_docs
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
-from peekbench.plugins.hookspecs import KINDS, PluginKind
+from peekbench.plugins.entries import (
+    KINDS,
+    AnalyzerEntry,
+    DataSourceEntry,
+    Entry,
+    MethodEntry,
+    OptionsEntry,
+    PluginKind,
+    TaskGroupEntry,
+)
 from peekbench.plugins.local_code import join_name, split_name
 from peekbench.records.data import Folders, TaskFacts
 from website.reference.markdown import GENERATED, code, page, plain, table
@@ -87,7 +95,7 @@ def _section(use: str, entry: Entry, tables: dict[str, str]) -> Iterator[str]:
     facts = list(_facts(use, entry))
     if facts:
         yield "\n".join(f"- {fact}" for fact in facts)
-    if not has_options(entry):
+    if not isinstance(entry, OptionsEntry):
         return
     rows = [row for option in option_docs(entry.options) for row in _rows(use, option)]
     options = table(["option", "type", "default", "meaning"], rows) or "It has no options."

@@ -18,8 +18,16 @@ from peekbench.data.loading import class_counts, load_dataset
 from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins import registry
-from peekbench.plugins.entries import DataSourceEntry, Entry, MethodEntry, TaskGroupEntry, has_options
-from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
+from peekbench.plugins.entries import (
+    KINDS,
+    DataSourceEntry,
+    Entry,
+    MethodEntry,
+    OptionsEntry,
+    PluginKind,
+    TaskGroupEntry,
+    kind_of,
+)
 from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.similar_names import find_nearest
@@ -238,7 +246,7 @@ def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
         lines.append(f"members: {', '.join(join_name(plugin, member) for member in entry.members)}")
     if isinstance(entry, MethodEntry):
         lines.append(f"task kinds: {', '.join(sorted(entry.task_kinds)).replace('_', ' ')}")
-    if has_options(entry):
+    if isinstance(entry, OptionsEntry):
         options = [line for option in option_docs(entry.options) for line in _option_lines(option)]
         lines += ["options:", *options] if options else ["options: none"]
     return "\n".join(lines)

@@ -1,7 +1,7 @@
 """Names for plugin authors: the entries that a plugin registers, the protocols of their callables, the hook marker.
 
 A plugin is a module that an entry point of the group `peekbench` names. It has one function per hook of
-`peekbench.plugins.hookspecs`, marked with `hookimpl`, which returns entries. This is a complete method plugin:
+`peekbench.plugins.entries`, marked with `hookimpl`, which returns entries. This is a complete method plugin:
 
 >>> import numpy as np
 >>> from peekbench import MethodEntry, Options, Predictor, hookimpl
@@ -20,58 +20,6 @@ Instead of a function, an entry can name a reference such as ``"my_package.prior
 first call. The module that a reference names can then import heavy libraries at its top.
 """
 
-from peekbench.gpus import Gpu, list_gpus
-from peekbench.plugins.api_version import API_VERSION
-from peekbench.plugins.entries import (
-    AnalyzerEntry,
-    AnalyzerRole,
-    AuditEntry,
-    DataSourceEntry,
-    ExecutorEntry,
-    MethodEntry,
-    ObserverEntry,
-    Preparation,
-    RendererEntry,
-    ReportFormatEntry,
-    TaskGroupEntry,
-)
-from peekbench.plugins.hookspecs import hookimpl
-from peekbench.plugins.protocols import Form, Options
-from peekbench.plugins.references import Reference
-from peekbench.plugins.toolkit import ScoreOption
-from peekbench.plugins.work_protocols import (
-    GPU_FRACTION_VARIABLE,
-    NODE_VARIABLE,
-    THREADS_VARIABLE,
-    Event,
-    Outcome,
-    Work,
-)
+from peekbench.lazy import attach_stub
 
-__all__ = [
-    "API_VERSION",
-    "GPU_FRACTION_VARIABLE",
-    "NODE_VARIABLE",
-    "THREADS_VARIABLE",
-    "AnalyzerEntry",
-    "AnalyzerRole",
-    "AuditEntry",
-    "DataSourceEntry",
-    "Event",
-    "ExecutorEntry",
-    "Form",
-    "Gpu",
-    "MethodEntry",
-    "ObserverEntry",
-    "Options",
-    "Outcome",
-    "Preparation",
-    "Reference",
-    "RendererEntry",
-    "ReportFormatEntry",
-    "ScoreOption",
-    "TaskGroupEntry",
-    "Work",
-    "hookimpl",
-    "list_gpus",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,13 +1,25 @@
-"""Entries that plugins register: frozen records of a name, a callable, its options model and a one-line summary.
+"""Entries that plugins register, and the hooks that return them.
 
-A callable is a function, or a reference ``"package.module:function"`` that the core imports at the first call.
+An entry is a frozen record of a name, a callable, its options model and a one-line summary. A callable is a function,
+or a reference ``"package.module:function"`` that the core imports at the first call. Hooks never compute.
+
+Examples
+--------
+>>> import peekbench
+>>> @peekbench.hookimpl
+... def peekbench_methods():
+...     return [peekbench.MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA")]
+>>> [entry.name for entry in peekbench_methods()]
+['lsa']
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import pluggy
 
 from peekbench.plugins.protocols import (
     Analyzer,
@@ -63,7 +75,25 @@ class Preparation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataSourceEntry:
+class Entry:
+    """What every entry has."""
+
+    name: str
+    """Name in specs, after the plugin's name and a dot."""
+    summary: str
+    """One line for lists."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionsEntry(Entry):
+    """An entry with options. Groups of tasks, renderers and report formats have none."""
+
+    options: type[Options] = Options
+    """Model of the options in a spec; by default there are none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSourceEntry(OptionsEntry):
     """A task, or a family of tasks told apart by options, that a spec can name under `tasks`.
 
     Examples
@@ -74,14 +104,8 @@ class DataSourceEntry:
     >>> entry = peekbench.DataSourceEntry(name="weather", load=load, summary="weather reports")
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     load: CallableField[DataSource[Any]] = CallableField()
     """Function that loads the rows, or a reference to it."""
-    summary: str
-    """One line for lists."""
-    options: type[Options] = Options
-    """Model of the options in a spec; by default there are none."""
     preparation: Preparation = Preparation()
     """Optional functions that are called before the rows are loaded."""
     facts: CallableField[Callable[[Folders], TaskFacts] | None] = CallableField(None)
@@ -89,7 +113,7 @@ class DataSourceEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskGroupEntry:
+class TaskGroupEntry(Entry):
     """A name for several data sources of its plugin, such as `docstrings.all`.
 
     Examples
@@ -98,16 +122,12 @@ class TaskGroupEntry:
     >>> entry = TaskGroupEntry(name="all", members=("news", "reviews"), summary="both tasks")
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     members: tuple[str, ...]
     """Names of the plugin's data sources that the group contains."""
-    summary: str
-    """One line for lists."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class MethodEntry:
+class MethodEntry(OptionsEntry):
     """A method that a spec can name under `methods`.
 
     Examples
@@ -118,14 +138,8 @@ class MethodEntry:
     Reference('my_package.lsa:fit')
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     method: CallableField[Method[Any]] = CallableField()
     """Function that fits the method, or a reference to it."""
-    summary: str
-    """One line for lists."""
-    options: type[Options] = Options
-    """Model of the options in a spec; by default there are none."""
     task_kinds: frozenset[MethodTaskKind] = frozenset({"classification"})
     """Kinds of tasks that the method supports: 'classification' and 'text_regression' are of texts, and
     'tabular_classification' and 'regression' are of features."""
@@ -144,7 +158,7 @@ class MethodEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnalyzerEntry:
+class AnalyzerEntry(OptionsEntry):
     """An analysis that a spec can name under `analyses`.
 
     Examples
@@ -155,14 +169,8 @@ class AnalyzerEntry:
     False
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     analyze: CallableField[Analyzer[Any]] = CallableField()
     """Function of the results table, or a reference to it."""
-    summary: str
-    """One line for lists."""
-    options: type[Options] = Options
-    """Model of the options in a spec; by default there are none."""
     arms: tuple[str, ...] = ("extra", "test")
     """Arms that the results must have. A table of scores without arms is a table of the arm base, so only analyses that
     need no other arm take it."""
@@ -180,7 +188,7 @@ class AnalyzerEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditEntry:
+class AuditEntry(OptionsEntry):
     """An audit of the tasks' data that a spec can name under `audits`.
 
     Examples
@@ -189,20 +197,14 @@ class AuditEntry:
     >>> entry = AuditEntry(name="lengths", audit="my_package.lengths:measure", summary="text lengths by class")
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     audit: CallableField[Audit[Any]] = CallableField()
     """Function of the tasks' rows, or a reference to it."""
-    summary: str
-    """One line for lists."""
-    options: type[Options] = Options
-    """Model of the options in a spec; by default there are none."""
     preparation: Preparation = Preparation()
     """Optional functions that are called before the audit."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExecutorEntry:
+class ExecutorEntry(OptionsEntry):
     """An executor of a run's work that a spec can name under `executor`.
 
     Examples
@@ -214,18 +216,12 @@ class ExecutorEntry:
     >>> entry = ExecutorEntry(name="serial", execute=execute, summary="one item after the other")
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     execute: CallableField[Executor[Any]] = CallableField()
     """Generator that does the work items, or a reference to it."""
-    summary: str
-    """One line for lists."""
-    options: type[Options] = Options
-    """Model of the options in a spec; by default there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObserverEntry:
+class ObserverEntry(OptionsEntry):
     """An observer of runs, such as a tracker, that a spec can name under `observers`.
 
     Examples
@@ -234,18 +230,12 @@ class ObserverEntry:
     >>> entry = ObserverEntry(name="mail", observe="my_package.mail:observe", summary="mail when a run ends")
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     observe: CallableField[Observe[Any]] = CallableField()
     """Function that returns an observer of one run, or a reference to it."""
-    summary: str
-    """One line for lists."""
-    options: type[Options] = Options
-    """Model of the options in a spec; by default there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class RendererEntry:
+class RendererEntry(Entry):
     """A renderer of a report's figures that a spec can name under `report.renderer`.
 
     Examples
@@ -254,18 +244,14 @@ class RendererEntry:
     >>> entry = RendererEntry(name="plots", render="my_package.plots:draw", summary="figures as SVG and PNG")
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     render: CallableField[Renderer] = CallableField()
     """Function that draws one figure, or a reference to it."""
-    summary: str
-    """One line for lists."""
     plot: CallableField[Plot | None] = CallableField(None)
     """Function that draws one figure on axes of matplotlib, for `FigureView.plot`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportFormatEntry:
+class ReportFormatEntry(Entry):
     """A format of reports that a spec can name under `report.formats`.
 
     Examples
@@ -274,43 +260,107 @@ class ReportFormatEntry:
     >>> entry = ReportFormatEntry(name="latex", write="my_package.latex:write", suffix=".tex", summary="LaTeX tables")
     """
 
-    name: str
-    """Name in specs, after the plugin's name and a dot."""
     write: CallableField[WriteReport] = CallableField()
     """Function that writes a report, or a reference to it."""
     suffix: str = ""
     """Suffix of the file, such as '.tex'; empty for a format that is a folder of files."""
-    summary: str
-    """One line for lists."""
 
 
-Entry: TypeAlias = (
-    DataSourceEntry
-    | TaskGroupEntry
-    | MethodEntry
-    | AnalyzerEntry
-    | AuditEntry
-    | ExecutorEntry
-    | ObserverEntry
-    | RendererEntry
-    | ReportFormatEntry
+GROUP = "peekbench"
+"""Group of the entry points, and pluggy's project name."""
+hookspec = pluggy.HookspecMarker(GROUP)
+hookimpl = pluggy.HookimplMarker(GROUP)
+"""Decorator that marks a function of a plugin as a hook.
+
+The function has no parameters and the name of one of the hooks, and returns a list of entries. Something that cannot be
+called raises a TypeError.
+
+Examples
+--------
+>>> from peekbench import MethodEntry, hookimpl
+>>> @hookimpl
+... def peekbench_methods():
+...     return [MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA and a linear classifier")]
+>>> peekbench_methods()[0].name
+'lsa'
+"""
+
+
+@hookspec
+def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:  # type: ignore[empty-body]
+    """Return the plugin's data sources and groups of them."""
+
+
+@hookspec
+def peekbench_methods() -> list[MethodEntry]:  # type: ignore[empty-body]
+    """Return the plugin's methods."""
+
+
+@hookspec
+def peekbench_analyzers() -> list[AnalyzerEntry]:  # type: ignore[empty-body]
+    """Return the plugin's analyses."""
+
+
+@hookspec
+def peekbench_audits() -> list[AuditEntry]:  # type: ignore[empty-body]
+    """Return the plugin's audits of the tasks' data."""
+
+
+@hookspec
+def peekbench_executors() -> list[ExecutorEntry]:  # type: ignore[empty-body]
+    """Return the plugin's executors."""
+
+
+@hookspec
+def peekbench_observers() -> list[ObserverEntry]:  # type: ignore[empty-body]
+    """Return the plugin's observers of runs."""
+
+
+@hookspec
+def peekbench_renderers() -> list[RendererEntry]:  # type: ignore[empty-body]
+    """Return the plugin's renderers of figures."""
+
+
+@hookspec
+def peekbench_report_formats() -> list[ReportFormatEntry]:  # type: ignore[empty-body]
+    """Return the plugin's formats of report files."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginKind:
+    """A kind of thing that plugins register, such as methods."""
+
+    name: str
+    """Name of one such thing in messages, and key of `Plugin.offers`."""
+    plural: str
+    """Name of several such things in messages."""
+    heading: str
+    """Heading in `peekbench show`, which is also its argument."""
+    hook: str
+    """Hook that returns the entries."""
+    entry_types: tuple[type[Entry], ...]
+    """Types of the entries that the hook may return."""
+
+
+KINDS = (
+    PluginKind("data source", "data sources", "tasks", "peekbench_data_sources", (DataSourceEntry, TaskGroupEntry)),
+    PluginKind("method", "methods", "methods", "peekbench_methods", (MethodEntry,)),
+    PluginKind("analysis", "analyses", "analyses", "peekbench_analyzers", (AnalyzerEntry,)),
+    PluginKind("audit", "audits", "audits", "peekbench_audits", (AuditEntry,)),
+    PluginKind("executor", "executors", "executors", "peekbench_executors", (ExecutorEntry,)),
+    PluginKind("observer", "observers", "observers", "peekbench_observers", (ObserverEntry,)),
+    PluginKind("renderer", "renderers", "renderers", "peekbench_renderers", (RendererEntry,)),
+    PluginKind("report format", "report formats", "formats", "peekbench_report_formats", (ReportFormatEntry,)),
 )
 
 
-class EntryWithOptions(Protocol):
-    """An entry of a type that has the field `options`."""
+def kind_of(entry_type: type[object]) -> PluginKind:
+    """Return the kind whose hook returns entries of a type.
 
-    @property
-    def summary(self) -> str:
-        """One line for lists."""
-        ...
-
-    @property
-    def options(self) -> type[Options]:
-        """Model of the options in a spec."""
-        ...
-
-
-def has_options(entry: Entry) -> TypeGuard[EntryWithOptions]:
-    """Return whether the type of an entry has the field `options`, which groups, renderers and report formats lack."""
-    return any(field_.name == "options" for field_ in fields(entry))
+    Examples
+    --------
+    >>> from peekbench.plugins import MethodEntry
+    >>> kind_of(MethodEntry).hook
+    'peekbench_methods'
+    """
+    return next(kind for kind in KINDS if entry_type in kind.entry_types)

@@ -18,10 +18,9 @@ from weakref import WeakKeyDictionary
 
 from peekbench.errors import ContractError, PluginError, PluginWarning
 from peekbench.formatting import list_names
-from peekbench.plugins import api_version, hookspecs, registry
-from peekbench.plugins.entries import ReportFormatEntry
+from peekbench.plugins import api_version, registry
+from peekbench.plugins.entries import GROUP, KINDS, PluginKind, ReportFormatEntry, kind_of
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import FILE, is_code, join_name, load_module, split_name
 from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.plugins.validation import EntryT, Plugin, make_plugin
@@ -47,7 +46,7 @@ def installed() -> Mapping[str, tuple[EntryPoint, ...]]:
     A name has two entry points if two distributions use it.
     """
     points: dict[str, dict[str, EntryPoint]] = {}
-    for point in entry_points(group=hookspecs.GROUP):
+    for point in entry_points(group=GROUP):
         points.setdefault(point.name, {}).setdefault(point.value, point)
     return MappingProxyType({name: tuple(points[name].values()) for name in sorted(points)})
 

@@ -13,16 +13,18 @@ import pluggy
 from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
-from peekbench.plugins import hookspecs
+from peekbench.plugins import entries as hookspecs
 from peekbench.plugins.entries import (
+    KINDS,
     AnalyzerRole,
     DataSourceEntry,
     Entry,
     MethodEntry,
+    PluginKind,
     Preparation,
+    kind_of,
 )
 from peekbench.plugins.functions import is_estimator, make_entry
-from peekbench.plugins.hookspecs import KINDS, PluginKind, kind_of
 from peekbench.plugins.local_code import SESSION, complete_target, is_code
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables

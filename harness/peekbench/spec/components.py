@@ -32,9 +32,10 @@ from peekbench.plugins.entries import (
     ExecutorEntry,
     MethodEntry,
     ObserverEntry,
+    PluginKind,
     RendererEntry,
+    kind_of,
 )
-from peekbench.plugins.hookspecs import PluginKind, kind_of
 from peekbench.plugins.local_code import GIVE_SPEC, Code, is_refused, join_name, names_code, split_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import check_format

@@ -20,8 +20,7 @@ from pydantic_core import PydanticCustomError
 from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry
-from peekbench.plugins.hookspecs import kind_of
+from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry, kind_of
 from peekbench.plugins.local_code import Code, is_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.similar_names import OF_FEW, find_nearest

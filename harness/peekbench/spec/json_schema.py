@@ -10,8 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import ReportFormatEntry, TaskGroupEntry, has_options
-from peekbench.plugins.hookspecs import PluginKind, kind_of
+from peekbench.plugins.entries import OptionsEntry, PluginKind, ReportFormatEntry, TaskGroupEntry, kind_of
 from peekbench.plugins.local_code import join_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
@@ -104,7 +103,7 @@ def broken_plugins() -> dict[str, str]:
         try:
             for entries in registry.load(plugin).offers.values():
                 for entry in entries.values():
-                    if has_options(entry):
+                    if isinstance(entry, OptionsEntry):
                         options_schema(entry.options)
         except PluginError as error:
             broken[plugin] = str(error)
@@ -125,7 +124,7 @@ def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[st
                 members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
                 choices.append(_Choice(names, entry.summary, {"allOf": members}, is_group=True))
                 continue
-            assert has_options(entry)  # the rules for components need them
+            assert isinstance(entry, OptionsEntry)  # the rules for components need them
             key = f"options of {plugin}.{entry_name}"
             definitions[key] = _self_contained(entry.options, key, definitions)
             choices.append(_Choice(names, entry.summary, {"$ref": f"#/$defs/{key}"}))

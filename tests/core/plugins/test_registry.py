@@ -14,8 +14,7 @@ from installed_plugins import Install, load_error
 from peekbench.cli.show import describe, list_lines
 from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import registry
-from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry
-from peekbench.plugins.hookspecs import KINDS, kind_of
+from peekbench.plugins.entries import KINDS, AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry, kind_of
 from peekbench.plugins.local_code import split_name
 from peekbench.plugins.registry import find_default
 from peekbench.spec.experiment import parse_spec
@@ -44,29 +43,26 @@ def peekbench_renderers():
 ADD_A_KIND = """
 import sys
 from dataclasses import dataclass
-from peekbench.plugins import Options, hookspecs
+from peekbench.plugins import entries
 from peekbench.plugins.references import CallableField
 
 @dataclass(frozen=True, kw_only=True)
-class StemmerEntry:
-    name: str
+class StemmerEntry(entries.OptionsEntry):
     stem: CallableField = CallableField()
-    summary: str
-    options: type[Options] = Options
 
 def peekbench_stemmers():
     pass
 
-hookspecs.peekbench_stemmers = hookspecs.hookspec(peekbench_stemmers)
-hookspecs.StemmerEntry = StemmerEntry
-hookspecs.KINDS += (hookspecs.PluginKind("stemmer", "stemmers", "stemmers", "peekbench_stemmers", (StemmerEntry,)),)
+entries.peekbench_stemmers = entries.hookspec(peekbench_stemmers)
+entries.StemmerEntry = StemmerEntry
+entries.KINDS += (entries.PluginKind("stemmer", "stemmers", "stemmers", "peekbench_stemmers", (StemmerEntry,)),)
 from peekbench.cli.show import describe, list_lines
 from peekbench.spec.json_schema import broken_plugins
 print(*list_lines("stemmers"), *describe("porter"), broken_plugins().get("porter", "schema OK"), sep="\\n")
 """
 STEMMER = """
 from peekbench import Options, hookimpl
-from peekbench.plugins.hookspecs import StemmerEntry
+from peekbench.plugins.entries import StemmerEntry
 class Porter(Options):
     step: int = 5
 @hookimpl

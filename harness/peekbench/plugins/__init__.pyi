@@ -1,0 +1,26 @@
+from peekbench.gpus import Gpu as Gpu
+from peekbench.gpus import list_gpus as list_gpus
+
+from .api_version import API_VERSION as API_VERSION
+from .entries import AnalyzerEntry as AnalyzerEntry
+from .entries import AnalyzerRole as AnalyzerRole
+from .entries import AuditEntry as AuditEntry
+from .entries import DataSourceEntry as DataSourceEntry
+from .entries import ExecutorEntry as ExecutorEntry
+from .entries import MethodEntry as MethodEntry
+from .entries import ObserverEntry as ObserverEntry
+from .entries import Preparation as Preparation
+from .entries import RendererEntry as RendererEntry
+from .entries import ReportFormatEntry as ReportFormatEntry
+from .entries import TaskGroupEntry as TaskGroupEntry
+from .entries import hookimpl as hookimpl
+from .protocols import Form as Form
+from .protocols import Options as Options
+from .references import Reference as Reference
+from .toolkit import ScoreOption as ScoreOption
+from .work_protocols import GPU_FRACTION_VARIABLE as GPU_FRACTION_VARIABLE
+from .work_protocols import NODE_VARIABLE as NODE_VARIABLE
+from .work_protocols import THREADS_VARIABLE as THREADS_VARIABLE
+from .work_protocols import Event as Event
+from .work_protocols import Outcome as Outcome
+from .work_protocols import Work as Work
