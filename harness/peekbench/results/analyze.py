@@ -47,6 +47,15 @@ class Seen:
     predictions: Predictions | None = None
     """None if the answers to single texts are not known."""
 
+    def keywords(self, entry: AnalyzerEntry) -> dict[str, Any]:
+        """Return the keywords of the call of an analysis."""
+        keywords: dict[str, Any] = {}
+        if entry.sees_looks:
+            keywords["looks"] = self.looks
+        if entry.sees_predictions:
+            keywords["predictions"] = self.predictions
+        return keywords
+
 
 NOTHING_SEEN = Seen()
 
@@ -363,13 +372,8 @@ def run_analysis(
         find_metric(visible)  # refuses tasks of different metrics
     if score not in visible and isinstance(seen.predictions, StoredPredictions):
         visible = visible.assign(**{score: seen.predictions.scores(visible, score)})
-    keywords: dict[str, Any] = {"options": analysis.options}
-    if analysis.entry.sees_looks:
-        keywords["looks"] = seen.looks
-    if analysis.entry.sees_predictions:
-        keywords["predictions"] = seen.predictions
     try:
-        outcome = analysis.entry.analyze(visible, **keywords)
+        outcome = analysis.entry.analyze(visible, options=analysis.options, **seen.keywords(analysis.entry))
     except Exception as error:
         error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
         raise

@@ -399,7 +399,7 @@ def _check_names(trials: pd.DataFrame, reader: CellReader) -> None:
         ("model", (trials["model"] != "") | ~has_model, fill_in),
         (
             "task",
-            ~is_average | is_average.all(),
+            ~is_average | bool(is_average.all()),
             "is an average of other tasks, which would count twice; delete its rows, or rename the task",
         ),
         ("metric", trials["metric"] != "", "is empty; name the metric, or ignore the column"),

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS, RULE
@@ -138,7 +138,7 @@ INDEPENDENT = {"independent_tasks": "yes"}
 TEXT_DEFAULTS = {column.name: "" for column in COLUMNS if column.type == "text"} | {"task": "task", "method": "method"}
 """Columns of texts with the values that replace missing columns."""
 DTYPES = {"text": "str", "integer": "Int64", "number": "float64"}
-TYPES = {column.name: DTYPES[column.type] for column in COLUMNS}
+TYPES: dict[str, Any] = {column.name: DTYPES[column.type] for column in COLUMNS}
 """Types of the columns of the results table."""
 ARM_MEASURES = tuple(column.name for column in COLUMNS if column.is_of_arm and column.name != "arm")
 """Columns whose values belong to one arm."""

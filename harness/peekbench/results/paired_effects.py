@@ -223,9 +223,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     known = {tuple(map(plain_cell, row[:4])): row[4:] for row in facts.reset_index().itertuples(index=False, name=None)}
     found = []
     for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False):
-        cells = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
-        method, _, _, num_test = cells.values()
-        assert not isinstance(num_test, str)
+        cells: dict[str, Any] = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
         num_scored, control = known[tuple(cells.values())]
         step = None
         if is_accuracy and pd.notna(num_scored):
@@ -238,10 +236,10 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
                 {name: {str(task): values.tolist() for task, values in by_task[name]} for name in (*arms, *effects)},
                 {str(task): numbers.tolist() for task, numbers in by_task["subsample"]},
                 tuple(cells.values()),
-                num_test,
+                cells["num_test"],
                 control,
                 step,
-                not is_independent[method] and bool(rows["subsample"].duplicated().any()),
+                not is_independent[cells["method"]] and bool(rows["subsample"].duplicated().any()),
             )
         )
     return Configurations(

@@ -414,7 +414,7 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
     is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
     tasks: dict[str, list[str]] = {}
     for task, metric in stated.groupby(results["task"], sort=False).first().items():
-        if is_count[task] or is_counted(metric):
+        if is_count[str(task)] or is_counted(metric):
             metric = ACCURACY
         tasks.setdefault(str(metric), []).append(str(task))
     if len(tasks) <= 1:
