@@ -71,8 +71,8 @@ def import_scores(
         raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
     tasks, texts = pluralize(table["task"].nunique(), "task"), len(table[["task", "text"]].drop_duplicates())
     note(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
-    for each in imported.notes:
-        note(each)
+    for text in imported.notes:
+        note(text)
     if "subsample" in table:
         note(f"Each arm has {table['subsample'].nunique()} logs; they are paired in the order in which they are given.")
     scores = table.get("score")

@@ -179,19 +179,19 @@ def read_inspect(path: Path) -> Log:
 
 def _read_reductions(log: EvalLog, results: Results, file: Path) -> dict[str, dict[tuple[str, str], ReducedScore]]:
     """Return the reduced scores by text, scorer and reducer, of scorers with other reducers than the mean."""
-    scorers = {each.scorer for each in results.scores or () if each.reducer not in MEANS}
+    scorers = {score.scorer for score in results.scores or () if score.reducer not in MEANS}
     wanted = {
-        (each.scorer, each.reducer)
-        for each in results.scores or ()
-        if each.scorer in scorers and each.reducer is not None
+        (score.scorer, score.reducer)
+        for score in results.scores or ()
+        if score.scorer in scorers and score.reducer is not None
     }
     reduced: dict[str, dict[tuple[str, str], ReducedScore]] = {}
-    for each in log.reductions or ():
-        if each.reducer is None or (each.scorer, each.reducer) not in wanted:
+    for reduction in log.reductions or ():
+        if reduction.reducer is None or (reduction.scorer, reduction.reducer) not in wanted:
             continue
-        wanted.remove((each.scorer, each.reducer))
-        for score in each.samples:
-            reduced.setdefault(text_id(score.sample_id or 0, file), {})[each.scorer, each.reducer] = score
+        wanted.remove((reduction.scorer, reduction.reducer))
+        for score in reduction.samples:
+            reduced.setdefault(text_id(score.sample_id or 0, file), {})[reduction.scorer, reduction.reducer] = score
     if wanted:
         scorer, reducer = min(wanted, key=str)
         raise ResultsError(
@@ -223,7 +223,10 @@ def _grade(value: Any) -> Any:
 def _hash(sample: Sample) -> str:
     question = sample.input
     if isinstance(question, list):  # messages, whose ids differ between logs
-        question = [[each.get("role"), each.get("content")] if isinstance(each, dict) else each for each in question]
+        question = [
+            [message.get("role"), message.get("content")] if isinstance(message, dict) else message
+            for message in question
+        ]
     text = json.dumps([question, sample.choices, sample.target], sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

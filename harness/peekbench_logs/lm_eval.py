@@ -104,10 +104,10 @@ def _find_samples(file: Path, task: str, content: Results) -> Path | None:
     time = re.search(f"{TIME}$", file.stem)
     name = rf"samples_{re.escape(task)}({re.escape(time[0]) if time else TIME})?\.jsonl?"
     arguments = re.sub("[/=]", "__", str((content.config or {}).get("model_args")))
-    found = [each for each in file.parent.iterdir() if re.fullmatch(name, each.name)]
-    found = found or [each for each in file.parent.iterdir() if each.name == f"{arguments}_{task}.jsonl"]
+    found = [path for path in file.parent.iterdir() if re.fullmatch(name, path.name)]
+    found = found or [path for path in file.parent.iterdir() if path.name == f"{arguments}_{task}.jsonl"]
     if len(found) > 1:
-        names = ", ".join(sorted(each.name for each in found[:2]))
+        names = ", ".join(sorted(path.name for path in found[:2]))
         raise ResultsError(f"{file}: several files beside it can be its samples, such as {names}; remove the others")
     return found[0] if found else None
 
@@ -116,7 +116,7 @@ def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     directions = (content.higher_is_better or {}).get(task) or {}
     stated = dict(content.results[task])
     answers = list(_read_answers(file, stated))
-    names = dict.fromkeys(name for each in answers for name in each.values)
+    names = dict.fromkeys(name for answer in answers for name in answer.values)
     losses = frozenset(name for name in names if name.partition(",")[0] in LIKELIHOODS)
     for name in losses:
         answers = _as_losses(answers, name)
@@ -145,15 +145,15 @@ def _as_losses(answers: list[Answer], name: str) -> list[Answer]:
     A log-likelihood can have a weight, its number of words or bytes: each text counts by its share of all of them. A
     value that has another form stays as it is.
     """
-    values: list[Any] = [each.values.get(name) for each in answers]
+    values: list[Any] = [answer.values.get(name) for answer in answers]
     pairs = [value if isinstance(value, list) else [value, 1] for value in values]
     if not all(len(pair) == 2 and all(map(is_number, pair)) for pair in pairs):
         return answers
     total = math.fsum(weight for _, weight in pairs)
     scale = len(pairs) / (total or math.nan) / (math.log(2) if name.startswith(BITS) else 1)
     return [
-        replace(each, values={**each.values, name: -likelihood * scale})
-        for each, (likelihood, _) in zip(answers, pairs, strict=True)
+        replace(answer, values={**answer.values, name: -likelihood * scale})
+        for answer, (likelihood, _) in zip(answers, pairs, strict=True)
     ]
 
 
@@ -165,7 +165,7 @@ def _read_answers(file: Path, stated: dict[str, Any]) -> Iterator[Answer]:
     """
     known = [name.rpartition(",") for name in stated if "," in name]
     names = dict.fromkeys(name for name, *_ in known)
-    filters = list(dict.fromkeys(each for *_, each in known)) or ["none"]
+    filters = list(dict.fromkeys(filter_name for *_, filter_name in known)) or ["none"]
     occurrences: Counter[str] = Counter()
     for place, line in _read_lines(file):
         text = text_id(line.doc_id, place)

@@ -449,12 +449,12 @@ def _check_equal(task: str, first: TaskLog, log: TaskLog) -> None:
     """Refuse logs with other settings or texts, which cannot be paired."""
     for name, value in first.settings.items():
         if (other := log.settings.get(name)) != value:
-            one, two = (shorten(repr(each), MAX_SHOWN) for each in (value, other))
+            one, two = (shorten(repr(found), MAX_SHOWN) for found in (value, other))
             raise ResultsError(
                 f"task {task}: {name} is {one} in {first.origin} and {two} in {log.origin}; run all arms with the same "
                 "settings"
             )
-    texts = [Counter((answer.text, answer.content) for answer in each.answers) for each in (first, log)]
+    texts = [Counter((answer.text, answer.content) for answer in compared.answers) for compared in (first, log)]
     if different := texts[0].keys() ^ texts[1].keys():
         raise ResultsError(
             f"task {task}: {first.origin} and {log.origin} have different texts, such as "

@@ -85,7 +85,7 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             )
     leaves = _leaves(estimator)
     for step, part in leaves.items():
-        if not any(hasattr(each, name) for each in (part, type(part)) for name in ("transform", "predict")):
+        if not any(hasattr(owner, name) for owner in (part, type(part)) for name in ("transform", "predict")):
             raise PluginError(
                 f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
             )
@@ -95,7 +95,7 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
 
     def fit(unlabeled: Any, train: Any, task: Any, *, options: EstimatorOptions, context: Any) -> Any:
         chosen = unlabeled_steps(estimator, options.unlabeled_step, name)
-        inputs, held = (list(each) if isinstance(each, tuple) else each for each in (train.inputs, unlabeled))
+        inputs, held = (list(texts) if isinstance(texts, tuple) else texts for texts in (train.inputs, unlabeled))
         fitted = _Part(_clone(estimator, context.seed), chosen, held).fit(inputs, train.labels)
         return as_predictor(fitted, task, train.labels)
 
@@ -181,8 +181,8 @@ def selected_columns(estimator: Any) -> tuple[list[str], bool]:
     names: list[str] = []
     sees_others = False
     for step in _first_steps(estimator):
-        chosen = [each[2] for each in step.transformers] if isinstance(step, ColumnTransformer) else []
-        listed = [name for each in chosen for name in (each if isinstance(each, list | tuple) else [each])]
+        chosen = [transformer[2] for transformer in step.transformers] if isinstance(step, ColumnTransformer) else []
+        listed = [name for columns in chosen for name in (columns if isinstance(columns, list | tuple) else [columns])]
         own = [name for name in listed if isinstance(name, str)]
         sees_others |= not own or step.remainder != "drop"
         names += own
@@ -315,7 +315,7 @@ def _learns_without_labels(leaf: Any) -> bool:
 
 def _labels_of_fit(leaf: Any) -> inspect.Parameter | None:
     others = list(inspect.signature(leaf.fit).parameters.values())[1:2]
-    by_position = [each for each in others if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    by_position = [parameter for parameter in others if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     return by_position[0] if by_position else None
 
 
@@ -324,7 +324,7 @@ def _reads_labels(leaf: Any) -> bool:
     fit, labels = inspect.unwrap(type(leaf).fit), _labels_of_fit(leaf)
     if labels is None or fit.__module__.startswith("sklearn.") or not hasattr(fit, "__code__"):
         return False
-    loads = (each.argval for each in dis.get_instructions(fit) if "LOAD" in each.opname)
+    loads = (instruction.argval for instruction in dis.get_instructions(fit) if "LOAD" in instruction.opname)
     return any(labels.name in (names if isinstance(names, tuple) else (names,)) for names in loads)
 
 
@@ -406,9 +406,9 @@ class _Part:
         own = {}
         for name, child in _parts(self.part_).items():
             names = frozenset(
-                each.removeprefix(name).removeprefix("__")
-                for each in self.names
-                if each == name or each.startswith(f"{name}__")
+                full_name.removeprefix(name).removeprefix("__")
+                for full_name in self.names
+                if full_name == name or full_name.startswith(f"{name}__")
             )
             if passes_all or names or any(map(_is_semi_supervised, _leaves(child).values())):
                 own[name] = _Part(child, names, None if passes_all else others)

@@ -68,7 +68,8 @@ def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> D
     for number, dataset in enumerate(others, start=1):
         if (dataset.kind, fingerprint(dataset)) != (first.kind, fingerprint(first)):
             one, two = (
-                getattr(methods[each], "__name__", type(methods[each]).__name__.lower()) for each in (0, number)
+                getattr(methods[position], "__name__", type(methods[position]).__name__.lower())
+                for position in (0, number)
             )
             raise DataError(
                 f"{name}: {one} and {two} read it differently, such as classes and numbers; measure them in two calls"
@@ -254,7 +255,7 @@ class _Reader:
             place = f"{self.name}: row {row} has {shorten(repr(text), 40)}"
             if isinstance(text, dict | set):
                 raise DataError(f"{place}, a {type(text).__name__}; give the text in it")
-            if isinstance(text, NESTED) and any(isinstance(each, str) for each in text):
+            if isinstance(text, NESTED) and any(isinstance(part, str) for part in text):
                 raise DataError(f"{place}, a list of tokens; join them, as in [' '.join(tokens) for tokens in texts]")
             if isinstance(text, NESTED) and len(text) != len(inputs[0] if isinstance(inputs, list | tuple) else ()):
                 raise DataError(f"{place}, which has another length than row 0; give numbers of shape (n, n_features)")
@@ -298,7 +299,7 @@ class _Reader:
         return array
 
     def _check_selected(self, selected: Sequence[str], present: Sequence[Any]) -> None:
-        for column in (each for each in selected if each not in present):
+        for column in (column for column in selected if column not in present):
             columns = f"has only {shorten(', '.join(map(str, present)), 200)}; rename one, or select others"
             raise DataError(
                 f"{self.name}: the ColumnTransformer selects {column!r}, but X "
@@ -311,7 +312,7 @@ class _Reader:
             self._refuse_missing("a missing or infinite value", ~np.isfinite(array).all(axis=1), remedy)
 
     def _refuse_reordered(self, inputs: Any, labels: Any) -> None:
-        rows, others = (getattr(each, "index", None) for each in (inputs, labels))
+        rows, others = (getattr(values, "index", None) for values in (inputs, labels))
         if not isinstance(rows, pd.Index) or not isinstance(others, pd.Index):
             return
         if not rows.equals(others) and rows.is_unique and set(rows) == set(others):
@@ -321,7 +322,7 @@ class _Reader:
             )
 
     def _refuse_swapped(self, inputs: Any, labels: Any) -> None:
-        first, second = (_as_array(each) for each in (inputs, labels))
+        first, second = (_as_array(values) for values in (inputs, labels))
         if first.ndim == 1 == second.ndim and all(isinstance(label, str) for label in second.tolist()):
             counts = pd.Series(first).nunique(), pd.Series(second).nunique()
             limit = MAX_CLASSES_PER_ROW * len(second)

@@ -147,7 +147,9 @@ def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind
     if is_defined(own):
         return dataset.kind
     defined = list(filter(is_defined, get_scorer_names()))
-    near = [each for each in defined if each.startswith(f"{own}_")] or [each for each in USUAL if each in defined]
+    near = [candidate for candidate in defined if candidate.startswith(f"{own}_")] or [
+        usual for usual in USUAL if usual in defined
+    ]
     what, remedy = f"the {f'{num_classes} classes' if num_classes else 'numbers'} of task {task}", ""
     if is_defined(own, None):
         final = type(getattr(method, "steps", [(0, method)])[-1][1]).__name__
@@ -165,4 +167,4 @@ def _works(name: str, predictions: Any, labels: Any, model: Any) -> bool:
 def _compares_numbers(name: str) -> bool:
     """Return whether a score compares numbers; scores of classes take texts as well."""
     values, model = (np.array([0.25, 0.5, 0.75]), np.array(["a", "b", "b"])), _StoredNumbers()
-    return [_works(name, each, each, model) for each in values] == [True, False]
+    return [_works(name, value, value, model) for value in values] == [True, False]

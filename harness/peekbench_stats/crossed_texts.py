@@ -149,7 +149,7 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[
     if not shared:
         degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
     of_means, of_answers, of_other_texts = (
-        float(student_t.ppf((1 + level) / 2, each)) for each in (degrees, np.inf, max(num_texts - len(tasks), 1))
+        float(student_t.ppf((1 + level) / 2, freedom)) for freedom in (degrees, np.inf, max(num_texts - len(tasks), 1))
     )
     squared = max(of_means**2 * of_subsamples, of_answers**2 * least) + of_other_texts**2 * of_texts
     half = float(np.sqrt(squared)) / len(tasks)

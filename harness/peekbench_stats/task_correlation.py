@@ -94,7 +94,7 @@ def correlate_tasks(
 
     (mean, ratio), (_, ratio_of_ranks) = correlate(standardized), correlate(normal_scores)
     low, high = (
-        1.0 if math.isinf(ratio) else float((ratio / each - 1) / (ratio / each + num_tasks - 1))
-        for each in (f.ppf(share, *degrees) for share in ((1 + level) / 2, (1 - level) / 2))
+        1.0 if math.isinf(ratio) else float((ratio / quantile - 1) / (ratio / quantile + num_tasks - 1))
+        for quantile in (f.ppf(share, *degrees) for share in ((1 + level) / 2, (1 - level) / 2))
     )
     return TaskCorrelation(mean, low, high, float(f.sf(ratio_of_ranks, *degrees)), num_tasks, num_subsamples)

@@ -247,7 +247,7 @@ class ExecutorCase:
 def _find_processes(outcomes: Iterable[Outcome]) -> set[int]:
     """Return the processes on this machine that computed results."""
     metrics = [outcome.arms[-1].metrics for outcome in outcomes if isinstance(outcome, TrialResult)]
-    return {int(each["process"]) for each in metrics if each["is here"]}
+    return {int(metric["process"]) for metric in metrics if metric["is here"]}
 
 
 @contextmanager

@@ -92,7 +92,8 @@ class Crashes:
             return None, crash.suspects
         error = crash.describe(self._counts[trial])
         left = [
-            replace(each, trials=tuple(other for other in each.trials if other != trial)) for each in crash.suspects
+            replace(suspect, trials=tuple(other for other in suspect.trials if other != trial))
+            for suspect in crash.suspects
         ]
         traceback = f"{error}\n(a process that has ended leaves no traceback)\n"
         return TrialFailure(trial, error, traceback, crash.host), [item for item in left if item.trials]

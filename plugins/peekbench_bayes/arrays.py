@@ -141,10 +141,14 @@ def _to_array(
 def warn_of_shared_draws(results: pd.DataFrame) -> tuple[str, ...]:
     """Return a warning if tasks share draws, for which no model accounts, about their largest correlation."""
     found = [
-        (correlation, each.label)
-        for each in configurations(results).configurations
-        if each.shares_draws
-        and (correlation := correlate_tasks(list(each.scores["bias"].values()), list(each.subsamples.values())))
+        (correlation, configuration.label)
+        for configuration in configurations(results).configurations
+        if configuration.shares_draws
+        and (
+            correlation := correlate_tasks(
+                list(configuration.scores["bias"].values()), list(configuration.subsamples.values())
+            )
+        )
     ]
     if not found:
         return ()

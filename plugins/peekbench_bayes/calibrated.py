@@ -354,7 +354,7 @@ def fit_differences(arms: PairedArms, options: Hierarchical) -> Posterior:
     states = list(sample(cells, options.difference_priors, WARM_UP + options.draws, rng))[WARM_UP:]
     populations = list(sample_population(cells, states, options.difference_priors, rng))
     theta, unshrunk, variance = (_stack(states, name) for name in ("theta", "unshrunk", "variance"))
-    mu, tau_task, tau_cell, other_tasks = (_stack(populations, each.name) for each in fields(Population))
+    mu, tau_task, tau_cell, other_tasks = (_stack(populations, field.name) for field in fields(Population))
     has_several_models = len(arms.models) > 1
     spreads = {"between tasks": tau_task}
     if has_several_models:

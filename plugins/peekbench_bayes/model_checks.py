@@ -311,7 +311,10 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
         ),
         figures=(
             recovered_biases(
-                [(each.arms, each.bias, each.draws.mean(axis=0)) for each in estimates], options.level, region, unit
+                [(estimate.arms, estimate.bias, estimate.draws.mean(axis=0)) for estimate in estimates],
+                options.level,
+                region,
+                unit,
             ),
         ),
         warnings=tuple(_warn_of_coverage(estimates, MAX_ERROR * error)),
@@ -334,7 +337,9 @@ def estimate_components(arms: PairedArms, priors: DifferencePriors, rng: np.rand
     states = list(sample(cells, priors, WARM_UP + DRAWS, rng))[WARM_UP:]
     single = np.mean([np.sqrt(state.variance) for state in states], axis=(0, 1))
     populations = list(sample_population(cells, states, priors, rng))
-    task, cell = (float(np.mean([getattr(each, name) for each in populations])) for name in ("tau_task", "tau_cell"))
+    task, cell = (
+        float(np.mean([getattr(population, name) for population in populations])) for name in ("tau_task", "tau_cell")
+    )
     return Components(cells.count[0], task, cell, single)
 
 

@@ -42,16 +42,16 @@ def correlate(table: WideTable) -> dict[tuple[Key, ...], TaskCorrelation]:
 
 def find_correlated_tasks(table: WideTable, level: float) -> Iterator[Finding]:
     """Yield a warning for each configuration whose tasks are called independent, but correlate (Holm's procedure)."""
-    found = {key: each for key, each in correlate(table).items() if table.is_independent[key[0]]}
-    adjusted = holm([each.p_value for each in found.values()]).tolist()
-    for (key, each), p in zip(found.items(), adjusted, strict=True):
+    found = {key: correlation for key, correlation in correlate(table).items() if table.is_independent[key[0]]}
+    adjusted = holm([correlation.p_value for correlation in found.values()]).tolist()
+    for (key, correlation), p in zip(found.items(), adjusted, strict=True):
         if p <= level:
             yield Finding(
                 "warning",
                 "tasks with independent draws are correlated",
                 table.locate(**as_mapping(key, CONFIGURATION)),
-                f"mean correlation {each.mean:+.2f} [{each.low:+.2f}, {each.high:+.2f}] over "
-                f"{pluralize(each.num_tasks, 'task')}, {format_p(p)}",
+                f"mean correlation {correlation.mean:+.2f} [{correlation.low:+.2f}, {correlation.high:+.2f}] over "
+                f"{pluralize(correlation.num_tasks, 'task')}, {format_p(p)}",
                 "intervals of averages over tasks are too short: remove --independent-tasks, or 'yes' from the column "
                 "independent_tasks, if the same seeds drew the rows of all tasks",
             )
@@ -71,9 +71,14 @@ def tabulate_correlations(table: WideTable) -> Sequence[Table]:
         Column("p", "p_value"),
     )
     rows = []
-    for key, each in found.items():
+    for key, correlation in found.items():
         cells = as_mapping(key, CONFIGURATION)
-        estimate = (each.num_tasks, each.num_subsamples, Estimate(each.mean, each.low, each.high), each.p_value)
+        estimate = (
+            correlation.num_tasks,
+            correlation.num_subsamples,
+            Estimate(correlation.mean, correlation.low, correlation.high),
+            correlation.p_value,
+        )
         sizes = (None if cells[name] == UNKNOWN else cells[name] for name in varying)
         rows.append((*sizes, *estimate))
     draws = INDEPENDENT if all(table.is_independent[key[0]] for key in found) else SHARED

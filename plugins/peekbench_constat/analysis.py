@@ -76,12 +76,12 @@ def analyze_contamination(results: pd.DataFrame, *, options: ConStat) -> Analysi
         compared.append(compare(comparison, original.select(common), reference.select(common), options))
     if not options.model_families:
         warnings.append(UNKNOWN_FAMILIES)
-    findings = [finding for each in compared for finding in _sort(each.findings)]
+    findings = [finding for result in compared for finding in _sort(result.findings)]
     judged = _judge_all(findings, options, are_compared_once=len(compared) == 1)
     verdicts = {id(finding): verdict for finding, verdict in zip(findings, judged, strict=True)}
     return Analysis(
         "constat",
-        tables=(*(_finding_table(each, verdicts, options) for each in compared), _curve_table(compared)),
+        tables=(*(_finding_table(result, verdicts, options) for result in compared), _curve_table(compared)),
         figures=_draw_excesses(compared, verdicts, options),
         verdicts=tuple(judged),
         warnings=tuple(warnings),
@@ -138,11 +138,11 @@ def _curve_table(results: Sequence[Compared]) -> Table:
         Column("highest", "fraction"), Column("degrees of freedom", "number"), Column("scatter", "spread"),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
-    for each in results:
+    for result in results:
         cells: tuple[Cell, ...] = (None, None, None, None)
-        if each.prediction is not None:
-            cells = (*each.prediction.span, each.prediction.curve.freedom, each.prediction.scatter)
-        rows.append((each.comparison.original, each.comparison.reference, len(each.references), *cells))
+        if result.prediction is not None:
+            cells = (*result.prediction.span, result.prediction.curve.freedom, result.prediction.scatter)
+        rows.append((result.comparison.original, result.comparison.reference, len(result.references), *cells))
     return Table(
         "Curves that predict scores",
         columns,
@@ -215,7 +215,7 @@ def _draw_excesses(
             if (estimate := verdicts[id(finding)].estimate).has_interval
         ]
         if intervals:
-            groups.append((_name_comparison(compared), tuple(sorted(intervals, key=lambda each: -each.estimate))))
+            groups.append((_name_comparison(compared), tuple(sorted(intervals, key=lambda finding: -finding.estimate))))
     if not groups:
         return ()
     note = f"Score minus predicted score, with the {options.level:.0%} intervals of the verdicts."

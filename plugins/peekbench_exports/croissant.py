@@ -42,7 +42,9 @@ def write_croissant(report: Report, folder: Path) -> None:
         **({"license": run.license} if run.license else {}),
         **({"creator": {"@type": "sc:Person", "name": run.author}} if run.author else {}),
         "distribution": [_file(folder / name) for name in DESCRIPTIONS],
-        "recordSet": [_record_set(name, [each for each in columns if each.file == name]) for name in DESCRIPTIONS],
+        "recordSet": [
+            _record_set(name, [column for column in columns if column.file == name]) for name in DESCRIPTIONS
+        ],
     }
     (folder / METADATA).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 

@@ -55,7 +55,7 @@ def _uuid(run: ExportedRun, method: str, model: str) -> uuid.UUID:
 def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[ScoreEstimate]) -> dict[str, Any]:
     started = str(int(datetime.fromisoformat(run.session["started"]).timestamp()))
     info = _model_info(run, method, model)
-    several = len({(each.num_train, each.num_test) for each in estimates}) > 1
+    several = len({(estimate.num_train, estimate.num_test) for estimate in estimates}) > 1
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"{COLLECTION}/{info['id']}/{started}",
@@ -75,7 +75,7 @@ def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[Score
 
 
 def _model_info(run: ExportedRun, method: str, model: str) -> dict[str, Any]:
-    written = next(each for each in run.spec["methods"] if each["name"] == method)
+    written = next(candidate for candidate in run.spec["methods"] if candidate["name"] == method)
     use = written["use"]
     developer = _portable(re.split(r"[.:]", use)[0])
     label = f"{method} with {model}" if model else method

@@ -15,7 +15,7 @@ from peekbench_exports.tables import ExportedRun, read_run
 
 SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", **{each: "\\" + each for each in "&%$#_{}"},
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", **{sign: "\\" + sign for sign in "&%$#_{}"},
 }  # fmt: skip
 HEADINGS = {"extra": "Score", "bias": "Bias", "boost": "Boost"}
 
@@ -86,10 +86,10 @@ def average_table(run: ExportedRun) -> str:
 def task_table(run: ExportedRun) -> str:
     """Return a table over several pages, one row per task and configuration, below the name of the task."""
     estimates = [estimate for estimate in run.estimates if not estimate.is_average]
-    ordered = sorted(estimates, key=lambda each: list(run.tasks).index(each.task))
+    ordered = sorted(estimates, key=lambda estimate: list(run.tasks).index(estimate.task))
     headings = ["Method", *_headings(estimates)]
     lines: list[str] = []
-    for task, of_task in groupby(ordered, key=lambda each: each.task):
+    for task, of_task in groupby(ordered, key=lambda estimate: estimate.task):
         title = rf"\multicolumn{{{len(headings)}}}{{l}}{{\textit{{{escape(task)}}}}} \\*"
         lines += [r"\addlinespace", title] if lines else [title]
         for group in _groups(list(of_task)):
@@ -126,7 +126,7 @@ def _quantities(estimates: Sequence[ScoreEstimate]) -> list[str]:
 
 def _headings(estimates: Sequence[ScoreEstimate]) -> list[str]:
     score = escape(estimates[0].metric[:1].upper() + estimates[0].metric[1:])
-    return [HEADINGS[each] if each != "extra" else score for each in _quantities(estimates)]
+    return [HEADINGS[quantity] if quantity != "extra" else score for quantity in _quantities(estimates)]
 
 
 def _cells(group: Sequence[ScoreEstimate], quantities: Sequence[str]) -> list[str]:
@@ -159,7 +159,7 @@ def _explain(estimates: Sequence[ScoreEstimate]) -> str:
     boost = "; boost = extra $-$ base" if "boost" in _quantities(estimates) else ""
     units = " Scores are in percent, bias and boost in percentage points." if estimates[0].metric == ACCURACY else ""
     level, *lower = sorted({estimate.estimate.level for estimate in estimates}, reverse=True)
-    within = "".join(rf" ({100 * each:g}\% of an equivalent bias)" for each in lower)
+    within = "".join(rf" ({100 * level:g}\% of an equivalent bias)" for level in lower)
     return (
         f"The {escape(estimates[0].metric)} is that of the arm extra, which is uncontaminated; bias = test $-$ "
         rf"extra{boost}.{units} Brackets: {100 * level:g}\% intervals{within} for new subsamples of the same data."

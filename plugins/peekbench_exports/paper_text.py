@@ -171,7 +171,7 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
 
 def vary(cells: Mapping[str, Any], estimates: Sequence[ScoreEstimate]) -> dict[str, Any]:
     """Return the cells in which the estimates differ."""
-    return {name: cell for name, cell in cells.items() if len({getattr(each, name) for each in estimates}) > 1}
+    return {name: cell for name, cell in cells.items() if len({getattr(estimate, name) for estimate in estimates}) > 1}
 
 
 def _describe_subsamples(spec: Mapping[str, Any], rows: str) -> str:

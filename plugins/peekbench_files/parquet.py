@@ -74,7 +74,7 @@ def read_saved_rows(path: Path, columns: Sequence[str], max_gigabytes: float | N
     """
     parts = []
     try:
-        names = [str(each["filename"]) for each in json.loads((path / "state.json").read_text("utf-8"))["_data_files"]]
+        names = [str(file["filename"]) for file in json.loads((path / "state.json").read_text("utf-8"))["_data_files"]]
         files = [path / Path(name).name for name in names]  # no path leads out of the folder
         limit = size_limit(sum(file.stat().st_size for file in files), max_gigabytes)
         for file in files:

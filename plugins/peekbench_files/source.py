@@ -37,8 +37,8 @@ def suggest_file(path: Path, folder: Path) -> str:
     """
     searched = dict.fromkeys([path.parent, folder, *_list(folder, folders=True), folder.parent, Path.cwd()])
     files: dict[str, Path] = {}
-    for each in searched:
-        for found in _list(each):
+    for folder in searched:
+        for found in _list(folder):
             files.setdefault(found.name, found)
     name = path.name if path.name in files else find_nearest_file(path.name, files)
     if not name:
@@ -150,7 +150,7 @@ def find_splits(paths: list[Path], test_split: str) -> list[Path]:
         return paths
     splits = [paths[0] / split for split in ("train", test_split)]
     if test_split == "train" or not all(split.is_dir() for split in splits):
-        names = sorted(each.name for each in _list(paths[0], folders=True))
+        names = sorted(folder.name for folder in _list(paths[0], folders=True))
         raise DataError(
             f"{paths[0]}: its splits are {', '.join(names) or 'missing'}, but train and "
             f"{'another one' if test_split == 'train' else test_split} are needed; set "

@@ -178,7 +178,7 @@ def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.Chunke
 
 
 def _count(labels: pa.ChunkedArray) -> dict[str, int]:
-    return {str(each["values"]): each["counts"] for each in pc.value_counts(labels).to_pylist()}
+    return {str(entry["values"]): entry["counts"] for entry in pc.value_counts(labels).to_pylist()}
 
 
 def _find_unlabeled(table: pa.Table, task: HubTask, label: str, class_names: ClassNames) -> pa.ChunkedArray:

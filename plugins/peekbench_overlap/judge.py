@@ -111,15 +111,15 @@ def judge(task: TaskNgrams, places: Mapping[str, Places], options: Ngram, seed: 
     repetitions, found = [], []
     for n in options.n:
         keys, num_keys = task.keys[n], task.index.num_keys(n)
-        distinct = [each for each, first in zip(keys, is_first, strict=True) if first]
+        distinct = [key for key, first in zip(keys, is_first, strict=True) if first]
         is_own = count_texts(distinct, num_keys) == 1
         in_other_rows = count_texts(keys[:num_audited], num_keys) > 1
         repeated = share_found(keys[:num_audited], np.ones(num_keys, np.bool_), in_other_rows)
         repetition = Repetition(
             n,
             num_audited,
-            sum(len(each) == 0 for each in keys[:num_audited]),
-            sum(len(each) > 0 and not is_own[each].any() for each in keys[:num_audited]),
+            sum(len(of_text) == 0 for of_text in keys[:num_audited]),
+            sum(len(of_text) > 0 and not is_own[of_text].any() for of_text in keys[:num_audited]),
             float((repeated >= options.min_share).sum() / max(1, num_audited)),
         )
         repetitions.append(repetition)
@@ -149,7 +149,7 @@ def _judge_corpus(
         for row in worst.tolist()
         if shares[row] > 0
     )
-    weights = np.array([len(each) for each in task.keys[n][:num_audited]])[~np.isnan(shares[:num_audited])]
+    weights = np.array([len(of_text) for of_text in task.keys[n][:num_audited]])[~np.isnan(shares[:num_audited])]
     return Found(
         corpus,
         n,
@@ -237,8 +237,8 @@ def count_texts(keys: Sequence[IntArray], num_keys: int) -> IntArray:
         Number of different n-grams.
     """
     counts = np.zeros(num_keys, dtype=np.int64)
-    for each in keys:
-        counts[np.unique(each)] += 1
+    for of_text in keys:
+        counts[np.unique(of_text)] += 1
     return counts
 
 
@@ -259,8 +259,8 @@ def share_found(keys: Sequence[IntArray], is_counted: BoolArray, is_found: BoolA
     array of shape `(len(keys),)`
     """
     shares = np.full(len(keys), np.nan)
-    for row, each in enumerate(keys):
-        counted = each[is_counted[each]]
+    for row, of_text in enumerate(keys):
+        counted = of_text[is_counted[of_text]]
         if len(counted):
             shares[row] = is_found[counted].mean()
     return shares

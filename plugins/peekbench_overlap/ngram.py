@@ -101,19 +101,19 @@ def report(results: Mapping[str, Result], options: Ngram) -> Analysis:
     options
         The audit's options.
     """
-    found = [(name, each) for name, result in results.items() for each in result.found]
+    found = [(name, of_corpus) for name, result in results.items() for of_corpus in result.found]
     tables: list[Table] = []
     if found:
-        adjusted = map(float, false_discovery_control([each.p for _, each in found]))
+        adjusted = map(float, false_discovery_control([of_corpus.p for _, of_corpus in found]))
         rows = [
-            _finding_cells(name, each, p, results[name], options)
-            for (name, each), p in zip(found, adjusted, strict=True)
+            _finding_cells(name, of_corpus, p, results[name], options)
+            for (name, of_corpus), p in zip(found, adjusted, strict=True)
         ]
         tables += [_finding_table(rows, options), _amount_table(found)]
     tables.append(_repetition_table(results, options))
     if any(result.shift for result in results.values()):
         tables.append(_shift_table(results))
-    if any(each.examples for _, each in found):
+    if any(of_corpus.examples for _, of_corpus in found):
         tables.append(_example_table(results))
     return Analysis("overlap", tuple(tables), warnings=_warnings(results, options))
 
@@ -169,8 +169,15 @@ def _amount_table(found: Sequence[tuple[str, Found]]) -> Table:
         Column("n-grams found", "fraction"),
     )
     rows = tuple(
-        (name, each.corpus, each.n, each.num_examined, each.share_with_hit, each.share_of_ngrams)
-        for name, each in found
+        (
+            name,
+            of_corpus.corpus,
+            of_corpus.n,
+            of_corpus.num_examined,
+            of_corpus.share_with_hit,
+            of_corpus.share_of_ngrams,
+        )
+        for name, of_corpus in found
     )
     note = (
         "Texts: those with n-grams of their own, which no other text of the task contains. With a hit: share of these "
@@ -191,14 +198,14 @@ def _repetition_table(results: Mapping[str, Result], options: Ngram) -> Table:
     rows = tuple(
         (
             name,
-            each.n,
-            each.num_texts,
-            each.num_short / max(1, each.num_texts),
-            each.num_shared / max(1, each.num_texts),
-            each.share_repeated,
+            repetition.n,
+            repetition.num_texts,
+            repetition.num_short / max(1, repetition.num_texts),
+            repetition.num_shared / max(1, repetition.num_texts),
+            repetition.share_repeated,
         )
         for name, result in results.items()
-        for each in result.repetition
+        for repetition in result.repetition
     )
     note = (
         "Texts shorter than n words, and texts whose n-grams all occur in other texts of the task or of the unseen "
@@ -231,12 +238,18 @@ def _example_table(results: Mapping[str, Result]) -> Table:
     )
     shortest: dict[tuple[str, str], Found] = {}
     for name, result in results.items():
-        for each in result.found:
-            shortest.setdefault((name, each.corpus), each)
+        for of_corpus in result.found:
+            shortest.setdefault((name, of_corpus.corpus), of_corpus)
     rows = tuple(
-        (name, textwrap.shorten(example.text, MAX_QUOTED, placeholder=" ..."), each.n, example.share, example.place)
-        for (name, _), each in shortest.items()
-        for example in each.examples
+        (
+            name,
+            textwrap.shorten(example.text, MAX_QUOTED, placeholder=" ..."),
+            of_corpus.n,
+            example.share,
+            example.place,
+        )
+        for (name, _), of_corpus in shortest.items()
+        for example in of_corpus.examples
     )
     note = f"Up to {NUM_EXAMPLES} texts per task and corpus, those with the largest share of n-grams in the corpus."
     return Table("Texts that the corpora contain", columns, rows, note)
@@ -251,8 +264,8 @@ def _warnings(results: Mapping[str, Result], options: Ngram) -> tuple[str, ...]:
         short = [
             name
             for name, result in results.items()
-            for each in result.repetition
-            if each.n == n and each.num_short > each.num_texts / 2
+            for repetition in result.repetition
+            if repetition.n == n and repetition.num_short > repetition.num_texts / 2
         ]
         if short:
             warnings.append(

@@ -110,10 +110,10 @@ def audit_membership(
     results = {}
     for name, texts in chosen.items():
         scores = [model[name], *([reference[name]] if reference else [])]
-        is_scored = ~np.any([np.isnan(each.scores) for each in scores], axis=0)
+        is_scored = ~np.any([np.isnan(of_model.scores) for of_model in scores], axis=0)
         scored, num_unscored = _select(texts, is_scored), int((~is_scored).sum())
         _check_number(name, scored, is_compared, num_unscored)
-        result = _compare(scored, *(each.select(is_scored) for each in scores), seed=context.seed)
+        result = _compare(scored, *(of_model.select(is_scored) for of_model in scores), seed=context.seed)
         results[name] = replace(result, num_unscored=num_unscored)
     return results
 

@@ -161,7 +161,7 @@ def describe_looks(configuration: Configuration, looks: Looks) -> LooksTaken:
 
 def _size(configuration: Configuration) -> tuple[str, int | None, int | None]:
     method, _, *sizes = configuration.key
-    num_train, num_test = (each if isinstance(each, int) else None for each in sizes)
+    num_train, num_test = (size if isinstance(size, int) else None for size in sizes)
     return str(method), num_train, num_test
 
 
@@ -278,8 +278,8 @@ class Levels:
     def of_family(cls, family: Sequence[Evidence], alpha: float) -> Levels:
         """Return the levels of two procedures of Benjamini and Hochberg, one for each kind of verdict."""
         return cls(
-            selection_level([each.p_zero for each in family], alpha),
-            selection_level([each.p_outside for each in family], alpha),
+            selection_level([member.p_zero for member in family], alpha),
+            selection_level([member.p_outside for member in family], alpha),
         )
 
 

@@ -77,7 +77,7 @@ def compare(before: Configuration, after: Configuration, name: str, level: float
     else:
         old, new = ([list(values.values()) for values in side] for side in sides)
         first, second = (
-            independent_units(values, [list(each) for each in side], shares_draws=shares_draws)
+            independent_units(values, [list(of_task) for of_task in side], shares_draws=shares_draws)
             for values, side in zip((old, new), sides, strict=True)
         )
         difference = estimate_change(first, second, level, step)

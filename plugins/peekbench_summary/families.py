@@ -161,11 +161,11 @@ def is_inert(
         Whether the scores are those of a run. Scores of a table can be rounded.
     """
     same = [
-        each for results in other_scores.values() for each in results.configurations if each.key == configuration.key
+        other for results in other_scores.values() for other in results.configurations if other.key == configuration.key
     ]
     if not is_run or (configuration.step is not None and not same):
         return False
-    return not any(any(map(any, each.scores[effect].values())) for each in (configuration, *same))
+    return not any(any(map(any, compared.scores[effect].values())) for compared in (configuration, *same))
 
 
 def has_signal(configuration: Configuration, predictions: Predictions | None, *, is_r_squared: bool) -> bool:
@@ -266,7 +266,7 @@ def judge_all(
         One for each configuration, in their order.
     """
     log_likelihoods = (
-        {each.key: each.units(each.scores["bias"]) for each in probabilistic[LOG_LIKELIHOOD].configurations}
+        {other.key: other.units(other.scores["bias"]) for other in probabilistic[LOG_LIKELIHOOD].configurations}
         if LOG_LIKELIHOOD in probabilistic
         else {}
     )

@@ -65,13 +65,16 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
 
 def violins(results: Configurations) -> tuple[Violins, ...]:
     """Draw the differences of single subsamples, one figure per effect; nothing if all tasks have single subsamples."""
-    if max(len(values) for each in results.configurations for values in each.scores["bias"].values()) < 2:
+    if (
+        max(len(values) for configuration in results.configurations for values in configuration.scores["bias"].values())
+        < 2
+    ):
         return ()
     return tuple(
         Violins(
             results.title(f"{effect.capitalize()} of single subsamples, {minuend} minus {subtrahend}, by task"),
             effect_axis(results, effect),
-            tuple((each.label, _samples(each, effect)) for each in results.configurations),
+            tuple((configuration.label, _samples(configuration, effect)) for configuration in results.configurations),
             "The width of a violin shows how much single differences vary, not how precisely their mean is known.",
         )
         for effect, (minuend, subtrahend) in ARMS.items()
@@ -167,7 +170,7 @@ def _families(configuration: Configuration, level: float) -> dict[str, MeanEstim
 def has_families(results: Configurations) -> bool:
     """Return whether each task has a single size, so that figures of single sizes add nothing to lines over sizes."""
     return len(results.configurations) > 1 and all(
-        each.num_test and _families(each, 0.5) for each in results.configurations
+        configuration.num_test and _families(configuration, 0.5) for configuration in results.configurations
     )
 
 

@@ -101,7 +101,7 @@ def effect_cells(configuration: Configuration, effects: Sequence[str], level: fl
 def level_note(verdicts: Sequence[Verdict], level: float) -> str:
     """Return a note on the intervals of verdicts that have a lower level than the others; empty without any."""
     lower = sorted({verdict.family.level for verdict in verdicts if verdict.family.level < level})
-    return "".join(f" The interval of an equivalent bias has {each:.0%} (two one-sided tests)." for each in lower)
+    return "".join(f" The interval of an equivalent bias has {level:.0%} (two one-sided tests)." for level in lower)
 
 
 ACCURACY = "accuracy"
@@ -142,8 +142,8 @@ def probabilistic_scores(results: pd.DataFrame, paired: Configurations) -> dict[
         values = rows[score.name] if score.is_higher_better else -rows[score.name]
         if values.notna().all():
             rescored = configurations(rows.assign(score=values, num_correct=None))
-            by_key = {each.key: each for each in rescored.configurations}
-            ordered = tuple(by_key[each.key] for each in paired.configurations)
+            by_key = {configuration.key: configuration for configuration in rescored.configurations}
+            ordered = tuple(by_key[configuration.key] for configuration in paired.configurations)
             scores[score.title] = replace(rescored, configurations=ordered)
     return {ACCURACY: paired, **scores} if scores else {}
 

@@ -94,7 +94,7 @@ class Comparison:
 
     def estimate(self, num_compared: int, level: float) -> MeanEstimate:
         """Return the inflation of the best of K configurations, averaged over tasks."""
-        tasks = [[each.inflation_of_best(num_compared) for each in samples] for samples in self.choices.values()]
+        tasks = [[sample.inflation_of_best(num_compared) for sample in samples] for samples in self.choices.values()]
         units = independent_units(tasks, [*self.shared.values()], shares_draws=bool(self.shared))
         return estimate_these_tasks(units, level)
 
@@ -223,7 +223,7 @@ def _choose_by_texts(
             assert isinstance(num_train, int | None)
             assert isinstance(num_test, int | None)
             answers.append(predictions.answers(str(task), str(method), num_train, num_test, (arm,), str(model)))
-        known = [each for each in answers if each is not None]
+        known = [answer for answer in answers if answer is not None]
         if len(known) < len(answers):
             return None
         subsamples = scores.loc[[task]].index.get_level_values("subsample")
@@ -237,13 +237,13 @@ def _choose_by_texts(
 
 def _pair_texts(answers: Sequence[Answers], subsample: int, arm: str) -> FloatArray:
     """Return the scores of the texts that all configurations answered: (n_configurations, n_texts)."""
-    places = [int(np.flatnonzero(each.subsamples == subsample)[0]) for each in answers]
-    texts = [each.rows[place] for each, place in zip(answers, places, strict=True)]
+    places = [int(np.flatnonzero(answer.subsamples == subsample)[0]) for answer in answers]
+    texts = [answer.rows[place] for answer, place in zip(answers, places, strict=True)]
     common = reduce(np.intersect1d, texts)
     scores = []
-    for each, place, numbers in zip(answers, places, texts, strict=True):
+    for answer, place, numbers in zip(answers, places, texts, strict=True):
         order = np.argsort(numbers, kind="stable")
-        scores.append(each.scores[arm][place][order[np.searchsorted(numbers[order], common)]])
+        scores.append(answer.scores[arm][place][order[np.searchsorted(numbers[order], common)]])
     return np.stack(scores)
 
 
@@ -303,7 +303,9 @@ def _tabulate(
         if has_interval
         else "There is no interval for single subsamples of a task, or for subsamples without variation."
     )
-    totals = " or ".join(str(total) for total in dict.fromkeys(each.num_configurations for each in comparisons))
+    totals = " or ".join(
+        str(total) for total in dict.fromkeys(comparison.num_configurations for comparison in comparisons)
+    )
     note = NOTE.format(total=totals, arm=arm, method=" ".join(ways).format(splits=NUM_SPLITS), interval=interval)
     title = "Winner's curse: inflation of the best score of K configurations"
     overview = (*varying, "K", "inflation", "texts", "tasks", "subsamples")

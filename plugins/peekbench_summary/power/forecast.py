@@ -266,13 +266,13 @@ def expect(noise: Noise, point: DesignPoint, design: PlannedDesign, bias: float,
         [max(MIN_SUBSAMPLES, math.ceil(share * point.num_subsamples - 1e-9)) for share in design.looks.fractions]
     )
     precisions = [noise.precision(len(point.tasks), size, point.num_test) for size in sizes.tolist()]
-    errors, degrees = np.array([(each.error, each.degrees) for each in precisions]).T
+    errors, degrees = np.array([(precision.error, precision.degrees) for precision in precisions]).T
     levels = levels_at(design.looks, criterion.alpha)
     half_widths, half_widths_within = (t.isf(level, degrees) * errors for level in (levels / 2, levels))
     # The sum of the first subsamples is a random walk; its increments have the variance of the added subsamples.
     steps = np.random.default_rng(0).normal(size=(NUM_WALKS, len(sizes))) * np.sqrt(np.diff(sizes, prepend=0))
     means = bias + steps.cumsum(axis=1) / sizes * errors[0] * math.sqrt(sizes[0])
-    margins = [Region(criterion.region).margin(each.num_tasks * each.subsamples) for each in precisions]
+    margins = [Region(criterion.region).margin(precision.num_tasks * precision.subsamples) for precision in precisions]
     equivalent = np.abs(means) + half_widths_within <= margins
     biased = (np.abs(means) > half_widths) & ~equivalent
     settled = (biased & ("biased" in design.stops_at)) | (equivalent & ("equivalent" in design.stops_at))

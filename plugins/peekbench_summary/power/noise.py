@@ -147,13 +147,13 @@ def fit_noise(label: str, measurements: Sequence[Measurement], seconds: tuple[fl
     weighted by how precisely each variance is known. With one size, set the sampling variance to `TYPICAL_SAMPLING`
     times the binomial variance, but at most to the whole variance within tasks.
     """
-    weights = np.array([each.num_tasks * (each.subsamples - 1) for each in measurements])
-    between = float(np.average([each.between for each in measurements], weights=weights))
-    evenness = float(np.average([each.evenness for each in measurements], weights=weights))
-    covariances = [each.common for each in measurements if each.common is not None]
+    weights = np.array([measurement.num_tasks * (measurement.subsamples - 1) for measurement in measurements])
+    between = float(np.average([measurement.between for measurement in measurements], weights=weights))
+    evenness = float(np.average([measurement.evenness for measurement in measurements], weights=weights))
+    covariances = [measurement.common for measurement in measurements if measurement.common is not None]
     common = float(np.mean(covariances)) if covariances else None
-    within = np.array([each.within for each in measurements])
-    if any(each.num_test is None or each.binomial == 0 for each in measurements):
+    within = np.array([measurement.within for measurement in measurements])
+    if any(measurement.num_test is None or measurement.binomial == 0 for measurement in measurements):
         training, sampling = float(np.average(within, weights=weights)), 0.0
     elif len(measurements) == 1:
         num_test = measurements[0].num_test or 1
@@ -161,7 +161,7 @@ def fit_noise(label: str, measurements: Sequence[Measurement], seconds: tuple[fl
         training = max(0.0, float(within[0]) - sampling / num_test)  # rounding can make it negative
     else:
         precision = np.sqrt(weights) / np.maximum(within, 1e-12)
-        sizes = np.array([float(each.num_test or 1) for each in measurements])
+        sizes = np.array([float(measurement.num_test or 1) for measurement in measurements])
         terms = np.column_stack([np.ones(len(sizes)), 1 / sizes])  # (n_sizes, 2)
         (training, sampling), _ = nnls(terms * precision[:, None], within * precision)
     return Noise(label, float(training), float(sampling), max(0.0, between), evenness, seconds, common)

@@ -50,7 +50,7 @@ def simulate_detection(bias: float, precision: Precision, level: float) -> float
     """
     ratio = min(abs(bias) / precision.error, RATIOS[-1])
     after = max(1, bisect_left(RATIOS, ratio))
-    low, high = (_score_of_power(each, *_design(precision), level) for each in RATIOS[after - 1 : after + 1])
+    low, high = (_score_of_power(ratio, *_design(precision), level) for ratio in RATIOS[after - 1 : after + 1])
     return float(ndtr(np.interp(ratio, RATIOS[after - 1 : after + 1], (low, high))))
 
 
