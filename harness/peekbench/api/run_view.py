@@ -144,7 +144,7 @@ def _as_table(
     texts: tuple[IntArray | FloatArray, IntArray],
     class_names: Sequence[str],
 ) -> pd.DataFrame:
-    labels, rows = (np.resize(each, len(values)) for each in texts)  # several fits predict the same texts
+    labels, rows = (np.resize(array, len(values)) for array in texts)  # several fits predict the same texts
     columns: dict[str, Any] = {**key_of(trial), "arm": arm, "row": rows}
     if class_names:
         names = np.array(class_names, dtype="object")

@@ -87,9 +87,9 @@ def _describe_state(value: Any, seen: dict[int, tuple[int, Any]]) -> Iterator[st
     if isinstance(value, ModuleType | FunctionType | type) and _is_library(value):
         yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
     elif isinstance(value, ModuleType):
-        yield from _describe({name: each for name, each in vars(value).items() if not name.startswith("__")}, seen)
+        yield from _describe({name: member for name, member in vars(value).items() if not name.startswith("__")}, seen)
     elif isinstance(value, type):
-        members = {name: each for name, each in vars(value).items() if name not in IGNORED}
+        members = {name: member for name, member in vars(value).items() if name not in IGNORED}
         yield from _describe((value.__qualname__, value.__bases__, members), seen)
     elif isinstance(value, FunctionType):
         cells = [_cell_content(value, cell) for cell in value.__closure__ or ()]
@@ -105,10 +105,10 @@ def _describe_state(value: Any, seen: dict[int, tuple[int, Any]]) -> Iterator[st
     elif callable(inner := getattr(value, "__wrapped__", None)):
         yield from _describe(inner, seen)  # of a static method, a class method or a cached function
     elif type(value) in (set, frozenset):
-        yield from sorted(" ".join(_describe(each, dict(seen))) for each in value)
+        yield from sorted(" ".join(_describe(member, dict(seen))) for member in value)
     elif type(value) in (list, tuple):
-        for each in value:
-            yield from _describe(each, seen)
+        for member in value:
+            yield from _describe(member, seen)
     elif type(value) is dict:
         yield from _describe([part for item in value.items() for part in item], seen)
     else:
@@ -151,7 +151,11 @@ def _cell_content(function: FunctionType, cell: CellType) -> Any:
 
 def _globals(code: CodeType) -> set[str]:
     """Return the names that code reads from its module, also in the functions that it defines."""
-    names = {str(each.argval) for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names = {
+        str(instruction.argval)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
     return names.union(*(_globals(part) for part in code.co_consts if isinstance(part, CodeType)))
 
 

@@ -62,7 +62,9 @@ class Looks:
     @property
     def are_repeated(self) -> bool:
         """Whether a run was looked at before the present look."""
-        return len(self.fractions) > 1 or any((self.earlier, *(each.are_repeated for each in self.of_methods.values())))
+        return len(self.fractions) > 1 or any(
+            (self.earlier, *(of_method.are_repeated for of_method in self.of_methods.values()))
+        )
 
     def earlier_of(self, method: str, num_train: int | None, num_test: int | None) -> tuple[int, ...]:
         """Return the numbers of trials of a configuration at earlier unplanned looks, ascending."""

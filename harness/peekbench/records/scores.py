@@ -253,7 +253,7 @@ def average_scores(scores: Sequence[Mapping[str, float | int | None]], num_sets:
     """
     averages: dict[str, float | int | None] = {}
     for score in SCORES:
-        values = [each[score.name] for each in scores]
+        values = [of_set[score.name] for of_set in scores]
         present = [value for value in values if value is not None]
         if len(present) < len(values):
             averages[score.name] = None
