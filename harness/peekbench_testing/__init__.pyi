@@ -12,4 +12,3 @@ from .samples import sample_numbers as sample_numbers
 from .samples import sample_report as sample_report
 from .samples import sample_results as sample_results
 from .samples import sample_texts as sample_texts
-from .samples import sample_unlabeled_texts as sample_unlabeled_texts

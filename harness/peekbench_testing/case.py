@@ -7,10 +7,11 @@ another number of classes, and long texts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError, PeekbenchError
 from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
-from peekbench.formatting import pluralize, shorten
+from peekbench.formatting import pluralize
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.exceptions import describe_exception, one_line_errors
 from peekbench.plugins.predictors import as_predictor, in_order
@@ -28,7 +29,7 @@ from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArra
 from peekbench.records.trials import Context, Draw, Predictor
 from peekbench.spec.components import AuditSpec, MethodSpec
 from peekbench.spec.design import Design
-from peekbench_testing.conditions import TimeLimitError, time_limit
+from peekbench_testing.conditions import time_limit
 from peekbench_testing.runner import HERE, Attempt, Memo
 from peekbench_testing.samples import sample_features, sample_numbers, sample_texts
 
@@ -39,8 +40,6 @@ VARIANT_TRAIN, VARIANT_TEST = 132, 30  # rows: more than most minibatches have
 LONG_EVERY, LONG_PARTS = 5, 20  # every fifth text of the variant has about 2,000 characters, made of 20 texts
 TIMEOUT = 300.0
 """Seconds that a fit or a prediction may take by default."""
-MAX_SHOWN = 40  # characters of a text in messages
-T = TypeVar("T")
 EXACT_SUM_TOLERANCE = 1e-5
 """Largest difference between 1 and a sum of probabilities in single or double precision. Runs tolerate more."""
 
@@ -183,31 +182,16 @@ class Case:
         ContractError
             If the predictions have a wrong type, shape or value, or take longer than the time limit.
         """
-        predictions = in_order(self.call_in_time(predictor.predict, inputs), inputs, self.task)
+        with self.time_limit(inputs):
+            predicted = predictor.predict(inputs)
+        predictions = in_order(predicted, inputs, self.task)
         tolerance = SUM_TOLERANCE if np.asarray(predictions).dtype == np.float16 else EXACT_SUM_TOLERANCE
         check_predictions(predictions, len(inputs), self.task, sum_tolerance=tolerance)
         return np.array(predictions, dtype=np.float64)
 
-    def call_in_time(self, predict: Callable[[Inputs], T], inputs: Inputs) -> T:
-        """Call a function of a predictor, and name the input that takes too long."""
-        try:
-            with time_limit(self.timeout, f"a prediction of {_describe(inputs)}"):
-                return predict(inputs)
-        except TimeLimitError:
-            share = self.timeout / len(inputs)
-            for row in range(len(inputs) if len(inputs) > 1 else 0):
-                one = inputs[row : row + 1]
-                with time_limit(share, f"a prediction of {_describe(inputs)} does not end: {_describe(one)}"):
-                    predict(one)
-            raise
-
-
-def _describe(inputs: Inputs) -> str:
-    if len(inputs) != 1:
-        return pluralize(len(inputs), "input")
-    if not isinstance(inputs[0], str):
-        return "one row"
-    return f"a text of {pluralize(len(inputs[0]), 'character')} ({shorten(inputs[0], MAX_SHOWN)!r})"
+    def time_limit(self, inputs: Inputs) -> AbstractContextManager[None]:
+        """Limit the time of a prediction."""
+        return time_limit(self.timeout, f"a prediction of {pluralize(len(inputs), 'input')}")
 
 
 def make_case(
@@ -406,9 +390,14 @@ def _predict_empty(case: Case, predictor: Predictor) -> tuple[FloatArray, FloatA
 
 def score_batches(case: Case, predictor: Predictor, batches: Sequence[Inputs]) -> tuple[FloatArray, FloatArray] | None:
     """Return log-likelihoods of batches, and the predictions afterwards; None if the predictor gives none."""
-    scored = [case.call_in_time(lambda texts: score_texts(predictor, texts, case.task), batch) for batch in batches]
-    values = [texts.values for texts in scored if texts is not None]
-    return (np.concatenate(values), case.apply(predictor, case.test)) if values else None
+    values = []
+    for batch in batches:
+        with case.time_limit(batch):
+            scored = score_texts(predictor, batch, case.task)
+        if scored is None:
+            return None
+        values.append(scored.values)
+    return np.concatenate(values), case.apply(predictor, case.test)
 
 
 def refit(case: Case, unlabeled: Inputs | None) -> Refits:

@@ -1,4 +1,6 @@
-"""Calls a function in a new process, with other hashes of texts and another time, and notes what it changes and leaves.
+"""Calls a function in a new process, in other conditions, and notes what it changes and leaves.
+
+Hashes of texts and the hour are different, and the working folder is empty.
 
 `call` runs in the process of the checks, `main` in the new one.
 """
@@ -20,7 +22,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -40,17 +42,15 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
 from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_code, split_name
 from peekbench.plugins.source_files import is_installed
-from peekbench_testing.conditions import CLOCK
 
 HASH_VARIABLE = "PYTHONHASHSEED"
+HOURS_EARLIER = 11  # no divisor of a day: what is day here is night there, and an odd hour is an even one
 MAX_OUTPUT = 500  # characters of the output of a process that ended early
 MAX_VALUE = 80  # characters of a value in a message
 MAX_LISTED = 3  # items of a list in a message
 SHUTDOWN_TIMEOUT = 1.0
 """Seconds in which threads and processes that were told to stop may end."""
 TRACKER = "resource_tracker"  # a process that `multiprocessing` starts once and keeps
-WRITTEN = {"open": 0, "os.mkdir": 0, "os.rename": 1}
-"""Position of the path that is written, by audit event of Python."""
 HEAVY_LIBRARIES = (
     "arviz", "arviz_stats", "bambi", "bitsandbytes", "datasets", "gensim", "huggingface_hub", "jinja2",
     "matplotlib", "mlflow", "nutpie", "pandas", "peft", "pyarrow", "pymc", "ray", "scipy", "sklearn", "torch",
@@ -81,9 +81,9 @@ class Answer:
     left_running: tuple[str, ...] = ()
     """Threads and processes that still ran after the call, in words."""
     files: tuple[str, ...] = ()
-    """Files and folders that its process wrote in the working folder."""
+    """Files and folders that its process left in the working folder."""
     output: str = ""
-    """What it wrote to stdout and stderr, without warnings."""
+    """What its process wrote to stdout and stderr, without warnings."""
 
     def require_clean(self) -> None:
         """Refuse changes of the process's state, and what still runs or lies in the working folder."""
@@ -124,24 +124,28 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
         raise ContractError(
             f"it cannot be called in another process: {error}; define it at the top level of a module"
         ) from error
-    hash_seed = "2" if os.environ.get(HASH_VARIABLE) == "1" else "1"
+    variables = {HASH_VARIABLE: "2" if os.environ.get(HASH_VARIABLE) == "1" else "1"}
+    variables["TZ"] = f"CHECK{time.timezone // 3600 + HOURS_EARLIER}"
+    # With the path of this process, which `-c` alone would precede with the working folder.
+    path = [str(Path(folder).absolute()) for folder in sys.path]
     with TemporaryDirectory() as folder:
-        question, answer, printed = (Path(folder) / name for name in ("question", "answer", "printed"))
+        question, answer, printed, working = (Path(folder) / name for name in ("question", "answer", "printed", "work"))
         question.write_bytes(pickle.dumps((_own_modules(use), find_pickled_snapshots(content), content)))
-        # With the path of this process: `-c` alone would first search the working folder.
-        code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import main; main({folder!r})"
+        working.mkdir()
+        code = f"import sys; sys.path[:] = {path!r}; from {__name__} import main; main({folder!r})"
         with printed.open("wb") as file:  # a process that the function leaves behind would keep a pipe open
             done = subprocess.run(  # noqa: S603
-                [sys.executable, "-c", code], env=os.environ | {HASH_VARIABLE: hash_seed}, stdout=file,
-                stderr=subprocess.STDOUT, check=False,
+                [sys.executable, "-c", code], env=os.environ | variables, stdout=file, stderr=subprocess.STDOUT,
+                cwd=working, check=False,
             )  # fmt: skip
+        output = printed.read_text(errors="replace").strip()
         if not answer.exists():
-            output = printed.read_text(errors="replace").strip()
             raise ContractError(
                 f"it ended another process with status {done.returncode}: {shorten(output[-MAX_OUTPUT:], MAX_OUTPUT)}"
             )
         result: Answer = pickle.loads(answer.read_bytes())  # noqa: S301 - written by the process above
-        return result
+        left = (path.name for path in working.iterdir() if not path.name.startswith((".", "__pycache__")))
+        return replace(result, files=tuple(sorted(left)), output=output)
 
 
 def _pickle(use: str, value: object) -> bytes:
@@ -171,35 +175,17 @@ def _own_modules(use: str) -> set[str]:
     return set()
 
 
-def find_own_modules(use: str, function: object) -> list[ModuleType]:
-    """Return the imported modules of a plugin that has an entry with a function, and those of no installed library."""
-    own = {*_own_modules(use), str(getattr(function, "__module__", "")).partition(".")[0]}
-    modules = []
-    for name, module in list(sys.modules.items()):
-        package, file = name.partition(".")[0], getattr(module, "__file__", None)
-        if package == "peekbench":  # also the module of the functions that make entries of files
-            continue
-        if package in own or (file and not is_installed(Path(file))):
-            modules.append(module)
-    return modules
-
-
 def main(folder: str) -> None:
     """Answer the question in a folder. This is the whole work of the new process."""
     question = (Path(folder) / "question").read_bytes()
     with one_thread_pools():
-        answer = _answer(Path(folder) / "printed", *pickle.loads(question))  # noqa: S301 - of `call`
+        answer = _answer(*pickle.loads(question))  # noqa: S301 - of `call`
     (Path(folder) / "answer").write_bytes(pickle.dumps(answer))
 
 
-def _answer(
-    printed: Path, own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, bytes]]], content: bytes
-) -> Answer:
-    folder = Path.cwd()
-    running, names, state = _list_running(), _record_files(folder), take_state()
+def _answer(own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, bytes]]], content: bytes) -> Answer:
+    running, state = _list_running(), take_state()
     sys.meta_path.insert(0, _LibraryImports(own_modules, state, running))
-    CLOCK.install()
-    before = _read_output(printed)
     warnings.showwarning = _ignore_warning
     logging.lastResort = logging.NullHandler()
     try:
@@ -209,17 +195,7 @@ def _answer(
         value, error = function(*arguments), ""
     except Exception as raised:
         value, error = None, "".join(traceback.format_exception_only(raised)).strip()
-    changes = describe_changes(state, take_state())
-    left_running = _find_left_running(running)
-    left = sorted(name for name in names if (folder / name).exists() and not name.startswith((".", "__pycache__")))
-    output = _read_output(printed)[len(before) :].decode(errors="replace").strip()
-    return Answer(value, error, tuple(changes), tuple(left_running), tuple(left), output)
-
-
-def _read_output(printed: Path) -> bytes:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return printed.read_bytes()
+    return Answer(value, error, tuple(describe_changes(state, take_state())), tuple(_find_left_running(running)))
 
 
 def _ignore_warning(*arguments: Any, **keywords: Any) -> None:
@@ -250,107 +226,60 @@ class _LibraryImports(MetaPathFinder):
 
     def _execute(self, execute: Callable[[ModuleType], None], module: ModuleType) -> None:
         self.importing = True  # also while the state is read, for which libraries import modules
-        before, threads = take_state(), set(_list_threads())
+        before, running = take_state(), _list_running()
         try:
             execute(module)
         finally:
             after = take_state()
             self.importing = False
             self.state |= {name: value for name, value in after.items() if name not in before or before[name] != value}
-            self.running |= set(_list_threads()) - threads
-
-
-def _record_files(folder: Path) -> set[str]:
-    """Return a set that receives the names of what Python code of this process writes in a folder.
-
-    A list of the folder would contain the files that other processes write at the same time.
-    """
-    names: set[str] = set()
-
-    def record(event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in WRITTEN or (event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR)):
-            return
-        path = arguments[WRITTEN[event]]
-        if isinstance(path, str | bytes | os.PathLike):  # or the number of an open file
-            place = Path(os.fsdecode(path)).absolute()
-            if folder in place.parents and not (event == "os.mkdir" and place.exists()):
-                names.add(place.relative_to(folder).parts[0])
-
-    sys.addaudithook(record)
-    return names
-
-
-# The state of a process that every library shares
-
-
-def _loggers() -> tuple[object, ...]:
-    root = logging.getLogger()
-    return root.level, root.disabled, tuple(map(repr, root.handlers)), logging.root.manager.disable
-
-
-def _warning_filters() -> list[str]:
-    """Return the filters of all warnings of a built-in kind; libraries add others when they are imported."""
-    return [repr(entry) for entry in warnings.filters if entry[1] is None and entry[2].__module__ == "builtins"]
-
-
-SETTINGS: Mapping[str, Callable[[], object]] = {
-    "the working folder": lambda: str(Path.cwd()),
-    "warnings.filters": _warning_filters,
-    "the root logger or logging.disable": _loggers,
-}
-SETTINGS_OF_TORCH: Mapping[str, Callable[[Any], object]] = {
-    "the default dtype of torch": lambda torch: torch.get_default_dtype(),
-    "the default device of torch": lambda torch: str(torch.get_default_device()),
-    "torch.is_grad_enabled()": lambda torch: torch.is_grad_enabled(),
-    "torch.get_num_threads()": lambda torch: torch.get_num_threads(),
-}
+            self.running |= _list_running() - running
 
 
 def take_state() -> dict[str, object]:
     """Return the state of this process that libraries share: values by name, in words for messages."""
-    state: dict[str, object] = {}
-    for name, read in SETTINGS.items():
-        with suppress(OSError):  # the working folder has been deleted
-            state[name] = read()
+    root = logging.getLogger()
+    # Libraries add filters of their own warnings when they are imported.
+    filters = [repr(item) for item in warnings.filters if item[1] is None and item[2].__module__ == "builtins"]
+    state: dict[str, object] = {
+        "the working folder": str(Path.cwd()),
+        "warnings.filters": filters,
+        "the root logger": f"{root.level} {root.disabled} {root.handlers}",
+        "logging.disable": logging.root.manager.disable,
+    }
     state |= {f"os.environ[{name!r}]": value for name, value in os.environ.items()}
     state |= {f"numpy.errstate({name})": value for name, value in np.geterr().items()}
     state |= {f"numpy.printoptions({name})": value for name, value in np.get_printoptions().items()}
     with suppress(AttributeError, KeyError):  # it is not imported, or is being imported
-        state |= {name: read_from(sys.modules["torch"]) for name, read_from in SETTINGS_OF_TORCH.items()}
+        torch = sys.modules["torch"]
+        state["the default dtype of torch"] = torch.get_default_dtype()
+        state["the default device of torch"] = str(torch.get_default_device())
+        state["torch.is_grad_enabled()"] = torch.is_grad_enabled()
+        state["torch.get_num_threads()"] = torch.get_num_threads()
     return state
 
 
 def describe_changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
     """Return one text for each value that differs, such as "the working folder (was /a, is /b)"."""
-    unset = "not set"
-    values = {name: (before.get(name, unset), after.get(name, unset)) for name in {**before, **after}}
-    return [_describe(name, *pair) for name, pair in values.items() if bool(pair[0] != pair[1])]
-
-
-def _describe(name: str, first: object, second: object) -> str:
-    if isinstance(first, list) and isinstance(second, list):
-        added = [shorten(str(item), MAX_VALUE) for item in second if item not in first]
-        return f"{name} (added: {', '.join(added[:MAX_LISTED])})" if added else name
-    texts = str(first), str(second)
-    return name if max(map(len, texts)) > MAX_VALUE else f"{name} (was {texts[0]}, is {texts[1]})"
+    changes = []
+    for name in {**before, **after}:
+        values = before.get(name, "not set"), after.get(name, "not set")
+        if values[0] != values[1]:
+            was, is_now = (shorten(str(value), MAX_VALUE) for value in values)
+            changes.append(f"{name} (was {was}, is {is_now})")
+    return changes
 
 
 def _list_running() -> set[tuple[str, int | None]]:
     """Return the threads and child processes that run, without threads that no Python code started."""
     multiprocessing.active_children()  # collects those that have ended
-    return {*_list_threads(), *_child_processes()}
-
-
-def _list_threads() -> list[tuple[str, int | None]]:
-    return [(f"thread {item.name!r}", item.ident) for item in threading.enumerate()]
-
-
-def _child_processes() -> Iterator[tuple[str, int]]:
+    running = {(f"thread {thread.name!r}", thread.ident) for thread in threading.enumerate()}
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):  # it has ended
             command = " ".join(child.cmdline())
             if command and TRACKER not in command:  # one that waits to be collected has no command line
-                yield f"process {shorten(command, MAX_VALUE)!r}", child.pid
+                running.add((f"process {shorten(command, MAX_VALUE)!r}", child.pid))
+    return running
 
 
 def _find_left_running(before: set[tuple[str, int | None]]) -> list[str]:

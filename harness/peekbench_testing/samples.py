@@ -60,29 +60,6 @@ def sample_texts(num_rows: int = 240, *, seed: int = 0, num_classes: int = 3) ->
     return Dataset(texts, labels, ("first", "second", "third")[:num_classes], instruction=instruction)
 
 
-def sample_unlabeled_texts(num_rows: int = 240, *, seed: int = 0) -> Dataset:
-    """Make synthetic texts for language modeling: those of `sample_texts`, without labels.
-
-    Parameters
-    ----------
-    num_rows
-        Number of texts.
-    seed
-        Seed of the words.
-
-    Returns
-    -------
-    Dataset
-        Texts, with their numbers of bytes as labels.
-
-    Examples
-    --------
-    >>> sample_unlabeled_texts(30).kind
-    'language_modeling'
-    """
-    return Dataset(sample_texts(num_rows, seed=seed).inputs, kind="language_modeling")
-
-
 def sample_numbers(num_rows: int = 240, *, seed: int = 0) -> Dataset:
     """Make a synthetic linear regression task with four features.
 

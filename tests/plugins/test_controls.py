@@ -16,7 +16,9 @@ from peekbench.records.data import Dataset, Labeled
 from peekbench.records.trials import Draw, Trial, TrialResult, WorkItem
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import make_spec
-from peekbench_testing import METHOD_CHECKS, check_entry, make_case, sample_texts, sample_unlabeled_texts
+from peekbench_testing import METHOD_CHECKS, check_entry, make_case, sample_texts
+
+TEXTS = Dataset(sample_texts().inputs, kind="language_modeling")
 
 
 @pytest.mark.slow
@@ -28,7 +30,7 @@ def test_leak_passes_the_contract_checks() -> None:
 def test_null_fulfills_the_contract_in_language_modeling(tmp_path: Path) -> None:
     """`controls.leak`, which has the same base arm, does not support language modeling and is not compared."""
     spec = make_component(MethodSpec, "controls.null")
-    case = make_case(spec.use, spec.entry, spec.options, tmp_path, sample_unlabeled_texts())
+    case = make_case(spec.use, spec.entry, spec.options, tmp_path, TEXTS)
     for name in takewhile(lambda name: "process" not in name, METHOD_CHECKS):  # without those that start processes
         METHOD_CHECKS[name](case)
     np.testing.assert_array_equal(case.predict(case.unlabeled), case.predict(None))
@@ -36,7 +38,7 @@ def test_null_fulfills_the_contract_in_language_modeling(tmp_path: Path) -> None
 
 def test_null_is_a_code_of_the_bytes_of_train(tmp_path: Path) -> None:
     spec = make_component(MethodSpec, "controls.null")
-    case = make_case(spec.use, spec.entry, spec.options, tmp_path, sample_unlabeled_texts())
+    case = make_case(spec.use, spec.entry, spec.options, tmp_path, TEXTS)
     short = replace(case, train=Labeled(("aab", "c"), np.array([3, 1])), test=("", "a", "ad", "ü"))
     for unlabeled in (None, case.unlabeled):
         likelihoods = np.exp(short.predict(unlabeled))

@@ -39,7 +39,6 @@ from peekbench_prompting.exchangeability import (
     word_similarity,
 )
 from peekbench_prompting.provision import pin_models, prefetch_models
-from peekbench_testing import check_module_light
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)
@@ -369,7 +368,3 @@ def test_models_are_pinned_and_described(untrained: Path) -> None:
     assert pin_models(options=options, folders=folders) == {}
     description = prefetch_models(options=options, folders=folders)
     assert description["sha256"] == description["reference"]["sha256"] != {}
-
-
-def test_importing_the_plugin_is_light() -> None:
-    check_module_light("peekbench_prompting")

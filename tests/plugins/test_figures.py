@@ -13,7 +13,6 @@ from peekbench import Analysis, PeekbenchError
 from peekbench.plugins import Form
 from peekbench.records import Curves, Densities, Figure, Forest, Interval, Report, Sample, Violins
 from peekbench.report import write_report
-from peekbench_testing import check_module_light
 
 mpl = pytest.importorskip("matplotlib", reason="the extra 'figures' is not installed")
 pytest.importorskip("arviz_stats", reason="the extra 'figures' is not installed")
@@ -119,10 +118,6 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.delitem(sys.modules, "peekbench_figures.drawing", raising=False)
     with pytest.raises(PeekbenchError, match=r"matplotlib.*peekbench\[figures\]"):
         draw(forest(), "svg")
-
-
-def test_importing_the_plugin_does_not_import_matplotlib() -> None:
-    check_module_light("peekbench_figures")
 
 
 def test_reports_write_pictures(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from peekbench_overlap import index as index_module
 from peekbench_overlap.corpus import find_files, read_pieces
 from peekbench_overlap.index import BOUNDARY, NgramIndex, split_texts
 from peekbench_overlap.ngram import FEW_FOUND, TOO_FEW, TOO_FEW_UNSEEN, ngram
-from peekbench_testing import check_entry, check_module_light
+from peekbench_testing import check_entry
 
 WORDS = [f"w{number}" for number in range(60)]
 
@@ -337,7 +337,3 @@ def test_the_contract_is_fulfilled() -> None:
     assert all(
         outcome.passed for outcome in check_entry("overlap.ngram", {"corpora": [str(Path("a.jsonl").resolve())]})
     )
-
-
-def test_importing_the_plugin_is_light() -> None:
-    check_module_light("peekbench_overlap")
