@@ -22,7 +22,7 @@ BEHAVIORS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_methods_that_behave_badly_disturb_no_others(tmp_path: Path) -> None:
     expected = attack_plugins.attack(tmp_path / "undisturbed", [])
     attacked = attack_plugins.attack(tmp_path / "attacked", BEHAVIORS)

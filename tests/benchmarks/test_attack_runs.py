@@ -17,7 +17,7 @@ def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
     return importlib.import_module(request.param)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("script", "attack", "number"), [("attack_kills", "kills", 6), ("attack_kills", "bursts", 1)], indirect=["script"]
 )
@@ -29,7 +29,7 @@ def test_killed_and_interrupted_runs_give_the_results_of_an_undisturbed_one(
     assert tally.survived == number
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("script", ["attack_disk"], indirect=True)
 def test_a_run_that_cannot_write_says_so_and_succeeds_later(script: ModuleType) -> None:
     """Full disks and read-only folders need mounts, which not every machine permits."""

@@ -20,7 +20,7 @@ def script(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> M
     return importlib.import_module(request.param)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize(
     ("script", "attack", "number", "min_accepted"),
     [
@@ -38,7 +38,7 @@ def test_hostile_inputs_are_read_or_refused(script: ModuleType, attack: str, num
     assert min_accepted <= tally.survived < number
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", [1, 3], ids=["in threads", "in turns"])
 @pytest.mark.parametrize("script", ["attack_code"], indirect=True)
@@ -46,7 +46,7 @@ def test_code_of_the_same_name_in_several_folders_never_mixes(script: ModuleType
     assert script.play(tmp_path, seed) == []
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("script", ["attack_blocked"], indirect=True)
 @pytest.mark.parametrize(("attack", "number"), [("blocked", 4), ("smaller", 2)])
 def test_no_store_blocks_a_corrected_or_smaller_spec(script: ModuleType, attack: str, number: int) -> None:
@@ -55,7 +55,7 @@ def test_no_store_blocks_a_corrected_or_smaller_spec(script: ModuleType, attack:
     assert tally.survived == number
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("script", ["attack_labels"], indirect=True)
 def test_labels_become_the_same_classes_from_every_source(script: ModuleType) -> None:
     tally = script.labels(script.Budget(len(script.make_labels()), SEED))

@@ -8,6 +8,7 @@ import pytest
 from peekbench_stats import correlate_tasks
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("correlation", [0.0, 0.3])
 def test_intervals_cover_a_known_correlation(correlation: float) -> None:
     rng = np.random.default_rng(0)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SCORES = ("score", "macro_f1")
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_intervals_have_their_nominal_coverage() -> None:
     """150 data sets are sampled together; their tasks and models differ in effect and in noise."""
     rng = np.random.default_rng(3)

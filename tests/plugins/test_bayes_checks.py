@@ -158,7 +158,7 @@ def test_components_are_estimated_from_the_results(simulate: Simulate) -> None:
     assert components.cell == 0
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_known_biases_are_recovered(simulate: Simulate) -> None:
     """With 250 data sets, the standard error of a share is 2 points at 89%."""
     results = simulate(0.004, subsamples=20, noise=0.03)

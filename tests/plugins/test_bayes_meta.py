@@ -44,7 +44,7 @@ def test_binomial_fits_of_slices_agree_with_single_fits(preset: Any, slope_sd: f
         assert (effects.mean[number], effects.low[number], effects.high[number]) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_calibrated_intervals_of_slices_have_their_nominal_coverage() -> None:
     arms = bias_arms(simulate_binomial(0.1, 0.0, subsamples=200))
     slices = list(draw_slices(arms, 300, np.random.default_rng(1)))

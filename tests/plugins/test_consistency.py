@@ -140,7 +140,7 @@ def test_too_few_subsamples_for_a_verdict_are_a_warning_of_every_report(
     assert [each.warnings for each in check_results(enough)] == [()]
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_false_positive_rate_is_at_most_the_level() -> None:
     """30 clean tables at a level of 0.2, which allows 6 false positives, and 10 at the default level."""
 

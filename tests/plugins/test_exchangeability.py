@@ -89,7 +89,7 @@ def test_constant_scores_show_no_preference() -> None:
     assert (preference.difference, preference.p_t, preference.p_exact) == (0, None, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_exchangeable_scores_are_rejected_at_the_nominal_rate() -> None:
     """Scores have heavy tails, and a different location and scale in each shard; 1,000 repeats."""
     generator = np.random.default_rng(3)

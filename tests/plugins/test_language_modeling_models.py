@@ -28,6 +28,9 @@ QUICK = {"context_length": 32, "precision": "fp32", "pretraining": {"learning_ra
 STREAM_BATCH = 8
 RATE = {"learning_rate": 1e-2, "batch_size": STREAM_BATCH}
 TEXTS = Dataset([f"{text} {number}" for number, text in enumerate(SENTENCES)], kind="language_modeling")
+WITH_LONG_TEXTS = Dataset(
+    [text * 6 if number % 5 == 0 else text for number, text in enumerate(TEXTS.inputs)], kind="language_modeling"
+)
 ODD = "A <|endoftext|>  naïve\n\n text 🙂 "
 
 
@@ -49,7 +52,7 @@ def case_of(use: str, folder: Path, tmp_path: Path, **options: Any) -> Case:
 @pytest.mark.slow
 def test_contract_of_dynamic_evaluation(gpt2: Path) -> None:
     options = {"model": str(gpt2), **QUICK, "lora": {"rank": 4}, "adaptation": {"decay": 0.1, "batch_size": 30}}
-    outcomes = check_entry("lm.dynamic_evaluation", options)
+    outcomes = check_entry("lm.dynamic_evaluation", options, data=WITH_LONG_TEXTS)
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 

@@ -90,7 +90,7 @@ def test_few_subsamples_cannot_split_methods(shift: int) -> None:
     assert {row["tie"] for row in find_rows(rank(few), "Leaderboard")} == {"a"}
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_equal_methods_seldom_differ() -> None:
     """The error rate applies to all pairs together."""
     rng = np.random.default_rng(5)

@@ -22,7 +22,7 @@ Simulate: TypeAlias = Callable[..., pd.DataFrame]
 analyze = partial(run_analysis, "permutation")
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_false_positive_rate_is_nominal() -> None:
     """Of 1,500 tests without an effect, 5% have p <= 0.05, within three standard errors; the same at other levels."""
     rng = np.random.default_rng(2)

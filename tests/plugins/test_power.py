@@ -144,7 +144,7 @@ def test_typical_components_are_those_of_the_published_accuracies(published: Pat
         assert typical.evenness == pytest.approx(fitted[label].evenness, rel=0.15)
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize(("model", "num_test"), [("bert", 500), ("gpt2", 200)])
 def test_power_agrees_with_planted_biases(published: Path, model: str, num_test: int) -> None:
     """Arms are swapped at random within trials and biases planted, 300 times."""
@@ -270,6 +270,7 @@ def test_forecast_of_equivalence_agrees_with_simulated_intervals() -> None:
     assert too_few < 0.8 <= enough
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("num_tasks", "subsamples"), [(1, 8), (5, 4)])
 def test_power_with_few_trials_is_that_of_the_verdict(num_tasks: int, subsamples: int) -> None:
     """A t test would detect the bias with 80% power, and the verdict needs sign flips and Hall's correction too."""
@@ -338,6 +339,7 @@ def test_the_store_its_forecast_and_its_verdict_have_one_level() -> None:
     )
 
 
+@pytest.mark.simulation
 def test_designs_planned_from_small_pilots_keep_their_power() -> None:
     """Of pilots with 10 degrees of freedom, 80% lead to at least as many subsamples as the true variance does."""
     variances = np.random.default_rng(5).chisquare(10, size=20_000) / 10

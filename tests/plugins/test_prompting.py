@@ -123,7 +123,7 @@ def test_methods_pass_the_contract_checks(gpt2: Path, tmp_path: Path) -> None:
         make_method_case("prompting.batch_calibration", gpt2, tmp_path, context_length=400, scoring=scoring)
     )
     options = {"model": str(gpt2), "context_length": 400, "num_examples": 2}
-    outcomes = check_entry("prompting.batch_calibration_few_shot", options)
+    outcomes = check_entry("prompting.batch_calibration_few_shot", options, data=DATASET)
     assert [outcome for outcome in outcomes if not outcome.passed] == []
 
 

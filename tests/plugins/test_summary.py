@@ -81,6 +81,7 @@ def test_table_1_follows_from_the_published_accuracies(published: Path) -> None:
         assert f"{means[model, num_test, 'bias']:.2f}" == bias
 
 
+@pytest.mark.simulation
 def test_intervals_have_nominal_coverage() -> None:
     """Check 90% intervals in 600 simulated experiments, with fixed tasks and with sampled tasks."""
     rng = np.random.default_rng(5)
@@ -100,6 +101,7 @@ def test_intervals_have_nominal_coverage() -> None:
         assert 0.87 < hits / repeats < 0.93
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("mean", [0.0, 0.0026, 0.0049])
 def test_advised_subsamples_settle_with_the_stated_probability(mean: float) -> None:
     """Simulate 400 sets of later subsamples for given first ones, in each of the three cases that advice considers."""

@@ -95,7 +95,7 @@ def test_inflation_of_equal_configurations_is_that_of_the_largest_binomial(by_te
         assert row["inflation, low"] < row["inflation"] < row["inflation, high"]
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 @pytest.mark.parametrize("by_texts", [True, False], ids=["texts", "subsamples"])
 def test_intervals_cover_the_expected_inflation(by_texts: bool) -> None:
     """At least 90% of 300 intervals of 8 subsamples contain it, at a level of 95%, and their centers are unbiased."""

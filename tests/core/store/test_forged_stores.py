@@ -63,7 +63,7 @@ def list_columns(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((table, name) for name in columns if table not in WITH_JSON and name != "metrics")
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_a_forged_value_is_refused_or_changes_nothing(finished: Path, tmp_path: Path) -> None:
     path = tmp_path / "forged.sqlite"
     before = read_report(Path(shutil.copy(finished, path)))
