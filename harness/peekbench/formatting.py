@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from peekbench.records.verdicts import Unit
+from peekbench.records.verdicts import Estimate, Unit
 
 UNKNOWN = "-"
 
@@ -128,13 +126,46 @@ def list_names(names: Sequence[str], limit: int) -> str:
     return f"{listed} and {len(names) - limit:,} more" if len(names) > limit else listed
 
 
-def format_cell(value: str | int | float | bool | None, unit: Unit) -> str:
-    """Return the cell of a table as text.
+def join_words(words: Sequence[str]) -> str:
+    """Return a list in words.
+
+    Examples
+    --------
+    >>> join_words(["a", "b", "c"]), join_words(["a"])
+    ('a, b and c', 'a')
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def list_numbers(numbers: Sequence[int]) -> str:
+    """Return a list of numbers in words.
+
+    Examples
+    --------
+    >>> list_numbers([20, 1200])
+    '20 and 1,200'
+    """
+    return join_words([f"{number:,}" for number in numbers])
+
+
+def capitalize(text: str) -> str:
+    """Return a clause as the beginning of a sentence.
+
+    Examples
+    --------
+    >>> capitalize("the F1 of LSA")
+    'The F1 of LSA'
+    """
+    return text[:1].upper() + text[1:]
+
+
+def format_cell(value: str | int | float | bool | Estimate | None, unit: Unit) -> str:
+    """Return the cell of a table as text; that of an estimate has its interval, if this is known.
 
     Parameters
     ----------
     value
-        A cell without an interval, in full precision.
+        A cell in full precision.
     unit
         Unit of its column, see `peekbench.records.Unit`.
 
@@ -142,7 +173,16 @@ def format_cell(value: str | int | float | bool | None, unit: Unit) -> str:
     --------
     >>> format_cell(0.7153, "fraction"), format_cell(0.0123, "difference"), format_cell(None, "count")
     ('71.5%', '+1.23', '-')
+    >>> format_cell(Estimate(0.0123, 0.004, 0.0206), "difference"), format_cell(Estimate(low=0.5, high=0.9), "fraction")
+    ('+1.23 [+0.40, +2.06]', '[50.0%, 90.0%]')
     """
+    if isinstance(value, Estimate):
+        parts = []
+        if value.is_known:
+            parts.append(format_cell(value.mean, unit))
+        if value.has_interval:
+            parts.append(f"[{format_cell(value.low, unit)}, {format_cell(value.high, unit)}]")
+        return " ".join(parts) or UNKNOWN
     if value is None:
         return UNKNOWN
     if isinstance(value, str | bool) or unit == "text":
@@ -160,6 +200,51 @@ def format_cell(value: str | int | float | bool | None, unit: Unit) -> str:
     if unit == "seconds":
         return f"{value:.3f} s" if value < 10 else f"{value:,.0f} s"
     return without_negative_zero(f"{value:.4g}")
+
+
+def points(unit: Unit) -> str:
+    """Return the name of the unit of numbers that are formatted without it, to follow them; empty if it has none.
+
+    Examples
+    --------
+    >>> points("difference"), points("fraction")
+    (' points', '')
+    """
+    return " points" if unit in ("difference", "spread") else ""
+
+
+def format_quantity(value: str | int | float | bool | Estimate | None, unit: Unit) -> str:
+    """Return a value as `format_cell` does, with its unit; empty if it is unknown.
+
+    Examples
+    --------
+    >>> format_quantity(Estimate(0.0147, 0.0091, 0.0203), "difference"), format_quantity(Estimate(), "difference")
+    ('+1.47 [+0.91, +2.03] points', '')
+    """
+    text = format_cell(value, unit)
+    return "" if text == UNKNOWN else text + points(unit)
+
+
+def format_size(value: float, unit: Unit) -> str:
+    """Return the size of a difference with its unit.
+
+    Examples
+    --------
+    >>> format_size(0.005, "difference"), format_size(0.005, "change")
+    ('0.50 points', '0.0050')
+    """
+    return f"{value * 100:.2f} points" if unit == "difference" else f"{value:.4f}"
+
+
+def format_range(low: float, high: float, unit: Unit) -> str:
+    """Return the ends of an interval.
+
+    Examples
+    --------
+    >>> format_range(-0.001, 0.004, "difference")
+    '-0.10 to +0.40'
+    """
+    return f"{format_signed(low, unit)} to {format_signed(high, unit)}"
 
 
 def duration(seconds: float) -> str:

@@ -160,7 +160,7 @@ def test_all_text_has_enough_contrast(scheme: Scheme, open_page: Open) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_marks_of_plots_have_enough_contrast(scheme: Scheme, open_page: Open) -> None:
-    from peekbench.report.render.words import MARKS, TONES
+    from peekbench.report.render.html import MARKS, TONES
 
     page, tones = open_page(1280, scheme), [TONES.get(decision, decision.replace(" ", "-")) for decision in MARKS]
     assert page.evaluate(FAINT_MARKS, tones) == []
@@ -189,16 +189,16 @@ def column(section: Any, name: str) -> list[str | None]:
 
 def test_numbers_sort_as_numbers(open_page: Open) -> None:
     section = by_task(open_page())
-    before = column(section, "bias")
+    before = column(section, "bias, points")
     assert len(before) == 250
-    heading = section.get_by_role("columnheader", name="bias", exact=True)
+    heading = section.get_by_role("columnheader", name="bias, points", exact=True)
     for order in ("descending", "ascending"):
         heading.get_by_role("button").click()
         assert heading.get_attribute("aria-sort") == order
-        values = [float(value or "nan") for value in column(section, "bias")]
+        values = [float(value or "nan") for value in column(section, "bias, points")]
         assert values == sorted(values, reverse=order == "descending")
     heading.get_by_role("button").click()
-    assert column(section, "bias") == before, "the original order"
+    assert column(section, "bias, points") == before, "the original order"
     assert section.locator("th[aria-sort]:not([aria-sort=none])").count() == 0
 
 
@@ -247,7 +247,7 @@ def test_rows_are_filtered_by_words_and_by_choices(open_page: Open) -> None:
     assert set(column(section, "method")) == {"lsa"}
     section.get_by_role("combobox", name=re.compile("^task, ")).select_option(label="task3")
     assert section.locator("output").text_content() == "1 of 250 rows"
-    section.get_by_role("columnheader", name="bias", exact=True).get_by_role("button").click()
+    section.get_by_role("columnheader", name="bias, points", exact=True).get_by_role("button").click()
     assert column(section, "task") == ["task3"], "sorting keeps the filter"
     words.fill("nothing like it")
     assert column(section, "task") == []

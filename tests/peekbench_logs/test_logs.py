@@ -17,7 +17,7 @@ from tool_logs import CORRECT, TIME, import_table, scores_by_arm, write_inspect,
 
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
-from peekbench.report.render.answers import basis_of
+from peekbench.report.render.content import basis_of
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.tidying import tidy_table

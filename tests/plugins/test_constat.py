@@ -17,7 +17,7 @@ from peekbench.cli.app import app
 from peekbench.records import Forest
 from peekbench.records.data import TableOptions
 from peekbench.report import state
-from peekbench.report.render.answers import basis_of
+from peekbench.report.render.content import basis_of
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.tidying import tidy_table
 from peekbench.spec.components import AnalysisSpec, make_component

@@ -15,8 +15,7 @@ from analysis_tables import find_rows, judge, run_analysis, table_rows
 from peekbench.records import Control, Curves, Forest, TrialEvidence
 from peekbench.records.verdicts import ControlOutcome
 from peekbench.report import state
-from peekbench.report.render.sentences import warn_of_controls
-from peekbench.report.render.words import OUTCOMES
+from peekbench.report.render.sentences import OUTCOMES, warn_of_controls
 from peekbench.results import tidy
 from peekbench_summary.biased_rule import control_outcome
 

@@ -18,7 +18,7 @@ from peekbench import Analysis
 from peekbench.errors import SpecError
 from peekbench.execution.runner import run
 from peekbench.records import Answers, FloatArray
-from peekbench.report.render.answers import put_into_words
+from peekbench.report.render.advice import put_into_words
 from peekbench.results import tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.components import AnalysisSpec, make_component

@@ -20,7 +20,7 @@ from peekbench.formatting import format_signed
 from peekbench.records import TrialEvidence, Unit
 from peekbench.report import report_of_ranking, report_of_run, state
 from peekbench.report.render import sentences
-from peekbench.report.render.answers import explain_adjustments, explain_decisions
+from peekbench.report.render.content import explain_adjustments, explain_decisions
 from peekbench.results import decide, paired_scores
 from peekbench_summary.biased_rule import Bias, Evidence, Region
 from peekbench_summary.families import count_biased_tasks, judge_family

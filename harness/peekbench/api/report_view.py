@@ -14,11 +14,11 @@ from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import NEXT, TRUST, answer, lead_verdicts
+from peekbench.report.render.advice import NEXT
+from peekbench.report.render.content import TRUST, answer, find_findings
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.pictures import alt_text, find_renderer
-from peekbench.report.render.sentences import state_with_estimate
 
 
 class TableView:
@@ -292,11 +292,11 @@ class ReportView:
     def _lines(self) -> Iterator[str]:
         yield f"{self.name}: {self.document.headline}"
         yield from (f"warning: {warning}" for warning in self.warnings)
-        for verdict, _ in lead_verdicts(self.verdicts):
-            yield f"{verdict.decision}: {verdict.method}: {state_with_estimate(verdict, self.verdicts)}"
-        for each in answer(self.document):
-            if each.question in (TRUST, NEXT):
-                yield " ".join(filter(None, (each.question, each.text, each.command)))
+        for finding in find_findings(self.document):
+            yield f"{finding.verdict.decision}: {finding.verdict.method}: {finding.summary}"
+        for part in answer(self.document):
+            if part.question in (TRUST, NEXT):
+                yield " ".join(filter(None, (part.question, part.text, part.command)))
 
     def _repr_html_(self) -> str:
         return render_notebook(self.document)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import peekbench as pb
-from peekbench.report.render.answers import basis_of
+from peekbench.report.render.content import basis_of
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import pytest
 
 import peekbench as pb
 from peekbench.api.report_view import FigureView, ReportView
+from peekbench.formatting import format_quantity
 from peekbench.records import Axis, Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.records.report import Report
-from peekbench.report.render.words import format_estimate
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as run_analyses
 
@@ -48,7 +48,7 @@ def test_a_report_has_the_verdicts_tables_and_files_of_its_analyses(scores: pd.D
     assert report.tables[0].title == report.tables.titles[0]
     assert {path.name for path in report.save(tmp_path / "folder", ["html", "json"])} == {"report.html", "report.json"}
     (verdict,) = report.verdicts
-    assert f"{verdict.method}: {format_estimate(verdict.estimate, verdict.unit)}. Test texts raise" in str(report)
+    assert f"{verdict.method}: {format_quantity(verdict.estimate, verdict.unit)}. Test texts raise" in str(report)
     assert len(re.findall(r"\[[+-]", str(report))) == 1, "one interval"
     assert "Trust it?" in str(report) and "What next?" in str(report)
     with pytest.raises(pb.PeekbenchError, match="no table has the title 'nonsense'; the titles are: "):

@@ -23,7 +23,8 @@ from peekbench.records.verdicts import (
 )
 from peekbench.report.facts.run_facts import describe_extension
 from peekbench.report.facts.run_report import add_analyses, limit_advice, report_of_run
-from peekbench.report.render.answers import Answer, answer
+from peekbench.report.render.advice import Answer
+from peekbench.report.render.content import answer
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.sentences import state, state_briefly

@@ -13,12 +13,11 @@ from rich.console import Console
 
 import peekbench as pb
 from peekbench.api.report_view import ReportView
-from peekbench.formatting import format_cell
+from peekbench.formatting import format_cell, format_quantity
 from peekbench.records import TrialEvidence
 from peekbench.report import render_text
 from peekbench.report.render.html import render_html
 from peekbench.report.render.markdown import render_markdown
-from peekbench.report.render.words import format_estimate
 
 
 class VisibleText(HTMLParser):
@@ -29,7 +28,7 @@ class VisibleText(HTMLParser):
         self.text = ""
         self._closed: list[bool] = []
         self._num_summaries = 0
-        self.feed(page[page.index("<main") : page.index('id="table-2"')])
+        self.feed(page[page.index("<main") : page.index('id="tables-2"')])
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "details":
@@ -81,7 +80,7 @@ def test_each_bias_has_one_interval_and_stands_beside_its_scores(screen: str, re
     for verdict in report.verdicts:
         evidence = verdict.evidence
         assert isinstance(evidence, TrialEvidence) and evidence.base is not None and evidence.extra is not None
-        assert format_estimate(verdict.estimate, "difference").removesuffix(" points") in flat
+        assert format_quantity(verdict.estimate, "difference").removesuffix(" points") in flat
         assert f"(base {evidence.base:.1%}, extra {evidence.extra:.1%})" in flat
     if screen != "python":
         assert "Base: without unlabeled texts." in flat

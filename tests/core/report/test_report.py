@@ -23,7 +23,7 @@ from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import render_text, report_of_table, write_pictures, write_report
 from peekbench.report.facts.run_report import add_analyses
-from peekbench.report.render.content import cell_number, cell_text, count_key_columns
+from peekbench.report.render.html import cell_number, count_key_columns
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import escape, render_markdown
 from peekbench.results.analyze import AnalysisOptions, analyze
@@ -103,7 +103,7 @@ def test_an_estimate_and_its_interval_share_a_cell() -> None:
     columns = (Column("method"), Column("tasks", "count"), Column("bias", "difference"), Column("others", "change"))
     rows = (("a", 5, Estimate(0.0147, 0.0091, 0.0203), Estimate(low=-1.5, high=2)), ("b", 5, Estimate(0.01), None))
     table = Table("t", columns, rows)
-    assert [[cell_text(cell, column.unit) for cell, column in zip(row, columns, strict=True)] for row in rows] == [
+    assert [[format_cell(cell, column.unit) for cell, column in zip(row, columns, strict=True)] for row in rows] == [
         ["a", "5", "+1.47 [+0.91, +2.03]", "[-1.5000, +2.0000]"],
         ["b", "5", "+1.00", "-"],
     ]
@@ -192,7 +192,7 @@ def test_text_formats_name_the_figures_that_they_leave_out(tmp_path: Path) -> No
     report = Report("r", "", figures=figures)
     for file in write_report(report, tmp_path, ("text", "markdown")):
         text = file.read_text()
-        assert "shown" in text and "html, svg and png only (report.formats): a violin." in " ".join(text.split())
+        assert "shown" in text and "a violin The formats html, svg and png draw this figure" in " ".join(text.split())
     assert "a violin" not in as_text(replace(report, figures=figures[:1]))
 
 

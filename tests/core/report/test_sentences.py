@@ -7,7 +7,7 @@ import pytest
 from peekbench import Estimate, Verdict
 from peekbench.records import Decision, Evidence, Family, PosteriorEvidence, TrialEvidence
 from peekbench.report import state
-from peekbench.report.render.words import RULES
+from peekbench.report.render.advice import RULES
 from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS
 
 

@@ -14,7 +14,7 @@ import peekbench as pb
 from peekbench.errors import ResultsError
 from peekbench.records import Estimate
 from peekbench.records.data import TableOptions
-from peekbench.report.render.answers import basis_of
+from peekbench.report.render.content import basis_of
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.tidying import TidyTable, tidy_table
 

@@ -14,7 +14,6 @@ from peekbench.data.preflight import MAX_LISTED, count_supported, measured_overl
 from peekbench.formatting import pluralize
 from peekbench.records.report import Analysis, Extension
 from peekbench.report.facts.tables import options_in_words
-from peekbench.report.render.content import own_subsamples
 from peekbench.results.analyze import ask, find_analysis, without_controls
 from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.design import designs_by_task
@@ -135,10 +134,11 @@ def describe_extension(
     command = shlex.join(session_command(sessions[-1])) if sessions else ""
     command = command.replace("peekbench quickstart", "peekbench run quickstart.yaml", 1)
     number, stop = spec["design"]["num_subsamples"], spec["design"].get("stop")
+    is_shared = isinstance(number, int) and not any(task.get("num_subsamples") for task in spec["tasks"])
     return Extension(
         command if "peekbench run " in command else "",
         of="run",
-        num_subsamples=number if isinstance(number, int) and not own_subsamples(spec) else None,
+        num_subsamples=number if is_shared else None,
         is_fixed=bool(stop) and stop["method"] == "group_sequential",
         num_missing=num_missing,
         seconds=seconds,

@@ -37,7 +37,7 @@ from peekbench.report.facts.tables import (
     task_table,
     text_tables,
 )
-from peekbench.report.render.answers import put_into_words
+from peekbench.report.render.advice import put_into_words
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import (
     AnalysisOptions,

@@ -1,19 +1,416 @@
-"""Prepares the content of a report for all formats: printable texts, cells, the part of each method."""
+"""The content of a report, which all formats share: parts of blocks, which each format draws in its own way.
+
+A format is one file, which walks the blocks of `lay_out`; `files` lists it. Texts of blocks are printable.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
-from itertools import takewhile
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeAlias, get_args
 
-from peekbench.formatting import UNKNOWN, format_cell, shorten, visible, visible_lines
-from peekbench.records.report import Cell, Report, Table
+from peekbench.formatting import (
+    SHARED_DRAWS,
+    capitalize,
+    format_cell,
+    format_quantity,
+    format_size,
+    list_numbers,
+    pluralize,
+    points,
+    shorten,
+    visible,
+    visible_lines,
+)
+from peekbench.records.figures import Figure, Forest
+from peekbench.records.report import Column, Extension, MethodFacts, Report, Table, Topic
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
-from peekbench.records.verdicts import Estimate, Unit
+from peekbench.records.verdicts import (
+    Decision,
+    PosteriorEvidence,
+    PredictionEvidence,
+    TrialEvidence,
+    Verdict,
+)
+from peekbench.report.render.advice import Answer, advise_next, choose_rule, name_methods
+from peekbench.report.render.pictures import Picture, name_figures
+from peekbench.report.render.sentences import SUBJECTS, compare, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
+MAX_FAILURES = 20  # with traceback; the JSON report has all
+MAX_SHOWN = 240  # characters of an error in a warning
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The verdict of the first analysis on a method, in words that include those of other analyses."""
+
+    verdict: Verdict
+    short: str
+    """One sentence."""
+    details: str
+    """All sentences."""
+    basis: str
+    """Data behind the verdict, such as '5 tasks, 250 trials'; empty if it does not say."""
+    method: MethodFacts | None
+    """Description of the method, if it is known."""
+
+    @property
+    def summary(self) -> str:
+        """The estimate with its interval, and one sentence."""
+        return ". ".join(filter(None, (format_quantity(self.verdict.estimate, self.verdict.unit), self.short)))
+
+    @property
+    def explained(self) -> str:
+        """All sentences, with the data behind the verdict."""
+        return f"{self.details} (Based on {self.basis}.)" if self.basis else self.details
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Verdicts that answer one question, or those on controls."""
+
+    heading: str
+    findings: tuple[Finding, ...]
+    pictures: tuple[Picture, ...]
+    """Forest plots about these methods only."""
+    definition: str = ""
+    """What the words in the verdicts mean; empty for controls."""
+    explanation: str = ""
+    """What the decisions mean; empty for controls."""
+    background: str = ""
+    """What the intervals mean, for the details."""
+    is_of_controls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A text of one or several lines."""
+
+    text: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A list of names and texts."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A command, or lines of a file."""
+
+    text: str
+    language: str = "sh"
+
+
+Block: TypeAlias = Answer | Findings | Paragraph | Table | Picture | TrialFailure | Facts | Code
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a report."""
+
+    name: str
+    """Identifier, such as 'tables'."""
+    heading: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a format shows of a report."""
+
+    name: str
+    headline: str
+    parts: tuple[Part, ...]
+
+
+def lay_out(report: Report, *, with_texts: bool = False) -> Content:
+    """Return the parts of a report that have any content, in the order of all formats.
+
+    Parameters
+    ----------
+    report
+        The report.
+    with_texts
+        Whether test texts are a part.
+
+    Examples
+    --------
+    >>> report = Report("scores", "1 method", (Verdict("lsa", "bias", "equivalent"),), warnings=("Few rows.",))
+    >>> [part.name for part in lay_out(report).parts]
+    ['answers', 'verdicts', 'warnings']
+    """
+    report = make_printable(report)
+    sections = make_sections(report)
+    in_sections = [picture for section in sections for picture in section.pictures]
+    pictures = [picture for picture in name_figures(report) if picture not in in_sections]
+    tables: dict[Topic, list[Table]] = {"results": [], "methods": [], "data": []}
+    for table in report.tables:
+        tables[table.topic].append(table)
+    parts = (
+        Part("answers", "", tuple(answer(report))),
+        Part("verdicts", "Verdicts", tuple(sections)),
+        Part("warnings", "Warnings", tuple(_warn(report))),
+        Part("tables", "Tables", tuple(tables["results"])),
+        Part("figures", "Figures", tuple(pictures)),
+        Part("texts", "Texts", report.texts if with_texts else ()),
+        Part("methods", "Methods", tuple(tables["methods"])),
+        Part("failures", f"{pluralize(len(report.failures), 'trial')} failed", tuple(_list_failures(report))),
+        Part("data", "Data and overlap", tuple(tables["data"])),
+        Part("provenance", "Provenance", tuple(_describe_provenance(report))),
+    )
+    return Content(report.name, report.headline, tuple(part for part in parts if part.blocks))
+
+
+def _warn(report: Report) -> Iterator[Paragraph]:
+    """Yield a warning of failed trials, and the warnings of the report."""
+    if report.failures:
+        first = report.failures[0]
+        number = pluralize(len(report.failures), "trial failed and is", "trials failed and are")
+        error = f"{first.trial}: {shorten(first.error, MAX_SHOWN)}"
+        yield Paragraph(f"{number} excluded from all results. The first, {error}", is_warning=True)
+    for warning in report.warnings:
+        yield Paragraph(warning, is_warning=True)
+
+
+def _list_failures(report: Report) -> Iterator[Block]:
+    """Yield the first failures, and the number of the others."""
+    yield from report.failures[:MAX_FAILURES]
+    if (number := len(report.failures) - MAX_FAILURES) > 0:
+        yield Paragraph(f"{number:,} more are in report.json.")
+
+
+def _describe_provenance(report: Report) -> Iterator[Block]:
+    facts = tuple((name, text) for name, text in report.provenance.items() if text != report.command)
+    if facts:
+        yield Facts(facts)
+    if report.command:
+        yield Paragraph("To reproduce this report:")
+        yield Code(report.command)
+
+
+def name_heading(column: Column) -> str:
+    """Return the heading of a column, with the unit that its cells do not show."""
+    unit = points(column.unit)
+    return f"{column.name},{unit}" if unit else column.name
+
+
+def find_findings(report: Report) -> list[Finding]:
+    """Return one finding for each method, or for each of its effects: the verdict of the first analysis on it."""
+    by_subject: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in report.verdicts:
+        by_subject.setdefault((verdict.method, verdict.effect), []).append(verdict)
+    methods = {method.name: method for method in report.methods}
+    return [
+        Finding(
+            lead,
+            state_briefly(lead, report.verdicts),
+            " ".join((capitalize(state(lead)), *(compare(lead, other) for other in others))),
+            basis_of(lead),
+            methods.get(lead.name),
+        )
+        for lead, *others in by_subject.values()
+    ]
+
+
+def make_sections(report: Report) -> list[Findings]:
+    """Return the verdicts by question, then those on controls, of which failed ones come first."""
+    by_effect: dict[str, list[Finding]] = {}
+    controls: list[Finding] = []
+    for finding in find_findings(report):
+        if finding.verdict.control:
+            controls.append(finding)
+        else:
+            by_effect.setdefault(find_subject(finding.verdict), []).append(finding)
+    sections = [_make_section(report, effect, _rank(findings)) for effect, findings in by_effect.items()]
+    if controls:
+        controls.sort(key=lambda finding: finding.verdict.decision == "passed")
+        sections.append(_make_section(report, "", controls))
+    return sections
+
+
+def find_subject(verdict: Verdict) -> str:
+    """Return the effect whose question a verdict answers: 'bias' for effects without a question of their own."""
+    return verdict.effect if verdict.effect in SUBJECTS else "bias"
+
+
+def _make_section(report: Report, effect: str, findings: Sequence[Finding]) -> Findings:
+    """Return the findings on an effect, or those on controls if the effect is empty."""
+    verdicts = [finding.verdict for finding in findings]
+    adjustments = explain_adjustments(verdicts)
+    methods = {verdict.method for verdict in verdicts}
+    pictures = tuple(picture for picture in name_figures(report) if _is_about(picture.figure, methods))
+    if not effect:
+        return Findings(CONTROLS, tuple(findings), pictures, background=adjustments, is_of_controls=True)
+    subject, rows = SUBJECTS[effect], verdicts[0].rows
+    background = [subject.background.format(rows=rows), adjustments]
+    if effect == "bias" and "columns" in report.provenance:
+        background.insert(1, "The analysis of a table assumes that its scores were obtained in this way.")
+    return Findings(
+        subject.question,
+        tuple(findings),
+        pictures,
+        definition=subject.terms.format(rows=rows),
+        explanation=explain_decisions(verdicts),
+        background=" ".join(filter(None, background)),
+    )
+
+
+def _is_about(figure: Figure, methods: Collection[str]) -> bool:
+    """Return whether a figure is a forest plot about none but these methods."""
+    return isinstance(figure, Forest) and bool(figure.groups) and all(name in methods for name, _ in figure.groups)
+
+
+def _rank(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return methods in the order of the leaderboard: those of equal sizes by their score of extra, if it is known."""
+    scores: list[Any] = [getattr(finding.verdict.evidence, "extra", None) for finding in findings]
+    if None in scores:
+        return findings
+    sizes = [[cell for cell in finding.verdict.parts if cell[0].startswith("num_")] for finding in findings]
+    places = sorted(range(len(findings)), key=lambda place: (sizes.index(sizes[place]), -scores[place]))
+    return [findings[place] for place in places]
+
+
+TRUST = "Trust it?"
+CONTROLS = "Controls: methods whose bias is known in advance, which check this run"
+WITHIN_REGION = ("equivalent", "no signal")
+"""Decisions whose interval lies within the region."""
+
+
+def answer(report: Report) -> list[Answer]:
+    """Return the answers of a report about the question of its first verdict; none without a verdict on a method."""
+    leads = [finding.verdict for finding in find_findings(report)]
+    controls = [lead for lead in leads if lead.control]
+    judged = [lead for lead in leads if not lead.control]
+    judged = [lead for lead in judged if find_subject(lead) == find_subject(judged[0])]
+    if not judged:
+        return []
+    answers = [_find_bias(judged), *_measure(judged), *choose_rule(report, judged)]
+    return [*answers, _judge_run(report, judged, controls), advise_next(report, judged, controls)]
+
+
+def _find_bias(judged: Sequence[Verdict]) -> Answer:
+    counts = Counter(verdict.decision for verdict in judged)
+    found = [decision for decision in get_args(Decision) if counts[decision]]
+    outcomes = {"biased up": "Yes", "biased down": "Yes", "inconclusive": "Undecided", "equivalent": "No"}
+    outcome = next((outcomes[decision] for decision in outcomes if decision in found), "Cannot be seen")
+    if len(judged) == 1:
+        return Answer("Biased?", outcome, f"{judged[0].method} is {judged[0].decision}.")
+    verb = "is" if counts[found[0]] == 1 else "are"
+    listed = ", ".join(f"{counts[decision]:,} {decision}" for decision in found).replace(" ", f" {verb} ", 1)
+    return Answer("Biased?", outcome, f"Of {len(judged):,} methods, {listed}.")
+
+
+def _measure(judged: Sequence[Verdict]) -> list[Answer]:
+    """Return the range of the estimates; nothing if there are none."""
+    unit = judged[0].unit
+    known = [verdict for verdict in judged if verdict.estimate.is_known and verdict.unit == unit]
+    if not known:
+        return []
+    region, *others = {verdict.region for verdict in known}
+    negligible = f"Up to {format_size(region, unit)} is negligible." if region and not others else ""
+    low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
+    if len(known) == 1:
+        return [Answer("How large?", format_quantity(low.estimate, unit), negligible)]
+    least, most = format_cell(low.estimate.mean, unit), format_quantity(high.estimate.mean, unit)
+    size = f"{least} ({low.method}) to {most} ({high.method})"
+    return [Answer("How large?", size, f"These are estimates of {len(known):,} methods, not an interval. {negligible}")]
+
+
+def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
+    short = f"{len(controls)} of {pluralize(len(controls), 'control')} passed" if controls else "No controls"
+    for outcome in ("undecided", "failed"):
+        if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
+            short = f"Control {outcome}: {name_methods(names)}"
+    details = []
+    if report.extension.of == "table":
+        details += _assume(report.extension, [verdict for verdict in judged if verdict.estimate.has_interval])
+    if report.failures:
+        details.append(f"{pluralize(len(report.failures), 'trial')} failed.")
+    details.append(f"{pluralize(len(report.warnings), 'warning')}." if report.warnings else "No warnings.")
+    return Answer(TRUST, short, " ".join(details))
+
+
+def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield sentences on what the intervals of a table assume, which the table does not show."""
+    evidence = [verdict.evidence for verdict in verdicts if isinstance(verdict.evidence, TrialEvidence)]
+    if not evidence:
+        return
+    is_shared = any(facts.num_shared for facts in evidence)
+    numbers = [facts.num_shared or facts.num_trials for facts in evidence]
+    units = " to ".join(f"{number:,}" for number in dict.fromkeys((min(numbers), max(numbers))))
+    units += " subsamples, each averaged over tasks," if is_shared else " pairs of scores of a method"
+    looks = ""
+    if extension.earlier[:-1]:
+        looks = f" and were analyzed before at {list_numbers(extension.earlier[:-1])} subsamples per task only"
+    elif extension.earlier:
+        option = "--earlier NUMBER" if extension.command else "earlier=[NUMBER]"
+        looks = f", of which no part was analyzed before (otherwise: {option})"
+    yield f"The intervals assume that the {units} are independent samples{looks}; a table does not show this."
+    if is_shared:
+        yield SHARED_DRAWS
+
+
+def explain_decisions(verdicts: Sequence[Verdict]) -> str:
+    """Return what the decisions of verdicts mean, with the coverage of their intervals."""
+    regions = {(verdict.region, verdict.unit) for verdict in verdicts if verdict.region}
+    region = "the region of practical equivalence"
+    if len(regions) == 1:
+        ((width, unit),) = regions
+        region = f"±{format_size(width or 0.0, unit)}"
+    return (
+        f"{_name_levels(verdicts)}Biased: the interval excludes 0 and extends beyond {region}. Equivalent: the "
+        f"interval lies entirely within {region}. Inconclusive: neither."
+    )
+
+
+def _name_levels(verdicts: Sequence[Verdict]) -> str:
+    known = [verdict for verdict in verdicts if not math.isnan(verdict.family.level)]
+    levels = {f"{verdict.family.level:.0%}" for verdict in known if verdict.decision not in WITHIN_REGION}
+    within = {f"{verdict.family.level:.0%}" for verdict in known if verdict.decision in WITHIN_REGION} - levels
+    if not levels:
+        levels, within = within, set()
+    if len(levels) != 1:
+        return ""
+    shorter = "".join(f", {level} where equivalent" for level in within)
+    return f"{levels.pop()} intervals{shorter}. "
+
+
+def explain_adjustments(verdicts: Sequence[Verdict]) -> str:
+    """Return for what intervals are adjusted, and why those of equivalent biases are shorter; can be empty."""
+    size = max(verdict.family.size for verdict in verdicts)
+    parts = [f"Intervals are adjusted for {size} configurations."] if size > 1 else []
+    levels = {verdict.family.level for verdict in verdicts if _is_by_two_tests(verdict)}
+    parts += [f"Two one-sided tests at {(1 - level) / 2:.0%} decide 'equivalent'." for level in sorted(levels)]
+    return " ".join(parts)
+
+
+def _is_by_two_tests(verdict: Verdict) -> bool:
+    evidence = verdict.evidence
+    return verdict.decision in WITHIN_REGION and isinstance(evidence, TrialEvidence) and not evidence.is_zero
+
+
+def basis_of(verdict: Verdict) -> str:
+    """Return the data that a verdict is based on, such as '5 tasks, 250 trials'; empty if it does not say."""
+    match verdict.evidence:
+        case TrialEvidence() as evidence:
+            return f"{pluralize(evidence.num_tasks, 'task')}, {pluralize(evidence.num_trials, 'trial')}"
+        case PosteriorEvidence() as evidence:
+            trials = pluralize(evidence.num_trials, "trial")
+            return f"{pluralize(evidence.num_tasks, 'task')}, {trials}, a posterior"
+        case PredictionEvidence() as evidence:
+            answers = " and ".join(f"{number:,}" for number in evidence.num_answers)
+            models = pluralize(evidence.num_references, "reference model")
+            if evidence.num_families is not None:
+                models += f" of {pluralize(evidence.num_families, 'family', 'families')}"
+            return f"{models}, {answers} answers"
+    return ""
 
 
 def make_printable(report: Report) -> Report:
@@ -41,102 +438,5 @@ def _clean(value: Any, escape: Callable[[str], str]) -> Any:
         value = replace(value, error=shorten(value.error, MAX_ERROR))
     if is_dataclass(value) and not isinstance(value, type):
         escapes = {part.name: visible_lines if part.name in OF_SEVERAL_LINES else escape for part in fields(value)}
-        return replace(value, **{name: _clean(getattr(value, name), each) for name, each in escapes.items()})
+        return replace(value, **{name: _clean(getattr(value, name), own) for name, own in escapes.items()})
     return value
-
-
-KEY_UNITS: tuple[Unit, ...] = ("text", "count")  # units of columns that can identify a row
-
-
-def cell_text(cell: Cell, unit: Unit) -> str:
-    """Return the text of a cell; that of an estimate has its interval, if this is known.
-
-    Examples
-    --------
-    >>> cell_text(Estimate(0.0123, 0.004, 0.0206), "difference"), cell_text(Estimate(low=0.5, high=0.9), "fraction")
-    ('+1.23 [+0.40, +2.06]', '[50.0%, 90.0%]')
-    """
-    if not isinstance(cell, Estimate):
-        return format_cell(cell, unit)
-    parts = []
-    if cell.is_known or not cell.has_interval:
-        parts.append(format_cell(cell.mean if cell.is_known else None, unit))
-    if cell.has_interval:
-        parts.append(f"[{format_cell(cell.low, unit)}, {format_cell(cell.high, unit)}]")
-    return " ".join(parts)
-
-
-def cell_number(cell: Cell) -> float | None:
-    """Return the number by which rows are sorted; None if a cell has none."""
-    if isinstance(cell, Estimate):
-        cell = cell.mean if cell.is_known else cell.low
-    if isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
-        return None
-    return cell
-
-
-def count_key_columns(table: Table) -> int:
-    """Return the number of leading columns that identify a row: as many texts and counts as tell the rows apart."""
-    num_candidates = len(list(takewhile(lambda column: column.unit in KEY_UNITS, table.columns)))
-    for number in range(1, num_candidates + 1):
-        if len({row[:number] for row in table.rows}) == len(table.rows):
-            return number
-    return num_candidates if num_candidates < len(table.columns) else 1
-
-
-METHOD = "method"  # column that names the method of a row
-TIE = "tie"  # column that is meaningful next to other methods only
-
-
-def rows_of(table: Table, method: str) -> Table | None:
-    """Return a table with the rows of a method only, without the columns `method` and `tie`; None if it has none."""
-    position = next((position for position, column in enumerate(table.columns) if column.name == METHOD), None)
-    if position is None:
-        return None
-    kept = [number for number, column in enumerate(table.columns) if column.name not in (METHOD, TIE)]
-    rows = tuple(tuple(row[number] for number in kept) for row in table.rows if row[position] == method)
-    return replace(table, columns=tuple(table.columns[number] for number in kept), rows=rows) if rows and kept else None
-
-
-def row_as_facts(table: Table) -> list[tuple[str, str]]:
-    """Return the only row of a table as (name, text) pairs without the unknown cells."""
-    facts = []
-    for column, cell in zip(table.columns, table.rows[0], strict=True):
-        text = cell_text(cell, column.unit)
-        if text not in ("", UNKNOWN):
-            facts.append((column.name, text + (" points" if column.unit in ("difference", "spread") else "")))
-    return facts
-
-
-def describe_design(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the design of a run as (name, text) pairs; empty if there is no spec."""
-    if not spec:
-        return []
-    design, arms = spec["design"], spec["arms"]
-    shares = ", balanced by class" if design["train"] == "balanced" else ", at natural class shares"
-    if all(task.get("kind") == "language_modeling" for task in spec["tasks"]):
-        shares = ""
-    return [
-        ("tasks", ", ".join(task["name"] for task in spec["tasks"])),
-        (f"training rows at most{shares}", _listed(design["num_train"])),
-        ("test rows, and the same number of extra rows", _listed(design["num_test"])),
-        *(("unlabeled rows in extra and test", str(number)) for number in [design.get("num_unlabeled")] if number),
-        ("subsamples per task", _listed(design["num_subsamples"])),
-        *((f"subsamples of {task}", str(number)) for task, number in own_subsamples(spec).items()),
-        (
-            "arms",
-            ", ".join(arm if isinstance(arm, str) else "{} {:g}".format(*next(iter(arm.items()))) for arm in arms),
-        ),
-        ("seed", str(spec["seed"])),
-    ]
-
-
-def own_subsamples(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of subsamples of each task that has a number of its own."""
-    return {task["name"]: task["num_subsamples"] for task in spec["tasks"] if task.get("num_subsamples")}
-
-
-def _listed(sizes: Any) -> str:
-    if isinstance(sizes, Mapping):
-        return ", ".join(f"{repeats} at {size} test rows" for size, repeats in sizes.items())
-    return ", ".join(map(str, sizes)) if isinstance(sizes, list | tuple) else str(sizes)

@@ -3,45 +3,53 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-from rich.console import Console
-from rich.terminal_theme import SVG_EXPORT_THEME
+from typing import Any
 
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
-from peekbench.formatting import shorten, visible_lines
+from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.local_code import locate_code
-from peekbench.plugins.protocols import Form, Renderer
+from peekbench.plugins.protocols import Form
 from peekbench.plugins.registry import find_format, list_files, write_format
 from peekbench.records.report import Report
-from peekbench.records.runs import OWN_FORMATS
 from peekbench.report.render.content import make_printable
-from peekbench.report.render.html import TEMPLATES, render_html
+from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_cards, render_markdown
-from peekbench.report.render.pictures import FOLDER, PICTURES, make_renderer, name_figures
-from peekbench.report.render.terminal import render_text
+from peekbench.report.render.pictures import FOLDER, make_renderer, name_figures
+from peekbench.report.render.terminal import render_file, render_screen
 
-TEXT_WIDTH = 120
-PICTURE_WIDTH = 110
 MAX_NAME_LENGTH = 80  # characters of a folder's name
-NAMES: dict[str, str] = {
-    "html": "report.html",
-    "text": "report.txt",
-    "markdown": "report.md",
-    "json": "report.json",
-}
+FILES = {"html": "report.html", "text": "report.txt", "markdown": "report.md", "json": "report.json"}
 CARDS = "cards"
+
+
+def _draw_figures(report: Report, form: Form) -> dict[str, bytes]:
+    """Return the pictures of all figures, by file name."""
+    draw = make_renderer(report.renderer)
+    pictures = name_figures(make_printable(report))
+    return {f"{picture.name}.{form}": draw(picture.figure, form) for picture in pictures}
+
+
+RENDER: Mapping[str, Callable[[Report], Mapping[str, str | bytes]]] = {
+    "html": lambda report: {FILES["html"]: render_html(report)},
+    "text": lambda report: {FILES["text"]: render_file(report)},
+    "markdown": lambda report: {FILES["markdown"]: render_markdown(report)},
+    "json": lambda report: {FILES["json"]: render_json(report)},
+    "cards": lambda report: {f"{CARDS}/{name}": card for name, card in render_cards(report).items()},
+    "svg": lambda report: {f"{FOLDER}/{name}": drawn for name, drawn in _draw_figures(report, "svg").items()},
+    "png": lambda report: {f"{FOLDER}/{name}": drawn for name, drawn in _draw_figures(report, "png").items()},
+}
+"""Content of the files of each of `OWN_FORMATS`, by their paths."""
 
 
 def write_report(report: Report, folder: str | Path, formats: Sequence[str] | None = None) -> list[Path]:
@@ -73,6 +81,7 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
+    from typing import Any
     >>> report = Report("quickstart", "2 methods on 2 tasks")
     >>> with TemporaryDirectory() as folder:
     ...     [path.name for path in write_report(report, folder, ["markdown", "json"])]
@@ -84,23 +93,14 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
             f"{folder} is a link to {folder.resolve()}, where a report would replace files; remove the link, or choose "
             "another folder with --reports"
         )
-    formats = report.formats if formats is None else [locate_code(use, Path.cwd()) for use in formats]
-    pictures = next((form for form in PICTURES if form in formats), "")
-    renderer = make_renderer(report.renderer)
-    render: dict[str, Callable[[Report], str]] = {
-        "html": partial(render_html, renderer=renderer),
-        "text": _plain_text,
-        "markdown": partial(render_markdown, pictures=pictures),
-        "json": render_json,
-    }
-    written = [_write_text(folder / NAMES[name], render[name](report)) for name in formats if name in render]
-    if CARDS in formats:
-        written += [_write_text(folder / CARDS / name, card) for name, card in render_cards(report).items()]
-    for form in PICTURES:
-        if form in formats:
-            written += _write_figures(report, folder / FOLDER, form, renderer)
+    if formats is not None:
+        report = replace(report, formats=tuple(locate_code(use, Path.cwd()) for use in formats))
+    written = []
+    for name in report.formats:
+        if name in RENDER:
+            written += _write_files(folder, RENDER[name](report))
     written += [_attach(folder, name, write) for name, write in report.attachments.items()]
-    return written + _write_formats_of_plugins(report, folder, [name for name in formats if name not in OWN_FORMATS])
+    return written + _write_formats_of_plugins(report, folder, [name for name in report.formats if name not in RENDER])
 
 
 def folder_name(name: str) -> str:
@@ -123,22 +123,26 @@ def check_same_report(report: Report, folder: Path) -> None:
         If it has: reports tell by their command, which is in the JSON file, or else in the text of each file. The
         report of a run replaces only reports of runs.
     """
-    present = {name for name, file in NAMES.items() if (folder / file).exists()}
-    is_run_report = "spec" in report.details
-    if "json" not in present and (
-        is_run_report or all(_mentions(folder / NAMES[each], report.command) for each in present)
-    ):
-        return
-    command, is_run = None, False
+    is_run = "spec" in report.details
+    command, files = "", [folder / name for name in FILES.values() if (folder / name).exists()]
+    if folder / FILES["json"] in files:
+        content = _read_json(folder / FILES["json"])
+        command = str(content.get("command", ""))
+        is_same = "spec" in content if is_run else command == report.command
+    else:
+        is_same = is_run or all(_mentions(file, report.command) for file in files)
+    if not is_same:
+        other = f"the report of `{command}`" if command else "another report"
+        raise PeekbenchError(f"{folder} has {shorten(other, 500)}; delete it, or choose another folder with --reports")
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    """Return the content of a report; empty if the file is none."""
     try:
-        content = json.loads(_read_if_file(folder / NAMES["json"]))
-        command, is_run = content.get("command", ""), "spec" in content
-    except (OSError, ValueError, AttributeError, LookupError, TypeError):
-        pass
-    if is_run if is_run_report else command == report.command:
-        return
-    other = f"the report of `{command}`" if command else "another report"
-    raise PeekbenchError(f"{folder} has {shorten(other, 500)}; delete it, or choose another folder with --reports")
+        content = json.loads(_read_if_file(file))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _mentions(file: Path, command: str) -> bool:
@@ -175,18 +179,13 @@ def write_pictures(report: Report, folder: str | Path) -> list[Path]:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
+    from typing import Any
     >>> with TemporaryDirectory() as folder:
     ...     [path.name for path in write_pictures(Report("quickstart", "2 methods on 2 tasks"), folder)]
     ['terminal.svg']
     """
     folder = Path(folder)
-    terminal = _write_text(folder / "terminal.svg", _terminal_svg(report))
-    return [terminal, *_write_figures(report, folder, "svg", make_renderer(report.renderer))]
-
-
-def _write_figures(report: Report, folder: Path, form: Form, renderer: Renderer) -> list[Path]:
-    pictures = [(f"{name}.{form}", renderer(figure, form)) for name, figure in name_figures(make_printable(report))]
-    return [_write_bytes(folder / name, picture) for name, picture in pictures]
+    return _write_files(folder, {"terminal.svg": render_screen(report), **_draw_figures(report, "svg")})
 
 
 def _write_formats_of_plugins(report: Report, folder: Path, uses: Sequence[str]) -> list[Path]:
@@ -233,49 +232,20 @@ def _refuse_other_files(folder: Path, names: Sequence[Path]) -> None:
 
 
 def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
-    if Path(name).name != name or name in NAMES.values():
+    if Path(name).name != name or name in FILES.values():
         raise ContractError(
             f"an analysis attaches a file named {name!r}; use a plain file name that no report file has"
         )
     return _replace(folder / name, write)
 
 
-def _plain_text(report: Report) -> str:
-    console = Console(
-        file=io.StringIO(),
-        width=TEXT_WIDTH,
-        color_system=None,
-        force_terminal=False,
-        force_jupyter=False,  # in a notebook, a console would show everything below the cell
-        legacy_windows=False,
-    )
-    render_text(report, console, full=True)
-    assert isinstance(console.file, io.StringIO)
-    return visible_lines("\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n")
+def _write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path]:
+    return [_write(folder / name, content) for name, content in contents.items()]
 
 
-def _terminal_svg(report: Report) -> str:
-    console = Console(
-        file=io.StringIO(),
-        record=True,
-        width=PICTURE_WIDTH,
-        force_terminal=True,
-        force_jupyter=False,
-        color_system="truecolor",
-        legacy_windows=False,
-    )
-    render_text(report, console)
-    # The template of rich loads a font from a web server; this one uses the reader's fonts.
-    template, title = (TEMPLATES / "terminal.svg").read_text(encoding="utf-8"), f"peekbench report {report.name}"
-    return console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=template, unique_id="report")
-
-
-def _write_text(path: Path, text: str) -> Path:
-    return _write_bytes(path, text.encode("utf-8"))
-
-
-def _write_bytes(path: Path, content: bytes) -> Path:
-    return _replace(path, lambda temporary: temporary.write_bytes(content))
+def _write(path: Path, content: str | bytes) -> Path:
+    encoded = content.encode("utf-8") if isinstance(content, str) else content
+    return _replace(path, lambda temporary: temporary.write_bytes(encoded))
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> Path:

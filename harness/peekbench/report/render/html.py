@@ -10,12 +10,11 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
-from itertools import chain
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,33 +23,54 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from peekbench.errors import PeekbenchError
-from peekbench.formatting import NAME_PARTS, TICK_STEPS, format_cell, format_signed, pluralize, tick_decimals, with_sign
+from peekbench.formatting import NAME_PARTS, format_cell, format_signed, pluralize
 from peekbench.plugins.protocols import Renderer
 from peekbench.records.figures import Figure, Forest, Interval
-from peekbench.records.report import Report, Table
-from peekbench.records.verdicts import Unit, Verdict
-from peekbench.report.render.answers import (
-    CONTROLS,
-    answer,
-    basis_of,
-    define_terms,
-    explain_adjustments,
-    explain_decisions,
-    find_method,
-    verdict_sections,
+from peekbench.records.report import Cell, Report, Table
+from peekbench.records.trials import TrialFailure
+from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, Unit
+from peekbench.report.render.advice import Answer
+from peekbench.report.render.content import (
+    Code,
+    Facts,
+    Finding,
+    Findings,
+    Paragraph,
+    lay_out,
+    make_printable,
+    name_heading,
 )
-from peekbench.report.render.content import cell_number, cell_text, count_key_columns, make_printable
-from peekbench.report.render.pictures import alt_text, make_renderer
-from peekbench.report.render.sentences import state_briefly
-from peekbench.report.render.words import MARKS, TONES
+from peekbench.report.render.pictures import Picture, Scale, alt_text, make_renderer
 
 TEMPLATES = Path(__file__).parent / "templates"
+BLOCKS = (Answer, Findings, Paragraph, Table, Picture, TrialFailure, Facts, Code)
+"""Types that templates ask for, by their names in lower case."""
+MARKS: dict[Decision | ControlOutcome, str] = {
+    "biased up": "▲",
+    "biased down": "▼",
+    "equivalent": "≈",
+    "inconclusive": "?",
+    "inert": "∅",
+    "no signal": "∅",
+    "passed": "✓",
+    "undecided": "?",
+    "failed": "✗",
+}
+TONES = {
+    **dict.fromkeys(("inert", "no signal", "undecided"), "inconclusive"),
+    "passed": "equivalent",
+    "failed": "biased-up",
+}
+"""CSS class of the colors of a control's outcome; other decisions have a class of their own."""
+LIMITS = {
+    "max_with_sentences": 8,  # verdicts that show their sentences without a click
+    "min_rows_to_filter": 8,  # of a table or a plot
+    "max_rows_without_scrolling": 40,  # of a table
+    "max_ticks": 6,  # that fit on a phone
+}
 MAX_PARTS = 250  # distributions or curves of a drawing, which are 0.3 MB
-MAX_WITH_SENTENCES = 8  # verdicts that show their sentences without a click
-MIN_ROWS_TO_FILTER = 8  # of a table or a plot
-MAX_ROWS_WITHOUT_SCROLLING = 40  # of a table
-MAX_FAILURES = 100  # with traceback; the JSON report has all
-
+MARGIN = 0.04  # share of the length of an axis, on either side
+KEY_UNITS: tuple[Unit, ...] = ("text", "count")  # units of columns that can identify a row
 TOO_LARGE = "This drawing is too large for this page; the report formats svg and png have it (report.formats)."
 
 
@@ -64,16 +84,15 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
     renderer
         Function that draws figures; by default that of the renderer that the report names.
     """
-    report = make_printable(report)
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    return make_environment().get_template("report.html.j2").render(
-        **_describe(report),
+    spec = make_printable(report).details.get("spec")
+    return _make_environment().get_template("report.html.j2").render(
+        content=lay_out(report, with_texts=True),
         renderer=renderer or make_renderer(report.renderer),
         style=style,
         script=script,
         policy=_policy(script),
-        failures=report.failures[:MAX_FAILURES],
-        spec=_as_yaml(report.details.get("spec")),
+        spec=yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100) if spec else "",
         origin=_describe_origin(report),
     )  # fmt: skip
 
@@ -85,49 +104,7 @@ def _describe_origin(report: Report) -> str:
     return f"Written on {datetime.now(UTC):%Y-%m-%d} with peekbench {version('peekbench')}"
 
 
-def _describe(report: Report) -> dict[str, Any]:
-    """Return what templates need of a report: its answers, its verdicts by question, the controls, and the figures."""
-    by_question = dict(verdict_sections(report.verdicts))
-    controls = by_question.pop(CONTROLS, [])
-    forests, figures = _split_figures(report, {lead.method for lead, _ in (*chain(*by_question.values()), *controls)})
-    return {
-        "report": report,
-        "answers": answer(report),
-        "sections": [(question, _plots(leads)) for question, leads in by_question.items()],
-        "controls": controls,
-        "control_plots": _plots(controls),
-        "forests": forests,
-        "figures": figures,
-    }
-
-
-def _plots(leads: Sequence[tuple[Verdict, str]]) -> list[tuple[Scale, list[tuple[Verdict, str]]]]:
-    """Return the verdicts in the same unit with one axis, so that readers can compare them by eye."""
-    plots = []
-    for unit in dict.fromkeys(lead.unit for lead, _ in leads):
-        same_unit = [each for each in leads if each[0].unit == unit]
-        ends = [end for lead, _ in same_unit for end in (lead.estimate.mean, *lead.estimate.limits)]
-        regions = [lead.region for lead, _ in same_unit if lead.region]
-        plots.append((Scale.fitting([*ends, *regions, *(-region for region in regions)], unit), same_unit))
-    return plots
-
-
-def _split_figures(
-    report: Report, methods: Collection[str]
-) -> tuple[dict[str, list[tuple[Forest, Sequence[Interval]]]], list[Figure]]:
-    """Return the groups of forest plots that are each about one of the methods, by method, and all other figures."""
-    by_method: dict[str, list[tuple[Forest, Sequence[Interval]]]] = {method: [] for method in methods}
-    others: list[Figure] = []
-    for figure in report.figures:
-        if isinstance(figure, Forest) and all(heading in by_method for heading, _ in figure.groups):
-            for heading, intervals in figure.groups:
-                by_method[heading].append((figure, intervals))
-        else:
-            others.append(figure)
-    return by_method, others
-
-
-def make_environment() -> Environment:
+def _make_environment() -> Environment:
     """Return the template engine, which escapes all text from data."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -141,32 +118,73 @@ def make_environment() -> Environment:
         format_cell=format_cell,
         format_signed=format_signed,
         pluralize=pluralize,
-        cell_text=cell_text,
         cell_number=cell_number,
         count_key_columns=count_key_columns,
+        name_heading=name_heading,
         name_parts=NAME_PARTS.split,
-        find_method=find_method,
-        basis_of=basis_of,
-        state_briefly=state_briefly,
+        plots=_make_plots,
+        forests_of=_find_forests,
+        percent=lambda share: f"{share * 100:.2f}%",
         tone=lambda decision: TONES.get(decision, decision.replace(" ", "-")),
         own_file=Markup,  # style and script are peekbench's own files
-        drawing=_drawing,  # renderers escape text; nothing else bypasses escaping
+        drawing=_draw,  # renderers escape text; nothing else bypasses escaping
     )
-    environment.tests.update(forest=lambda figure: isinstance(figure, Forest))
-    environment.globals.update(
-        marks=MARKS,
-        scale_of_forest=_scale_of_forest,
-        max_with_sentences=MAX_WITH_SENTENCES,
-        define_terms=define_terms,
-        explain_adjustments=explain_adjustments,
-        explain_decisions=explain_decisions,
-        min_rows_to_filter=MIN_ROWS_TO_FILTER,
-        max_rows_without_scrolling=MAX_ROWS_WITHOUT_SCROLLING,
-    )
+    environment.tests.update({block.__name__.lower(): _make_test(block) for block in (*BLOCKS, Forest)})
+    environment.globals.update(LIMITS, marks=MARKS, scale_of_forest=_scale_of_forest)
     return environment
 
 
-def _drawing(figure: Figure, renderer: Renderer) -> str:
+def _make_test(block: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, block)
+
+
+def _make_plots(findings: Sequence[Finding]) -> list[tuple[Scale, list[Finding]]]:
+    """Return the verdicts in the same unit with one axis, so that readers can compare them by eye."""
+    by_unit: dict[Unit, list[Finding]] = {}
+    for finding in findings:
+        by_unit.setdefault(finding.verdict.unit, []).append(finding)
+    plots = []
+    for unit, members in by_unit.items():
+        ends: list[float | None] = []
+        for verdict in (finding.verdict for finding in members):
+            region = verdict.region or 0.0
+            ends += [verdict.estimate.mean, *verdict.estimate.limits, region, -region]
+        plots.append((Scale.fitting(ends, unit, MARGIN), members))
+    return plots
+
+
+def _find_forests(section: Findings, method: str) -> list[tuple[Forest, Sequence[Interval]]]:
+    """Return the intervals of a method with the forest plots that they are from."""
+    forests = (picture.figure for picture in section.pictures if isinstance(picture.figure, Forest))
+    return [(forest, group) for forest in forests for heading, group in forest.groups if heading == method]
+
+
+def _scale_of_forest(forest: Forest, own: Sequence[Interval] = ()) -> Scale:
+    """Return one axis for all intervals of a forest plot, or one for some of them."""
+    intervals = own or [interval for _, group in forest.groups for interval in group]
+    ends = [end for interval in intervals for end in (interval.estimate, interval.low, interval.high, interval.raw)]
+    return Scale.fitting([*ends, -forest.region, forest.region], forest.unit, MARGIN)
+
+
+def cell_number(cell: Cell) -> float | None:
+    """Return the number by which rows are sorted; None if a cell has none."""
+    if isinstance(cell, Estimate):
+        cell = cell.mean if cell.is_known else cell.low
+    if isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
+        return None
+    return cell
+
+
+def count_key_columns(table: Table) -> int:
+    """Return the number of leading columns that identify a row: as many texts and counts as tell the rows apart."""
+    num_candidates = len(list(takewhile(lambda column: column.unit in KEY_UNITS, table.columns)))
+    for number in range(1, num_candidates + 1):
+        if len({row[:number] for row in table.rows}) == len(table.rows):
+            return number
+    return num_candidates if num_candidates < len(table.columns) else 1
+
+
+def _draw(figure: Figure, renderer: Renderer) -> str:
     """Return a figure as inline SVG, or its description and the reason if it is too large or cannot be drawn."""
     groups = getattr(figure, {"violins": "columns", "curves": "panels"}.get(figure.kind, "groups"))
     if sum(len(parts) for _, parts in groups) > MAX_PARTS:
@@ -184,17 +202,6 @@ def _policy(script: str) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _scale_of_forest(forest: Forest, own: Sequence[Interval] = ()) -> Scale:
-    """Return one axis for all intervals of a forest plot, or one for some of them."""
-    intervals = own or [interval for _, group in forest.groups for interval in group]
-    ends = [end for interval in intervals for end in (interval.estimate, interval.low, interval.high, interval.raw)]
-    return Scale.fitting([*ends, -forest.region, forest.region], forest.unit)
-
-
-def _as_yaml(spec: Any) -> str:
-    return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=100) if spec else ""
 
 
 CLASS = "peekbench-report"
@@ -218,18 +225,16 @@ def render_notebook(report: Report) -> str:
     report
         Report to render.
     """
-    report = make_printable(report)
-    return _render("report", **_describe(report), renderer=make_renderer(report.renderer))
+    return _render("report", content=lay_out(report), renderer=make_renderer(report.renderer))
 
 
 def render_notebook_table(table: Table) -> str:
     """Return a table as a part of a notebook."""
-    report = make_printable(Report("", "", tables=(table,)))
-    return _render("table", report=report)
+    return _render("table", content=lay_out(Report("", "", tables=(table,))))
 
 
 def _render(part: str, **values: Any) -> str:
-    return make_environment().get_template("notebook.html.j2").render(part=part, style=_style(), name=CLASS, **values)
+    return _make_environment().get_template("notebook.html.j2").render(part=part, style=_style(), name=CLASS, **values)
 
 
 @cache
@@ -240,57 +245,3 @@ def _style() -> str:
     css = PAGE_RULES.sub("", css).replace(":root", ":scope")
     themes = f"{LIGHT_THEMES} :scope {{{light}}}\n{DARK_THEMES} :scope {{{dark}}}\n"
     return f"@scope (.{CLASS}) {{\n{css}{themes}{FRAME}}}"
-
-
-MAX_TICKS = 6  # that fit on a phone
-MARGIN = 0.04  # share of the width, on either side
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """A linear axis from `low` to `high`."""
-
-    low: float
-    high: float
-    unit: Unit
-
-    @classmethod
-    def fitting(cls, values: Iterable[float | None], unit: Unit) -> Scale:
-        """Return an axis that contains zero and all finite values, with a margin.
-
-        Parameters
-        ----------
-        values
-            Values to show; None and values that are not finite are ignored.
-        unit
-            Unit of the values.
-        """
-        finite = [0.0, *(value for value in values if value is not None and math.isfinite(value))]
-        low, high = min(finite), max(finite)
-        if low == high:
-            low, high = (-0.01, 0.01) if unit == "difference" else (-1.0, 1.0)
-        margin = (high - low) * MARGIN
-        return cls(low - margin, high + margin, unit)
-
-    def position(self, value: float) -> str:
-        """Return the position of a value, limited to the axis, as a percentage."""
-        share = (self._limit(value) - self.low) / (self.high - self.low)
-        return f"{share * 100:.2f}%"
-
-    def width(self, low: float, high: float) -> str:
-        """Return the width between two values, limited to the axis, as a percentage."""
-        return f"{(self._limit(high) - self._limit(low)) / (self.high - self.low) * 100:.2f}%"
-
-    def _limit(self, value: float) -> float:
-        return min(max(value, self.low), self.high)
-
-    def ticks(self) -> list[tuple[str, str]]:
-        """Return (position, label) of a few round numbers, including zero."""
-        factor = 100 if self.unit == "difference" else 1
-        span = (self.high - self.low) * factor
-        step = next((step for step in TICK_STEPS if span / step <= MAX_TICKS), TICK_STEPS[-1])
-        first, last = math.ceil(self.low * factor / step), math.floor(self.high * factor / step)
-        return [
-            (self.position(number * step / factor), with_sign(number * step, tick_decimals(step)))
-            for number in range(first, last + 1)
-        ]

@@ -3,131 +3,135 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-from peekbench.formatting import pluralize
+from peekbench.formatting import capitalize, format_cell, format_quantity
 from peekbench.records.figures import Forest
 from peekbench.records.report import MethodFacts, Report, Table
-from peekbench.records.verdicts import Verdict
-from peekbench.report.render.answers import (
-    CONTROLS,
-    answer,
-    ask_about,
-    basis_in_words,
-    define_terms,
-    explain_adjustments,
-    explain_decisions,
-    find_method,
-    lead_verdicts,
-    verdict_sections,
-)
+from peekbench.records.trials import TrialFailure
+from peekbench.report.render.advice import Answer
 from peekbench.report.render.content import (
-    cell_text,
-    describe_design,
+    Block,
+    Code,
+    Facts,
+    Findings,
+    Paragraph,
+    Part,
+    lay_out,
     make_printable,
-    row_as_facts,
-    rows_of,
+    name_heading,
 )
-from peekbench.report.render.pictures import FOLDER, alt_text, list_undrawn_figures, name_figures
-from peekbench.report.render.sentences import state_with_estimate
+from peekbench.report.render.pictures import FOLDER, PICTURES, UNDRAWN, Picture, alt_text
 from peekbench.report.render.terminal import forest_as_text
 
 FOREST_WIDTH = 100
-MAX_TRACEBACKS = 20
+UNTITLED = ("answers", "verdicts", "warnings")
+"""Parts whose blocks have no heading, or headings of their own."""
 
 
-def render_markdown(report: Report, pictures: str = "") -> str:
+def render_markdown(report: Report) -> str:
     """Return the report as Markdown; all text from data is escaped.
 
     Parameters
     ----------
     report
-        Report to render.
-    pictures
-        Suffix of the figures' picture files, to link them. If empty, forest plots are drawn in characters and other
-        figures are listed by title.
+        Report to render. If its formats have pictures of the figures, these are linked; otherwise, forest plots are
+        drawn in characters, and other figures are described.
     """
-    return "\n".join(_lines(make_printable(report), pictures)) + "\n"
+    content = lay_out(report)
+    pictures = next((form for form in PICTURES if form in report.formats), "")
+    lines = [f"# {escape(content.name)}", "", escape(content.headline)]
+    return "\n".join([*lines, *_part_lines(content.parts, pictures)]) + "\n"
 
 
-def _lines(report: Report, pictures: str) -> Iterator[str]:
-    yield from (f"# {escape(report.name)}", "", escape(report.headline))
-    for each in answer(report):
-        yield from ("", f"**{each.question}** {escape(each.text)}")
-        if each.command:
-            yield from ("", *fenced([each.command], "sh"))
-    for warning in report.warnings:
-        yield from ("", warning_line(warning))
-    for heading, verdicts in verdict_sections(report.verdicts):
-        yield from _verdict_lines(heading, verdicts, report)
-    yield from _figure_lines(report, pictures)
-    for table in report.tables:
-        yield from ("", f"## {escape(table.title)}", "")
-        yield from table_lines(table)
-    yield from _failure_lines(report)
-    if report.provenance:
-        yield from ("", "## Provenance", "")
-        for name, text in report.provenance.items():
-            yield f"- {name}: {escape(text)}"
+def _part_lines(parts: Sequence[Part], pictures: str = "") -> Iterator[str]:
+    for part in parts:
+        if part.name not in UNTITLED:
+            yield from ("", f"## {escape(part.heading)}")
+        for block in part.blocks:
+            yield ""
+            yield from _block_lines(block, pictures)
 
 
-def _figure_lines(report: Report, pictures: str) -> Iterator[str]:
-    for name, figure in name_figures(report):
-        if pictures:
-            yield from ("", f"## {escape(figure.title)}", "")
-            yield from (f"![{escape(alt_text(figure))}]({FOLDER}/{name}.{pictures})", "", escape(figure.note))
-        elif isinstance(figure, Forest):
-            yield from ("", f"## {escape(figure.title)}", "")
-            yield from fenced(forest_as_text(figure, FOREST_WIDTH))
-            yield from ("", escape(figure.note))
-    if not pictures and (undrawn := list_undrawn_figures(report)):
-        yield from ("", escape(undrawn))
+def _block_lines(block: Block, pictures: str) -> Iterator[str]:
+    match block:
+        case Answer():
+            yield f"**{block.question}** {escape(block.text)}"
+            if block.command:
+                yield from ("", *fenced([block.command], "sh"))
+        case Findings():
+            yield from _finding_lines(block, pictures)
+        case Paragraph(is_warning=True):
+            yield f"> **Warning:** {escape(block.text)}"
+        case Paragraph():
+            yield escape(block.text)
+        case Table():
+            yield from (f"### {escape(block.title)}", "", *_table_lines(block))
+        case Picture():
+            yield from (f"### {escape(block.figure.title)}", "", *_picture_lines(block, pictures))
+        case TrialFailure():
+            yield from (f"<details><summary>{escape(str(block.trial))}: {escape(block.error)}</summary>", "")
+            yield from (*fenced(block.traceback.rstrip().splitlines()), "", "</details>")
+        case Facts():
+            yield from (f"- {escape(name)}: {escape(text)}" for name, text in block.pairs)
+        case Code():
+            yield from fenced(block.text.splitlines(), "sh")
 
 
-def _failure_lines(report: Report) -> Iterator[str]:
-    if report.failures:
-        yield from ("", f"## {pluralize(len(report.failures), 'trial')} failed")
-    for failure in report.failures[:MAX_TRACEBACKS]:
-        yield from ("", f"<details><summary>{escape(str(failure.trial))}: {escape(failure.error)}</summary>", "")
-        yield from fenced(failure.traceback.rstrip().splitlines())
-        yield from ("", "</details>")
-    if len(report.failures) > MAX_TRACEBACKS:
-        yield from ("", f"{len(report.failures) - MAX_TRACEBACKS:,} more are in report.json.")
-
-
-def warning_line(warning: str) -> str:
-    """Return a quoted paragraph with a warning."""
-    return f"> **Warning:** {escape(' '.join(warning.split()))}"
-
-
-def _verdict_lines(heading: str, verdicts: Sequence[tuple[Verdict, str]], report: Report) -> Iterator[str]:
+def _finding_lines(section: Findings, pictures: str) -> Iterator[str]:
     """Yield verdicts with an interval and a short sentence each, and a part that unfolds to all sentences."""
-    yield from ("", f"## {heading}", "")
-    leads = [verdict for verdict, _ in verdicts]
-    if heading != CONTROLS:
-        yield from (escape(define_terms(leads[0])), "")
-    for verdict in leads:
-        sentence = state_with_estimate(verdict, report.verdicts)
-        yield f"- **{escape(verdict.method)}**: **{verdict.decision}**. {escape(sentence)}"
-    if heading != CONTROLS:
-        yield from ("", escape(explain_decisions(leads)))
+    yield from (f"## {escape(section.heading)}", "")
+    if section.definition:
+        yield from (escape(section.definition), "")
+    for finding in section.findings:
+        verdict = finding.verdict
+        yield f"- **{escape(verdict.method)}**: **{verdict.decision}**. {escape(finding.summary)}"
+    if section.explanation:
+        yield from ("", escape(section.explanation))
     yield from ("", "<details><summary>In detail</summary>", "")
-    for verdict, sentence in verdicts:
-        yield f"- **{escape(verdict.method)}**: {escape(sentence + basis_in_words(verdict))}"
-    if adjustments := explain_adjustments(leads):
-        yield from ("", escape(adjustments))
+    yield from (f"- **{escape(finding.verdict.method)}**: {escape(finding.explained)}" for finding in section.findings)
+    if section.background:
+        yield from ("", escape(section.background))
+    for picture in section.pictures:
+        yield from ("", *_block_lines(picture, pictures))
     yield from ("", "</details>")
 
 
-def table_lines(table: Table) -> Iterator[str]:
-    """Yield the lines of a table and its note."""
-    yield "| " + " | ".join(escape(column.name) for column in table.columns) + " |"
-    yield "|" + "|".join(" --- " if column.is_text else " ---: " for column in table.columns) + "|"
-    for row in table.rows:
-        texts = (cell_text(cell, column.unit) for cell, column in zip(row, table.columns, strict=True))
-        yield "| " + " | ".join(map(escape, texts)) + " |"
+def _picture_lines(picture: Picture, pictures: str) -> Iterator[str]:
+    figure = picture.figure
+    if pictures:
+        yield f"![{escape(alt_text(figure))}]({FOLDER}/{picture.name}.{pictures})"
+    elif isinstance(figure, Forest):
+        yield from fenced(forest_as_text(figure, FOREST_WIDTH))
+    else:
+        yield escape(UNDRAWN)
+    if figure.note:
+        yield from ("", escape(figure.note))
+
+
+def _table_lines(table: Table) -> Iterator[str]:
+    """Yield the lines of a table; a single row is a list, which is easier to read from top to bottom."""
+    if len(table.rows) == 1:
+        cells = zip(table.columns, table.rows[0], strict=True)
+        facts = ((column.name, format_quantity(cell, column.unit)) for column, cell in cells)
+        yield from _block_lines(Facts(tuple(fact for fact in facts if fact[1])), "")
+    else:
+        yield from _rows(table)
     if table.note:
         yield from ("", escape(table.note))
+
+
+def _rows(table: Table) -> Iterator[str]:
+    yield _row(name_heading(column) for column in table.columns)
+    yield "|" + "|".join(" --- " if column.is_text else " ---: " for column in table.columns) + "|"
+    for row in table.rows:
+        yield _row(format_cell(cell, column.unit) for cell, column in zip(row, table.columns, strict=True))
+
+
+def _row(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(map(escape, texts))} |"
 
 
 def escape(text: str) -> str:
@@ -148,14 +152,17 @@ def fenced(lines: list[str], language: str = "text") -> Iterator[str]:
 
 
 MAX_NAME_LENGTH = 80  # characters of a file name, without suffix
+IN_CARDS = ("verdicts", "warnings", "tables", "provenance")
+METHOD = "method"  # column that names the method of a row
+TIE = "tie"  # column that is meaningful next to other methods only
 
 
 def render_cards(report: Report) -> dict[str, str]:
-    """Return the cards of all methods, by file name."""
+    """Return the cards of all methods, by file name: the parts of the report that are about the method."""
     report = make_printable(report)
     cards: dict[str, str] = {}
-    for facts in report.methods:
-        cards[_file_name(facts.name, cards)] = "\n".join(_card_lines(facts, report)) + "\n"
+    for method in report.methods:
+        cards[_file_name(method.name, cards)] = "\n".join(_card_lines(method, report)) + "\n"
     return cards
 
 
@@ -169,47 +176,71 @@ def _file_name(method: str, taken: dict[str, str]) -> str:
     return name
 
 
-def _card_lines(facts: MethodFacts, report: Report) -> Iterator[str]:
-    yield f"# {escape(facts.name)}"
-    if facts.summary:
-        yield from ("", escape(facts.summary[:1].upper() + facts.summary[1:] + "."))
-    yield ""
-    design = describe_design(report.details.get("spec", {}))
-    for name, text in (("method", facts.use), ("options", facts.options), *design):
-        if text:
-            yield f"- {name}: {escape(text)}"
-    yield f"- experiment: {escape(report.name)}, {escape(report.headline)}"
-    if failed := sum(failure.trial.method == facts.name for failure in report.failures):
-        yield f"- **{failed:,} trials of this method failed**"
-    for warning in _select_warnings(facts.name, report):
-        yield from ("", warning_line(warning))
-    if verdicts := [verdict for verdict in report.verdicts if find_method(verdict, report) == facts]:
-        yield from _verdict_lines(ask_about(verdicts[0].effect), lead_verdicts(verdicts), report)
-    for table in (rows_of(each, facts.name) for each in report.tables if each.title != "Methods"):  # which is above
-        if table is not None:
-            yield from ("", f"## {escape(table.title)}", "")
-            yield from _row_as_list(table) if len(table.rows) == 1 else table_lines(table)
-    if report.provenance:
-        yield from ("", "## Provenance", "")
-        for name, text in report.provenance.items():
-            if name != "command":
-                yield f"- {name}: {escape(text)}"
-    if report.command:
-        yield from ("", "To reproduce this report:", "")
-        yield from fenced([report.command], "sh")
+def _card_lines(method: MethodFacts, report: Report) -> Iterator[str]:
+    yield f"# {escape(method.name)}"
+    if method.summary:
+        yield from ("", escape(f"{capitalize(method.summary)}."))
+    facts = [("method", method.use), ("options", method.options)]
+    if spec := report.details.get("spec"):
+        facts += _describe_design(spec)
+    facts.append(("experiment", f"{report.name}, {report.headline}"))
+    yield from ("", *_block_lines(Facts(tuple(fact for fact in facts if fact[1])), ""))
+    yield from _part_lines([part for part in lay_out(_limit_to(method, report)).parts if part.name in IN_CARDS])
 
 
-def _select_warnings(method: str, report: Report) -> Iterator[str]:
-    """Yield the warnings that name this method, or no method."""
-    others = [facts.name for facts in report.methods if facts.name != method]
-    for warning in report.warnings:
-        if method in warning or not any(name in warning for name in others):
-            yield warning
+def _limit_to(method: MethodFacts, report: Report) -> Report:
+    """Return a report on one method, with the warnings that name it or no method."""
+    others = [other.name for other in report.methods if other != method]
+    tables = [_select_rows(table, method.name) for table in report.tables if table.title != "Methods"]
+    return replace(
+        report,
+        verdicts=tuple(verdict for verdict in report.verdicts if verdict.name == method.name),
+        warnings=tuple(
+            warning
+            for warning in report.warnings
+            if method.name in warning or not any(name in warning for name in others)
+        ),
+        figures=(),
+        tables=tuple(replace(table, topic="results") for table in tables if table is not None),
+        failures=tuple(failure for failure in report.failures if failure.trial.method == method.name),
+    )
 
 
-def _row_as_list(table: Table) -> Iterator[str]:
-    """Yield a list with one item per column: a single row is easier to read from top to bottom."""
-    for name, text in row_as_facts(table):
-        yield f"- {escape(name)}: {escape(text)}"
-    if table.note:
-        yield from ("", escape(table.note))
+def _select_rows(table: Table, method: str) -> Table | None:
+    """Return a table with the rows of a method only, without the columns `method` and `tie`; None if it has none."""
+    names = [column.name for column in table.columns]
+    if METHOD not in names:
+        return None
+    kept = [place for place, name in enumerate(names) if name not in (METHOD, TIE)]
+    rows = tuple(tuple(row[place] for place in kept) for row in table.rows if row[names.index(METHOD)] == method)
+    if not rows or not kept:
+        return None
+    return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)
+
+
+def _describe_design(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the design of a run as (name, text) pairs."""
+    design, trained_on = spec["design"], "training rows at most"
+    if any(task.get("kind") != "language_modeling" for task in spec["tasks"]):
+        trained_on += {"balanced": ", balanced by class"}.get(design["train"], ", at natural class shares")
+    yield "tasks", ", ".join(task["name"] for task in spec["tasks"])
+    yield trained_on, _list_sizes(design["num_train"])
+    yield "test rows, and the same number of extra rows", _list_sizes(design["num_test"])
+    yield "unlabeled rows in extra and test", str(design.get("num_unlabeled") or "")
+    yield "subsamples per task", _list_sizes(design["num_subsamples"])
+    for task in spec["tasks"]:
+        yield f"subsamples of {task['name']}", str(task.get("num_subsamples") or "")
+    yield "arms", ", ".join(map(_name_arm, spec["arms"]))
+    yield "seed", str(spec["seed"])
+
+
+def _name_arm(arm: str | Mapping[str, float]) -> str:
+    if isinstance(arm, str):
+        return arm
+    return ", ".join(f"{name} {share:g}" for name, share in arm.items())
+
+
+def _list_sizes(sizes: Any) -> str:
+    if isinstance(sizes, Mapping):
+        return ", ".join(f"{repeats} at {size} test rows" for size, repeats in sizes.items())
+    return ", ".join(map(str, sizes)) if isinstance(sizes, list | tuple) else str(sizes)

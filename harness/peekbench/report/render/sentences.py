@@ -1,44 +1,166 @@
-"""Sentences from the facts of a verdict: all that it states, or one short sentence; and what would settle it.
+"""All sentences on verdicts, for every format: what each decision states, long and short, and what would settle it.
 
-`words` has the texts, which this module fills with facts; no module reads its sentences again.
+The tables have the texts, which the functions fill with the facts of a verdict. No module reads a sentence again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import assert_never
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from peekbench.formatting import format_cell, format_signed, pluralize
+from peekbench.formatting import (
+    capitalize,
+    format_cell,
+    format_quantity,
+    format_range,
+    format_signed,
+    format_size,
+    list_numbers,
+    pluralize,
+)
+from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
-    Advice,
-    Decision,
-    Estimate,
     LooksTaken,
     PosteriorEvidence,
     PredictionEvidence,
-    Settling,
     TrialEvidence,
+    Unit,
     Verdict,
 )
-from peekbench.report.render.words import (
-    CLAIMS,
-    OUTCOMES,
-    SMALLER,
-    SPECIFIC,
-    UNEXPECTED,
-    capitalize,
-    format_estimate,
-    format_range,
-    format_size,
-    list_numbers,
-    list_scores,
-    name_score,
-    points,
-)
+from peekbench.report.render.advice import advise_briefly, explain_inconclusive, find_settling
 
-EXTENT = {"beyond": " by more than {region}", "open": ", possibly by less than {region}"}
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a decision states."""
+
+    short: str
+    """In a few words, for the first page."""
+    long: str
+    """In a clause with all numbers, which follows the name of the method and a colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The words for the verdicts on an effect."""
+
+    question: str
+    """The question that they answer."""
+    terms: str
+    """What the words in them mean."""
+    background: str
+    """What their intervals cover."""
+
+
+UNCERTAIN = (
+    "a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than {region}"
+)
+PREDICTED = (
+    "its score on {original}, {own_score}, is {distance} the {predicted} that its score on {reference}, "
+    "{reference_score}, predicts"
+)
+CLAIMS: Mapping[tuple[str, str], Claim] = {
+    ("bias", "biased up"): Claim(
+        "Test {rows} raise {score}", "seeing the test {rows} raised {score} by {size} {scope} {interval}"
+    ),
+    ("bias", "biased down"): Claim(
+        "Test {rows} lower {score}", "seeing the test {rows} lowered {score} by {size} {scope} {interval}"
+    ),
+    ("bias", "equivalent"): Claim(
+        "Test {rows} change {score} by less than {region}",
+        "seeing the test {rows} changed {score} by less than {region} {scope}{nonzero}: {bias} {interval}",
+    ),
+    ("bias", "inconclusive"): Claim("Inconclusive", UNCERTAIN),
+    ("bias", "not above"): Claim(
+        "An increase of {score} by more than {region} is excluded",
+        UNCERTAIN + ", but an increase by more than {region} is excluded",
+    ),
+    ("bias", "not below"): Claim(
+        "A decrease of {score} by more than {region} is excluded",
+        UNCERTAIN + ", but a decrease by more than {region} is excluded",
+    ),
+    ("bias", "inert"): Claim(
+        "The predictions do not depend on the unlabeled {rows}",
+        "its predictions are the same with the {rows} of extra and of test in all {num_trials:,} trials, so they do "
+        "not depend on the unlabeled {rows} and cannot show a bias; check that the method uses them.",
+    ),
+    ("bias", "no signal"): Claim(
+        "The predictions are at chance, so a bias could not be seen",
+        "its predictions carry no information on the labels (their balanced accuracy, or R^2, is not above that of "
+        "chance), so a bias could not be seen; use more train {rows}, or other options of the method.",
+    ),
+    ("contamination", "biased up"): Claim("The score is higher than predicted", PREDICTED + " {interval}."),
+    ("contamination", "biased down"): Claim("The score is lower than predicted", PREDICTED + " {interval}."),
+    ("contamination", "equivalent"): Claim(
+        "The score differs from the predicted one by less than {region}",
+        PREDICTED + " {interval}, which is negligible.",
+    ),
+    ("contamination", "inconclusive"): Claim(
+        "Inconclusive",
+        PREDICTED + " {interval}, too uncertain to distinguish from zero, or to call smaller than {region}.",
+    ),
+}
+"""What a verdict states, by effect and decision, or by what an inconclusive one excludes."""
+SMALLER = "a bias of {bias} {scope} {interval}: smaller than {region}, which these trials do not settle"
+"""What an inconclusive verdict states if its interval lies within the region."""
+OUTCOMES: Mapping[tuple[str, str], str] = {
+    ("negative", "passed"): "As expected: a negative control cannot have a bias.",
+    ("negative", "undecided"): "A negative control cannot have a bias, but the interval is too wide to exclude one "
+    "that is not negligible.",
+    ("negative", "failed"): "This should be impossible: a negative control cannot have a bias.",
+    ("positive", "passed"): "As expected: a positive control has a planted bias.",
+    ("positive", "undecided"): "A positive control has a planted bias, which is not detected yet.",
+    ("positive", "failed"): "This should be impossible: a positive control has a planted bias.",
+}
+"""Sentence on a control, by kind and outcome."""
+UNEXPECTED: Mapping[tuple[str, str], str] = {
+    ("negative", "undecided"): "The negative control {} cannot have a bias, but its interval is too wide to exclude "
+    "one that is not negligible: test {rows} may leak to it unnoticed. Draw more subsamples",
+    ("negative", "failed"): "The negative control {} cannot have a bias, but this run finds one: by chance, or because "
+    "test {rows} leak to it. Find the cause before you trust any other verdict",
+    ("positive", "undecided"): "The positive control {} has a planted bias, but this run does not detect it: the run "
+    "may also miss the bias of another method. Draw more subsamples, or plant a larger bias",
+    ("positive", "failed"): "The positive control {} has a planted bias, but this run finds one of the opposite sign. "
+    "Find the cause before you trust any other verdict",
+}
+"""Warning of a control whose known bias a run does not find, by kind and outcome."""
+SPECIFIC: Mapping[str, str] = {
+    "": "",
+    "syntax": " The excess does not generalize to the same texts in other words (syntax-specific contamination).",
+    "sample": " The excess does not generalize to other texts of this kind (sample-specific contamination).",
+    "benchmark": " The excess does not generalize to another benchmark (benchmark-specific contamination).",
+}
+"""What an excess is limited to, by the kind of the reference benchmark."""
+SUBJECTS: Mapping[str, Subject] = {
+    "bias": Subject(
+        "Does a method score higher if its unlabeled data come from the test set?",
+        "Each method is scored three times. Base: without unlabeled {rows}. Extra: with independent ones. Test: with "
+        "those of the test set. Bias: test - extra.",
+        "Each method is fitted three times on the same training rows, and scored on the test set; test sees its {rows} "
+        "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
+        "data sets.",
+    ),
+    "contamination": Subject(
+        "Does a model score higher on a benchmark than its score on another benchmark predicts?",
+        "Excess: the score of a model minus the score that reference models predict from its score on the reference "
+        "benchmark.",
+        "The interval of an excess covers the uncertainty of the scores and of the curve, and the scatter of models "
+        "around it.",
+    ),
+}
+"""What verdicts on an effect are about; other effects have the words of 'bias'."""
+EXTENT: Mapping[str, str] = {"beyond": " by more than {region}", "open": ", possibly by less than {region}"}
 """What the short sentence adds on the size of a bias."""
+PROBLEMS: Mapping[str, str] = {
+    "too few families": "the reference models are of {families}, and at least {minimum} are needed",
+    "too few reference models": "there are {models}, and at least {minimum} are needed",
+    "reference scores do not differ": "the scores of the reference models on {reference} do not differ, so they give "
+    "no curve",
+    "out of range": "its score on {reference}, {reference_score:.1%}, is outside the range of the reference models, "
+    "{span[0]:.1%} to {span[1]:.1%}, in which they can predict scores",
+}
+"""Why reference models cannot predict the score of a model, with fields of `PredictionEvidence`."""
 
 
 def state(verdict: Verdict) -> str:
@@ -60,21 +182,19 @@ def state(verdict: Verdict) -> str:
     >>> state(Verdict("lsa", "bias", "inconclusive", Estimate(0.01, low=-0.01, high=0.03)))
     'bias of +1.00 [-1.00, +3.00] points.'
     """
+    text = ""
     match verdict.evidence:
-        case TrialEvidence():
-            parts = [_state_trials(verdict, verdict.evidence)]
-        case PosteriorEvidence():
-            parts = [_state_posterior(verdict, verdict.evidence)]
-        case PredictionEvidence():
-            parts = [_state_prediction(verdict, verdict.evidence)]
+        case TrialEvidence() as evidence:
+            text = _state_trials(verdict, evidence)
+        case PosteriorEvidence() as evidence:
+            text = _state_posterior(verdict, evidence)
+        case PredictionEvidence() as evidence:
+            text = _state_prediction(verdict, evidence)
         case None:
-            estimate = format_estimate(verdict.estimate, verdict.unit)
-            parts = []
+            estimate = format_quantity(verdict.estimate, verdict.unit)
             if estimate and not verdict.note:
-                parts.append(f"{verdict.effect} of {estimate}.")
-        case _:
-            assert_never(verdict.evidence)
-    return " ".join(filter(None, (*parts, verdict.note)))
+                text = f"{verdict.effect} of {estimate}."
+    return " ".join(filter(None, (text, verdict.note)))
 
 
 def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
@@ -88,17 +208,21 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
         Verdicts of all analyses.
     """
     if lead.control:
-        return OUTCOMES[lead.control, str(lead.decision)]
-    evidence, band = lead.evidence, format_size(lead.region or 0.0, lead.unit)
+        return OUTCOMES[lead.control, lead.decision]
+    evidence, region = lead.evidence, format_size(lead.region or 0.0, lead.unit)
     text = _claim_briefly(lead)
-    if isinstance(evidence, TrialEvidence) and are_failures_open(lead, evidence):
+    if isinstance(evidence, TrialEvidence) and _are_failures_open(lead, evidence):
         text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
-    if advice := advise_briefly(find_settling(lead), band):
-        text = f"{text}; {advice}" if lead.size else capitalize(advice)
-    score = name_score(getattr(evidence, "score", "score"), lead.unit)
-    text = text.format(rows=lead.rows, score=score, region=band)
-    if isinstance(evidence, TrialEvidence) and (scores := list_scores(evidence, lead.unit)):
-        text += f" ({scores})" if score in text else f" ({score}: {scores})"
+    advice = advise_briefly(find_settling(lead), region)
+    if advice and lead.size:
+        text = f"{text}; {advice}"
+    elif advice:
+        text = capitalize(advice)
+    score = _name_score(lead)
+    text = text.format(rows=lead.rows, score=score, region=region)
+    if isinstance(evidence, TrialEvidence) and (scores := _list_scores(evidence, lead.unit)):
+        named = scores if score in text else f"{score}: {scores}"
+        text += f" ({named})"
     differing = (
         f"{other.analysis or 'another analysis'}: {other.decision}"
         for other in verdicts
@@ -109,16 +233,25 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
 
 def _claim_briefly(verdict: Verdict) -> str:
     """Return the short claim of a verdict, with what is known about the size of a bias."""
-    if (verdict.effect, verdict.size) in CLAIMS:
-        return CLAIMS[verdict.effect, verdict.size].short
-    claim = CLAIMS.get((verdict.effect, verdict.decision))
-    short = claim.short if claim else capitalize(verdict.decision)
-    return short + EXTENT.get(verdict.size, "")
+    for decision in (verdict.size, verdict.decision):
+        if claim := CLAIMS.get((verdict.effect, decision)):
+            return claim.short + EXTENT.get(verdict.size, "")
+    return capitalize(verdict.decision) + EXTENT.get(verdict.size, "")
 
 
-def state_with_estimate(lead: Verdict, verdicts: Sequence[Verdict]) -> str:
-    """Return the estimate of a verdict with its interval, and what `state_briefly` returns."""
-    return ". ".join(filter(None, (format_estimate(lead.estimate, lead.unit), state_briefly(lead, verdicts))))
+def compare(lead: Verdict, other: Verdict) -> str:
+    """Return a sentence on the verdict of another analysis about the same method.
+
+    It is named with its estimate if the decisions agree, otherwise quoted.
+    """
+    name = other.analysis or "Another analysis"
+    quote = capitalize(state(other))
+    if other.decision == lead.decision:
+        estimate = format_quantity(other.estimate, other.unit)
+        return f"{name} agrees: {estimate}." if estimate else f"{name} agrees: {quote}"
+    if other.unit != lead.unit:  # the analysis is about another score, so it need not agree
+        return f"In another score, the verdict of {name} is {other.decision}: {quote}"
+    return f"{name} does not agree, its verdict is {other.decision}: {quote}"
 
 
 def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -135,8 +268,8 @@ def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
         if looks.is_run:
             changed = f"The plan of this run was changed to {num_trials:,} trials after looks at"
             return f"{changed} {list_numbers(looks.earlier)}. {account}"
-        earlier = [round(number / num_tasks) for number in looks.earlier]
-        return f"This table was analyzed before at {list_numbers(earlier)} subsamples per task. {account}"
+        earlier = list_numbers([round(number / num_tasks) for number in looks.earlier])
+        return f"This table was analyzed before at {earlier} subsamples per task. {account}"
     if looks.number:
         planned = "of at most" if looks.share <= 1 else "of the first maximum of"  # the design was extended
         return (
@@ -146,37 +279,33 @@ def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
     return ""
 
 
-def state_log_likelihood(estimate: Estimate) -> str:
-    """Return a clause on the log loss that a change of the log-likelihood implies."""
-    return f"the log loss {'improves' if estimate.mean > 0 else 'worsens'} by {abs(estimate.mean):.4f}"
-
-
 def _interval(verdict: Verdict, noun: str = "configurations") -> str:
     """Return the interval of a verdict in parentheses."""
-    estimate = verdict.estimate
-    return f"({_interval_name(verdict, noun)} {format_range(estimate.low, estimate.high, verdict.unit)})"
+    estimate, name = verdict.estimate, _name_interval(verdict, noun)
+    if verdict.family.size > 1:
+        name += ":"
+    return f"({name} {format_range(estimate.low, estimate.high, verdict.unit)})"
 
 
-def _interval_name(verdict: Verdict, noun: str = "configurations") -> str:
+def _name_interval(verdict: Verdict, noun: str = "configurations") -> str:
     name = f"{verdict.family.level:.0%} interval"
-    return f"{name}, adjusted for {verdict.family.size} {noun}:" if verdict.family.size > 1 else name
+    return f"{name}, adjusted for {verdict.family.size} {noun}" if verdict.family.size > 1 else name
 
 
-def _claim(verdict: Verdict, decision: Decision, *, score: str, scope: str, region: str) -> str:
-    """Return a clause that states a decision on a bias, with its interval."""
-    estimate, unit = verdict.estimate, verdict.unit
+def _claim(verdict: Verdict, *, scope: str, region: str) -> str:
+    """Return a clause that states the decision on a bias, with its interval."""
+    estimate, unit, decision = verdict.estimate, verdict.unit, decision_of(verdict)
     text = CLAIMS["bias", decision].long
-    if decision == "inconclusive":
-        if max(abs(estimate.low), abs(estimate.high)) < (verdict.region or 0.0):
-            text = SMALLER
-        elif verdict.size:
-            text = CLAIMS["bias", verdict.size].long
+    if decision == "inconclusive" and max(abs(estimate.low), abs(estimate.high)) < (verdict.region or 0.0):
+        text = SMALLER
+    elif decision == "inconclusive" and verdict.size:
+        text = CLAIMS["bias", verdict.size].long
     return text.format(
         rows=verdict.rows,
-        score=name_score(score, unit),
+        score=_name_score(verdict),
         region=region,
         scope=scope,
-        bias=f"{format_signed(estimate.mean, unit)}{points(unit)}",
+        bias=format_quantity(estimate.mean, unit),
         size=format_size(abs(estimate.mean), unit),
         nonzero=", although the bias is not zero" if estimate.excludes_zero else "",
         interval=_interval(verdict),
@@ -197,16 +326,16 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
         parts.append(_state_failures(verdict, evidence))
     if (change := evidence.log_likelihood) is not None:
         low, high = sorted((abs(change.low), abs(change.high)))
-        parts.append(
-            f"However, {state_log_likelihood(change)} ({100 * change.level:.3g}% interval {low:.4f} to {high:.4f})."
-        )
+        verb = "improves" if change.mean > 0 else "worsens"
+        interval = f"{100 * change.level:.3g}% interval {low:.4f} to {high:.4f}"
+        parts.append(f"However, the log loss {verb} by {abs(change.mean):.4f} ({interval}).")
     if evidence.looks is not None:
         parts.append(state_looks(evidence.looks, evidence.num_trials, evidence.num_tasks))
     return " ".join(filter(None, parts))
 
 
 def _state_mean(verdict: Verdict, evidence: TrialEvidence) -> str:
-    decision = _decision_of(verdict, evidence)
+    decision = decision_of(verdict)
     if decision == "no signal" or (decision == "inert" and not verdict.control):
         return CLAIMS["bias", decision].long.format(rows=verdict.rows, num_trials=evidence.num_trials)
     scope = f"on these {verdict.rows}"
@@ -216,50 +345,47 @@ def _state_mean(verdict: Verdict, evidence: TrialEvidence) -> str:
         text = _state_zero(verdict, evidence)
     elif not verdict.estimate.has_interval:
         text = (
-            f"a bias of {format_estimate(verdict.estimate, verdict.unit)} {scope}; its uncertainty is unknown because "
+            f"a bias of {format_quantity(verdict.estimate, verdict.unit)} {scope}; its uncertainty is unknown because "
             "a task has only one subsample; draw more subsamples."
         )
     else:
         text = _state_bias(verdict, evidence, scope)
     if evidence.other_tasks and not evidence.is_zero and not verdict.control:
-        noun = "nonzero bias" if decision == "equivalent" and evidence.other_tasks.startswith("yes") else "bias"
-        text += f" {noun.capitalize()} in other tasks: {evidence.other_tasks}."
-    if verdict.family.unadjusted not in (None, decision):
-        text += (
-            f" Without the adjustment for {verdict.family.size} configurations, it would be "
-            f"{verdict.family.unadjusted}."
-        )
-    return text
+        is_nonzero = decision == "equivalent" and evidence.other_tasks.startswith("yes")
+        text += f" {'Nonzero bias' if is_nonzero else 'Bias'} in other tasks: {evidence.other_tasks}."
+    return text + _state_unadjusted(verdict, "configurations")
 
 
-def _decision_of(verdict: Verdict, evidence: TrialEvidence | None = None) -> Decision:
+def _state_unadjusted(verdict: Verdict, noun: str) -> str:
+    """Return a sentence on the decision without the adjustment, if it is another one, with a space before it."""
+    family = verdict.family
+    if family.unadjusted in (None, decision_of(verdict)):
+        return ""
+    return f" Without the adjustment for {family.size} {noun}, it would be {family.unadjusted}."
+
+
+def decision_of(verdict: Verdict) -> str:
     """Return the decision on a method, or the one that a method with the scores of a control would get."""
-    if evidence is not None and evidence.decision is not None:
-        return evidence.decision
-    decision = verdict.decision
-    assert decision != "passed" and decision != "undecided" and decision != "failed"
-    return decision
+    return getattr(verdict.evidence, "decision", None) or verdict.decision
 
 
 def _state_zero(verdict: Verdict, evidence: TrialEvidence) -> str:
     """State that no trial has a bias, and the largest bias that the trials may have missed."""
     text = _state_no_effect(verdict.rows, evidence.num_trials)
     if verdict.estimate.has_interval:
-        interval = _interval_name(verdict).removesuffix(":")
-        text += f", but up to {verdict.estimate.high:.1%} of trials may have one ({interval})"
+        text += f", but up to {verdict.estimate.high:.1%} of trials may have one ({_name_interval(verdict)})"
     if verdict.decision == "inconclusive":
-        text += f". However, {_advise_on(verdict, evidence)}"
+        text += f". However, {explain_inconclusive(verdict, evidence)}"
     return f"{text}."
 
 
 def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
     """State a bias that is not exactly zero, with what would settle it, and what its average over tasks hides."""
-    decision, region, unit = _decision_of(verdict, evidence), verdict.region or 0.0, verdict.unit
+    decision, region, unit = decision_of(verdict), verdict.region or 0.0, verdict.unit
     log_odds = "" if evidence.log_odds is None else f" ({evidence.log_odds:g} log-odds)"
-    band = format_size(region, unit) + log_odds
-    text = _claim(verdict, decision, score=evidence.score, scope=scope, region=band)
+    text = _claim(verdict, scope=scope, region=format_size(region, unit) + log_odds)
     if decision == "inconclusive":
-        text += f"; {_advise_on(verdict, evidence)}"
+        text += f"; {explain_inconclusive(verdict, evidence)}"
     elif decision != "equivalent":
         smallest = min(abs(verdict.estimate.low), abs(verdict.estimate.high))
         if smallest < region:
@@ -267,12 +393,12 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
     text += "."
     if evidence.task_means is None:
         return text
-    significant = f"{_count_biased_tasks(evidence)} of {evidence.num_tasks} tasks"
+    biased = f"{sum(evidence.biased_tasks) or 'none'} of {evidence.num_tasks} tasks"
     if any(evidence.biased_tasks):
         directions = zip(evidence.biased_tasks, ("up", "down"), strict=True)
-        significant += f" ({', '.join(f'{number} {way}' for number, way in directions if number)})"
+        biased += f" ({', '.join(f'{number} {way}' for number, way in directions if number)})"
     ends = format_range(*evidence.task_means, unit)
-    text += f" By task, the bias ranges from {ends} and differs from zero in {significant}"
+    text += f" By task, the bias ranges from {ends} and differs from zero in {biased}"
     if not evidence.can_test_tasks:
         text += ", each of which has too few subsamples for a test of its own"
     if evidence.interval_of_other_tasks is not None:
@@ -281,18 +407,14 @@ def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
     return f"{text}."
 
 
-def _count_biased_tasks(evidence: TrialEvidence) -> str:
-    return str(sum(evidence.biased_tasks) or "none")
-
-
 def _state_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
     """Return a sentence on failures of fits that the trials can have missed; empty if no verdict depends on them."""
     if math.isnan(evidence.tolerated_loss):
         return ""
     missed = f"Failures in up to {evidence.unseen_share:.1%} of trials can remain unseen;"
     loss = format_size(evidence.tolerated_loss, verdict.unit)
-    if _decision_of(verdict, evidence) == "inconclusive":
-        if not are_failures_open(verdict, evidence):
+    if verdict.decision == "inconclusive":
+        if not _are_failures_open(verdict, evidence):
             return ""
         needed = format_size(_required_loss(verdict, evidence), verdict.unit)
         return f"{missed} the bias is negligible if each costs at most {loss}, but a verdict must hold for {needed}."
@@ -301,7 +423,7 @@ def _state_failures(verdict: Verdict, evidence: TrialEvidence) -> str:
     return f"{missed} the verdict holds if each costs at most {loss}."
 
 
-def are_failures_open(verdict: Verdict, evidence: TrialEvidence) -> bool:
+def _are_failures_open(verdict: Verdict, evidence: TrialEvidence) -> bool:
     """Return whether failures that the trials can have missed are the reason for an inconclusive verdict."""
     return verdict.decision == "inconclusive" and evidence.tolerated_loss < _required_loss(verdict, evidence)
 
@@ -309,28 +431,6 @@ def are_failures_open(verdict: Verdict, evidence: TrialEvidence) -> bool:
 def _required_loss(verdict: Verdict, evidence: TrialEvidence) -> float:
     """Return the loss of a failure for which 'equivalent' must hold."""
     return (verdict.region or 0.0) if evidence.failure_loss is None else evidence.failure_loss
-
-
-def _advise_on(verdict: Verdict, evidence: TrialEvidence) -> str:
-    """Say what an inconclusive verdict lacks: trials for any test, or what would settle it."""
-    trials = pluralize(evidence.num_trials, "trial")
-    if evidence.num_shared:
-        trials = f"{pluralize(evidence.num_shared, 'subsample')} that {evidence.num_tasks} tasks share"
-    reason = ""
-    if evidence.is_zero:
-        reason = f"{trials} are too few to exclude a bias that is not negligible; "
-    elif evidence.has_too_few:
-        extended = ", so the interval is extended to 0" if evidence.is_extended else ""
-        reason = f"{trials} cannot support a verdict at this level{extended}; "
-    elif evidence.is_extended:
-        tests = "sign flips of the trials, or a t test corrected for skewness,"
-        if evidence.failure_loss:
-            tests = "sign flips of the trials, or a t test that allows for skewness and for the stated failures,"
-        p_value = format_cell(evidence.p_zero, "p_value")
-        reason = f"the interval is extended to 0, because {tests} do not exclude it (p = {p_value}); "
-    if evidence.settling is None:
-        return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
-    return f"{reason}{advise(evidence.settling, format_size(verdict.region or 0.0, verdict.unit))}"
 
 
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
@@ -343,13 +443,12 @@ def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
             f"{check.name} is {check.value:.3g} and should be {check.limit}" for check in evidence.failed
         )
         remedies = "; ".join(dict.fromkeys(check.remedy for check in evidence.failed))
-        estimate = f"{format_signed(verdict.estimate.mean, unit)}{points(unit)} {_interval(verdict)}"
+        estimate = f"{format_quantity(verdict.estimate.mean, unit)} {_interval(verdict)}"
         return f"no conclusion, because {failures} ({remedies}). The estimate is {estimate}."
     scope = "on this task" if evidence.num_tasks == 1 else f"on average over these {evidence.num_tasks} tasks"
     if evidence.models:
         scope += f" and {len(evidence.models)} models"
-    band = format_size(verdict.region or 0.0, unit)
-    text = _claim(verdict, _decision_of(verdict), score=evidence.score, scope=scope, region=band)
+    text = _claim(verdict, scope=scope, region=format_size(verdict.region or 0.0, unit))
     text += f". The probability of a bias above zero is {_format_probability(evidence.positive)}."
     if evidence.models:
         listed = ", ".join(f"{format_signed(mean, unit)} with {name}" for name, mean in evidence.models)
@@ -361,16 +460,25 @@ def _format_probability(share: float) -> str:
     """Return a share of draws, which cannot distinguish probabilities near 0 or 1 from 0 or 1."""
     if share < 0.005:
         return "below 1%"
-    return "above 99%" if share > 0.995 else f"{share:.0%}"
+    if share > 0.995:
+        return "above 99%"
+    return f"{share:.0%}"
 
 
 def _state_prediction(verdict: Verdict, evidence: PredictionEvidence) -> str:
     """State how far the score of a model is from the score that other models predict."""
     if evidence.problem:
-        return f"cannot be judged: {_explain_problem(evidence)}."
-    family, decision = verdict.family, verdict.decision
+        problem = PROBLEMS[evidence.problem].format(
+            reference=evidence.reference,
+            reference_score=evidence.reference_score,
+            span=evidence.span,
+            minimum=evidence.minimum,
+            models=pluralize(evidence.num_references, "reference model"),
+            families=pluralize(evidence.num_families or 0, "other family", "other families"),
+        )
+        return f"cannot be judged: {problem}."
     direction = "above" if verdict.estimate.mean > 0 else "below"
-    text = CLAIMS["contamination", decision].long.format(
+    text = CLAIMS["contamination", verdict.decision].long.format(
         original=evidence.original,
         reference=evidence.reference,
         own_score=format_cell(evidence.score, "fraction"),
@@ -380,119 +488,21 @@ def _state_prediction(verdict: Verdict, evidence: PredictionEvidence) -> str:
         region=format_size(verdict.region or 0.0, verdict.unit),
         interval=_interval(verdict, "tests"),
     )
-    if decision == "biased up":
+    if verdict.decision == "biased up":
         text += SPECIFIC[evidence.kind]
-    if family.unadjusted not in (None, decision):
-        text += f" Without the adjustment for {family.size} tests, it would be {family.unadjusted}."
-    return text
+    return text + _state_unadjusted(verdict, "tests")
 
 
-def _explain_problem(evidence: PredictionEvidence) -> str:
-    match evidence.problem:
-        case "too few families":
-            families = pluralize(evidence.num_families or 0, "other family", "other families")
-            return f"the reference models are of {families}, and at least {evidence.minimum} are needed"
-        case "reference scores do not differ":
-            return f"the scores of the reference models on {evidence.reference} do not differ, so they give no curve"
-        case "too few reference models":
-            models = pluralize(evidence.num_references, "reference model")
-            return f"there are {models}, and at least {evidence.minimum} are needed"
-    low, high = evidence.span
-    return (
-        f"its score on {evidence.reference}, {evidence.reference_score:.1%}, is outside the range of the reference "
-        f"models, {low:.1%} to {high:.1%}, in which they can predict scores"
-    )
+def _name_score(verdict: Verdict) -> str:
+    """Return the name of the score that a verdict is about, as in 'seeing the test texts raised accuracy'."""
+    evidence = verdict.evidence
+    if isinstance(evidence, TrialEvidence | PosteriorEvidence) and evidence.score != "score":
+        return f"the {find_score(evidence.score).title}"
+    return "accuracy" if verdict.unit == "difference" else "the score"
 
 
-def find_settling(verdict: Verdict) -> Settling | None:
-    """Return what would settle an inconclusive verdict; None if it is not known."""
-    return verdict.evidence.settling if isinstance(verdict.evidence, TrialEvidence) else None
-
-
-def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
-    """Return what settles several verdicts, without those that no number of subsamples settles; None if unknown.
-
-    Examples
-    --------
-    >>> settlings = Settling(Advice(40, 0.8), Advice(90, 0.81)), Settling(Advice(60, 0.82), Advice(60, 0.82)), None
-    >>> both = merge_settling(settlings)
-    >>> both.advice, both.advice_for_any_bias.subsamples
-    (Advice(subsamples=60, probability=0.8), 90)
-    """
-    known = [settling for settling in needed if settling]
-    known = [settling for settling in known if settling.advice] or known
-    if not known:
-        return None
-    return Settling(
-        _largest([settling.advice for settling in known]),
-        _largest([settling.advice_for_any_bias for settling in known]),
-        max(settling.maximum for settling in known),
-        any(settling.is_limited_by_rows for settling in known),
-        max((settling.num_tasks for settling in known if settling.num_tasks is not None), default=None),
-    )
-
-
-def _largest(numbers: Sequence[Advice | None]) -> Advice | None:
-    known = [advice for advice in numbers if advice]
-    if len(known) < len(numbers):
-        return None
-    probabilities = (advice.probability for advice in known if advice.probability is not None)
-    return Advice(max(advice.subsamples for advice in known), min(probabilities, default=None))
-
-
-def state_chance(advice: Advice) -> str:
-    """Return when subsamples settle a verdict: with a probability, or if further trials are like those so far."""
-    if advice.probability is None:
-        return "if no further trial has a bias either"
-    return f"with {advice.probability:.0%} probability"
-
-
-def limit_to_biases(needed: Settling, band: str) -> str:
-    """Return a clause on the biases for which advice holds, with what any other one takes; empty if it holds for any.
-
-    Parameters
-    ----------
-    needed
-        Advice, and that for a bias of any size.
-    band
-        Half-width of the region of practical equivalence in words.
-    """
-    if needed.advice_for_any_bias is not None:
-        other = f"{needed.advice_for_any_bias.subsamples:,}"
-    else:
-        other = "more rows or tasks" if needed.is_limited_by_rows else f"over {needed.maximum:,}"
-    if needed.advice is not None and other == f"{needed.advice.subsamples:,}":
-        return ""
-    return f" if the bias is near zero or at least {band}, {other} whatever it is"
-
-
-def advise(needed: Settling, band: str) -> str:
-    """Return a clause on what settles a verdict, or several.
-
-    Examples
-    --------
-    >>> advise(Settling(Advice(40, 0.8), Advice(90, 0.81)), "0.50 points")[-67:]
-    'if the bias is near zero or at least 0.50 points, 90 whatever it is'
-    """
-    if (advice := needed.advice) is not None:
-        number = f"{advice.subsamples:,} more subsamples per task settle this {state_chance(advice)}"
-        return number + limit_to_biases(needed, band)
-    if needed.is_limited_by_rows:
-        return f"the rows of the tasks are too few to settle this with more subsamples; {add_rows_or_tasks(needed)}"
-    return f"it takes more than {needed.maximum:,} more subsamples per task to settle this"
-
-
-def advise_briefly(needed: Settling | None, band: str) -> str:
-    """Return a clause as `advise` does, without the probability; empty if nothing is known that settles the verdict."""
-    if needed is None:
-        return ""
-    if needed.advice is not None:
-        return f"{needed.advice.subsamples:,} more subsamples per task settle it{limit_to_biases(needed, band)}"
-    return add_rows_or_tasks(needed) if needed.is_limited_by_rows else ""
-
-
-def add_rows_or_tasks(limited: Settling) -> str:
-    """Return what to do if the rows of the tasks do not support the subsamples that settle verdicts."""
-    return (
-        f"add rows, or use about {limited.num_tasks:,} tasks like these" if limited.num_tasks else "add rows or tasks"
-    )
+def _list_scores(evidence: TrialEvidence, unit: Unit) -> str:
+    """Return the scores beside a bias, as 'base 61.2%, extra 64.0%'; empty if they are unknown."""
+    score_unit: Unit = "fraction" if unit == "difference" else "number"
+    known = (("base", evidence.base), ("extra", evidence.extra))
+    return ", ".join(f"{arm} {format_cell(score, score_unit)}" for arm, score in known if score is not None)

@@ -3,47 +3,60 @@
 from __future__ import annotations
 
 import io
-import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Column
 from rich.table import Table as RichTable
+from rich.terminal_theme import SVG_EXPORT_THEME
 from rich.text import Text
 
-from peekbench.formatting import TICK_STEPS, format_signed, pluralize, shorten, tick_decimals, with_sign
-from peekbench.records.figures import Forest, Interval
+from peekbench.formatting import format_cell, format_signed, pluralize, points, visible_lines
+from peekbench.records.figures import Figure, Forest, Interval
 from peekbench.records.report import Column as TableColumn
 from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import Unit, Verdict
-from peekbench.report.render.answers import (
-    CONTROLS,
-    answer,
-    basis_in_words,
-    define_terms,
-    explain_adjustments,
-    explain_decisions,
-    verdict_sections,
+from peekbench.report.render.advice import Answer
+from peekbench.report.render.content import (
+    Block,
+    Code,
+    Facts,
+    Finding,
+    Findings,
+    Paragraph,
+    Part,
+    lay_out,
+    make_printable,
+    make_sections,
 )
-from peekbench.report.render.content import cell_text, make_printable
-from peekbench.report.render.pictures import list_undrawn_figures
-from peekbench.report.render.sentences import state_briefly
-from peekbench.report.render.words import DECISION_STYLES
+from peekbench.report.render.pictures import UNDRAWN, Picture, Scale
 
 GAP = 3  # characters between the columns of a table
 MAX_TEXT_WIDTH = 26  # of a column of texts, if a table does not fit otherwise
-LONG_WORD = re.compile(rf"\S{{{MAX_TEXT_WIDTH + 1},}}")
+FILE_WIDTH, PICTURE_WIDTH = 120, 110  # characters of a line of a text file, and of a picture of the screen
 DECISION_WIDTH = 14  # of the column of decisions
 MAX_PLOT_WIDTH = 110  # of an interval with its label and numbers
 MIN_AXIS_WIDTH = 12
-MAX_VERDICTS, MAX_ROWS, MAX_WARNINGS = 12, 12, 4
+MAX_VERDICTS, MAX_ROWS, MAX_WARNINGS, MAX_TABLES = 12, 12, 4, 2
+FIRST_SCREEN = ("answers", "verdicts", "warnings", "tables")
+"""Parts that one screen shows."""
+TEMPLATE = Path(__file__).parent / "templates" / "terminal.svg"
 MAX_DETAILED = 6  # verdicts up to which each has a line on what it leaves open
-MAX_SHOWN = 240  # characters of an error
+DECISION_STYLES = {
+    **dict.fromkeys(("inconclusive", "inert", "no signal", "undecided"), "bold"),
+    "biased up": "bold red",
+    "biased down": "bold magenta",
+    "equivalent": "bold green",
+    "passed": "bold green",
+    "failed": "bold red",
+}
+"""Style of each decision: colors that are legible on dark and on light backgrounds, which yellow and cyan are not."""
 
 
 def render_text(report: Report, console: Console, closing: Sequence[str] = (), *, full: bool = False) -> None:
@@ -88,26 +101,70 @@ def render_text(report: Report, console: Console, closing: Sequence[str] = (), *
     <BLANKLINE>
     Report: report.html
     """
-    report = make_printable(report)
-    console.print(Text.assemble((report.name, "bold"), f"  {report.headline}"))
-    _print_answers(report, console)
-    render_verdicts(report.verdicts, console, full=full)
-    if full:
-        _print_figures(report, console)
-    for table in report.tables if full else _select_tables(report):
-        console.print()
-        _print_table(table, console, full=full)
-    if report.failures:
-        _print_failures(report.failures, console, full=full)
-    if full and report.provenance:
-        console.print(Text("\nProvenance", "bold"))
-        for name, text in report.provenance.items():
-            console.print(Text.assemble((f"{name}: ", "bold"), text))
-    _print_warnings(report.warnings, console, full=full)
+    content = lay_out(report)
+    console.print(Text.assemble((content.name, "bold"), f"  {content.headline}"))
+    for part in content.parts:
+        if full or part.name in FIRST_SCREEN:
+            _print_part(part, console, full=full)
     if closing:
         console.print()
     for line in closing:
         console.print(Text(line), soft_wrap=True)
+
+
+def _print_part(part: Part, console: Console, *, full: bool) -> None:
+    """Print all blocks of a part, or those of its blocks that fit one screen."""
+    blocks = part.blocks
+    if not full and part.name == "tables":
+        blocks = tuple(block for block in blocks if isinstance(block, Table) and block.overview) or blocks[:MAX_TABLES]
+    elif not full and part.name == "warnings":
+        blocks = blocks[:MAX_WARNINGS]
+    console.print()
+    if part.name in ("failures", "provenance"):  # the blocks of others have headings of their own
+        console.print(Text(part.heading, "bold"))
+    for place, block in enumerate(blocks):
+        if place and isinstance(block, Findings | Table | Picture):
+            console.print()
+        _print_block(block, console, full=full)
+    if part.name == "warnings" and len(blocks) < len(part.blocks):
+        left_out = pluralize(len(part.blocks) - len(blocks), "more warning", "more warnings")
+        console.print(Text(f"... and {left_out}", "bold"))
+
+
+def _print_block(block: Block, console: Console, *, full: bool) -> None:
+    match block:
+        case Answer():
+            console.print(_beside(Text(block.question, "bold"), Text(block.text)))
+            if block.command:  # never broken, to be copied
+                console.print(Text(" " * DECISION_WIDTH + block.command), soft_wrap=True)
+        case Findings():
+            _print_findings(block, console, full=full)
+        case Paragraph(is_warning=True):
+            console.print(Text.assemble(("Warning: ", "bold"), block.text))
+        case Paragraph():
+            console.print(Text(block.text))
+        case Table():
+            _print_table(block, console, full=full)
+        case Picture():
+            _print_figure(block.figure, console)
+        case TrialFailure():
+            console.print(Text(f"{block.trial}: {block.error}", DECISION_STYLES["failed"]))
+            console.print(Text(block.traceback.rstrip()))
+        case Facts():
+            for name, text in block.pairs:
+                console.print(Text.assemble((f"{name}: ", "bold"), text))
+        case Code():
+            console.print(Text(block.text), soft_wrap=True)
+
+
+def _print_figure(figure: Figure, console: Console) -> None:
+    console.print(Text(figure.title, "bold"))
+    if isinstance(figure, Forest):
+        console.print(draw_forest(figure, console.width))
+    else:
+        console.print(Text(UNDRAWN, "dim"))
+    if figure.note:
+        console.print(Text(figure.note, "dim"))
 
 
 def render_tables(tables: Iterable[Table], console: Console) -> None:
@@ -137,7 +194,7 @@ def render_tables(tables: Iterable[Table], console: Console) -> None:
         console.print()
 
 
-def render_verdicts(verdicts: Sequence[Verdict], console: Console, *, full: bool = False) -> None:
+def render_verdicts(verdicts: Sequence[Verdict], console: Console) -> None:
     """Print verdicts on methods by question, then those on controls.
 
     Parameters
@@ -146,64 +203,54 @@ def render_verdicts(verdicts: Sequence[Verdict], console: Console, *, full: bool
         Verdicts; of several on one method, the first leads.
     console
         Console of rich.
-    full
-        Print all verdicts, with their sentences.
     """
-    verdicts = make_printable(Report("", "", tuple(verdicts))).verdicts
-    sections = list(verdict_sections(verdicts))
-    for heading, answers in sections:
-        if heading == CONTROLS:  # one that did not pass is never left out before one that did
-            answers.sort(key=lambda answer: answer[0].decision == "passed")
-        console.print(Text(f"\n{heading}", "bold"))
-        if heading != CONTROLS:
-            console.print(Text(define_terms(answers[0][0]), "dim"))
-        shown, others = answers, []
-        if not full and len(answers) > MAX_VERDICTS:  # a bias is never left out before a verdict without one
-            by_interest = sorted(answers, key=lambda answer: not answer[0].decision.startswith("biased"))
-            others = [lead for lead, _ in by_interest[MAX_VERDICTS:]]
-            shown = [answer for answer in answers if answer[0] not in others]
-        _print_plots(shown, verdicts, console, full=full)
-        if others:
-            counts = Counter(lead.decision for lead in others)
-            listed = ", ".join(f"{number:,} {decision}" for decision, number in counts.items())
-            console.print(Text(f"... and {len(others):,} more: {listed}", "dim"))
-        if heading == sections[0][0]:
-            console.print(Text(explain_decisions(verdicts), "dim"))
-            if full and (adjustments := explain_adjustments(verdicts)):
-                console.print(Text(adjustments, "dim"))
+    for section in make_sections(make_printable(Report("", "", tuple(verdicts)))):
+        console.print()
+        _print_findings(section, console, full=False)
 
 
-def _print_answers(report: Report, console: Console) -> None:
-    for place, each in enumerate(answer(report)):
-        if not place:
+def _print_findings(section: Findings, console: Console, *, full: bool) -> None:
+    """Print verdicts; the short view leaves out those beyond `MAX_VERDICTS`, but no bias before one without a bias."""
+    console.print(Text(section.heading, "bold"))
+    if section.definition:
+        console.print(Text(section.definition, "dim"))
+    others: list[Finding] = []
+    if not full:
+        by_interest = sorted(section.findings, key=lambda finding: not finding.verdict.decision.startswith("biased"))
+        others = by_interest[MAX_VERDICTS:]
+    _print_plots([finding for finding in section.findings if finding not in others], console, full=full)
+    if others:
+        counts = Counter(finding.verdict.decision for finding in others)
+        listed = ", ".join(f"{number:,} {decision}" for decision, number in counts.items())
+        console.print(Text(f"... and {len(others):,} more: {listed}", "dim"))
+    if section.explanation:
+        console.print(Text(section.explanation, "dim"))
+    if full:
+        if section.background:
+            console.print(Text(section.background, "dim"))
+        for picture in section.pictures:
             console.print()
-        console.print(_beside(Text(each.question, "bold"), Text(each.text)))
-        if each.command:  # never broken, to be copied
-            console.print(Text(" " * DECISION_WIDTH + each.command), soft_wrap=True)
+            _print_figure(picture.figure, console)
 
 
-def _print_plots(
-    answers: Sequence[tuple[Verdict, str]], verdicts: Sequence[Verdict], console: Console, *, full: bool
-) -> None:
+def _print_plots(findings: Sequence[Finding], console: Console, *, full: bool) -> None:
     """Print verdicts; those with an interval in the same unit share an axis."""
-    groups: dict[Unit | None, list[tuple[Verdict, str]]] = {}
-    for lead, sentence in answers:
-        groups.setdefault(lead.unit if lead.estimate.has_interval else None, []).append((lead, sentence))
+    groups: dict[Unit | None, list[Finding]] = {}
+    for finding in findings:
+        verdict = finding.verdict
+        groups.setdefault(verdict.unit if verdict.estimate.has_interval else None, []).append(finding)
     for unit, members in groups.items():
-        intervals = [_as_interval(lead) for lead, _ in members] if unit else []
+        intervals = [_as_interval(finding.verdict) for finding in members if unit]
         plot = Plot(intervals, unit or "change", min(MAX_PLOT_WIDTH, console.width) - DECISION_WIDTH)
-        for place, (lead, sentence) in enumerate(members):
-            content = plot.draw(intervals[place]) if unit else Text(lead.method)
-            console.print(_beside(Text(lead.decision, DECISION_STYLES[lead.decision]), content))
-            is_short = len(answers) <= MAX_DETAILED and lead.decision != "passed"
-            is_control_without_interval = unit is None and lead.control != ""
-            parts = []
-            if full or is_short or is_control_without_interval:
-                parts.append(state_briefly(lead, verdicts))
-            if full or (unit is None and not lead.control):
-                parts.append(sentence + basis_in_words(lead))
-            if text := "\n".join(parts):
-                console.print(_beside(Text(""), Text(text, "dim")))
+        for place, finding in enumerate(members):
+            verdict = finding.verdict
+            drawn = plot.draw(intervals[place]) if unit else Text(verdict.method)
+            console.print(_beside(Text(verdict.decision, DECISION_STYLES[verdict.decision]), drawn))
+            is_short = len(findings) <= MAX_DETAILED and verdict.decision != "passed"
+            if full or is_short or unit is None:
+                console.print(_beside(Text(""), Text(finding.short, "dim")))
+            if full or (unit is None and not verdict.control):
+                console.print(_beside(Text(""), Text(finding.explained, "dim")))
         if unit:
             console.print(_beside(Text(""), plot.draw_axis()))
 
@@ -218,95 +265,46 @@ def _beside(decision: Text, content: RenderableType) -> RichTable:
     return grid
 
 
-def _select_tables(report: Report) -> list[Table]:
-    """Return the tables that are an overview; if there are neither any nor verdicts, the first tables of results."""
-    tables = [table for table in report.tables if table.overview]
-    if tables or report.verdicts:
-        return tables
-    return [table for table in report.tables if table.topic == "results"][:2]
-
-
 def _print_table(table: Table, console: Console, *, full: bool) -> None:
     """Print a table, without the columns that do not fit the width, which are named below."""
     console.print(Text(table.title, "bold"))
-    shown = list(range(len(table.columns)))
+    places = list(range(len(table.columns)))
     if not full and table.overview:
-        known = [column.name for column in table.columns]
-        shown = [known.index(name) for name in table.overview if name in known]
-    columns = [table.columns[place] for place in shown]
-    rows = [[cell_text(row[place], table.columns[place].unit) for place in shown] for row in table.rows]
-    num_rows, num_fitting = len(rows), _count_fitting(columns, rows, console.width)
-    rows = rows if full else rows[:MAX_ROWS]
+        names = [column.name for column in table.columns]
+        places = [names.index(name) for name in table.overview if name in names]
+    columns = [table.columns[place] for place in places]
+    rows = [[format_cell(row[place], table.columns[place].unit) for place in places] for row in table.rows]
+    num_fitting, num_shown = _count_fitting(columns, rows, console.width), len(rows) if full else MAX_ROWS
     panel = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     for column in columns[:num_fitting]:
-        panel.add_column(
-            Text(column.name if column.is_text else "\n".join(column.name.split())),  # rich would crop it above numbers
-            justify="left" if column.is_text else "right",
-            overflow="fold",
-            no_wrap=not column.is_text,
-        )
-    natural = sum(GAP + max(cell_len(row[place]) for row in rows) for place in range(num_fitting)) if rows else 0
-    for row in rows:
-        texts = row[:num_fitting]
-        if natural > console.width:
-            texts = [LONG_WORD.sub(_break_name, text) for text in texts]
-        panel.add_row(*map(Text, texts))
+        if column.is_text:
+            panel.add_column(Text(column.name), overflow="fold")
+        else:  # rich would crop the heading above numbers
+            panel.add_column(Text("\n".join(column.name.split())), justify="right", no_wrap=True)
+    for row in rows[:num_shown]:
+        panel.add_row(*map(Text, row[:num_fitting]))
     console.print(panel)
-    if len(rows) < num_rows:
-        console.print(Text(f"... and {num_rows - len(rows):,} more rows", "dim"))
+    if num_shown < len(rows):
+        console.print(Text(f"... and {len(rows) - num_shown:,} more rows", "dim"))
+    if in_points := ", ".join(column.name for column in columns[:num_fitting] if points(column.unit)):
+        console.print(Text(f"In points: {in_points}", "dim"))
     if left_out := ", ".join(column.name for column in columns[num_fitting:]):
         console.print(Text(f"A wider terminal also shows: {left_out}", "dim"))
     if full and table.note:
         console.print(Text(table.note, "dim"))
 
 
-def _break_name(name: re.Match[str]) -> str:
-    """Break a long name after its separators instead of inside a word."""
-    lines = [""]
-    for part in re.findall(r"[^-_./:]*[-_./:]*", name[0]):
-        lines = [*lines, part] if len(lines[-1] + part) > MAX_TEXT_WIDTH else [*lines[:-1], lines[-1] + part]
-    return "\n".join(filter(None, lines))
-
-
 def _count_fitting(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]], width: int) -> int:
     """Return the number of leading columns that fit; texts are wrapped, numbers are not."""
     used = 0
-    for position, column in enumerate(columns):
-        longest = max((cell_len(row[position]) for row in rows), default=0)
-        heading = max(map(cell_len, column.name.split()), default=0)
-        used += GAP + max(heading, min(longest, MAX_TEXT_WIDTH) if column.is_text else longest)
+    for place, column in enumerate(columns):
+        longest = max((cell_len(row[place]) for row in rows), default=0)
+        if column.is_text:
+            longest = min(longest, MAX_TEXT_WIDTH)
+        used += GAP + max(longest, *map(cell_len, column.name.split()), 0)
         if used > width:
-            return max(position, 1)
+            return max(place, 1)
     return len(columns)
-
-
-def _print_figures(report: Report, console: Console) -> None:
-    for figure in report.figures:
-        if isinstance(figure, Forest):
-            console.print(Text(f"\n{figure.title}", "bold"))
-            console.print(draw_forest(figure, console.width))
-            console.print(Text(figure.note, "dim"))
-    if undrawn := list_undrawn_figures(report):
-        console.print(Text(f"\n{undrawn}", "dim"))
-
-
-def _print_failures(failures: Sequence[TrialFailure], console: Console, *, full: bool) -> None:
-    console.print(Text(f"\n{pluralize(len(failures), 'trial')} failed", DECISION_STYLES["failed"]))
-    for failure in failures[: MAX_ROWS if full else 1]:
-        console.print(Text(f"{failure.trial}: {shorten(failure.error, MAX_SHOWN)}"))
-    if full:
-        console.print(Text("Traceback of the first failure; report.json has all:", "bold"))
-        console.print(Text(failures[0].traceback.rstrip()))
-
-
-def _print_warnings(warnings: Sequence[str], console: Console, *, full: bool) -> None:
-    if warnings:
-        console.print()
-    num_shown = len(warnings) if full else MAX_WARNINGS
-    for warning in warnings[:num_shown]:
-        console.print(Text.assemble(("Warning: ", "bold"), warning))
-    if (left_out := len(warnings) - num_shown) > 0:
-        console.print(Text(f"... and {pluralize(left_out, 'more warning', 'more warnings')}", "bold"))
 
 
 ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
@@ -327,10 +325,36 @@ def draw_forest(forest: Forest, width: int) -> Group:
 
 def forest_as_text(forest: Forest, width: int) -> list[str]:
     """Return the lines of a forest plot as texts without colors."""
-    console = Console(file=io.StringIO(), width=width, color_system=None, force_jupyter=False)
-    with console.capture() as captured:
-        console.print(draw_forest(forest, width))
-    return [line.rstrip() for line in captured.get().splitlines()]
+    console = _make_console(width)
+    console.print(draw_forest(forest, width))
+    return _read_lines(console)
+
+
+def render_file(report: Report) -> str:
+    """Return everything that a terminal can show, as a text file."""
+    console = _make_console(FILE_WIDTH)
+    render_text(report, console, full=True)
+    return visible_lines("\n".join(_read_lines(console)) + "\n")
+
+
+def render_screen(report: Report) -> str:
+    """Return a picture of the screen as SVG."""
+    console = _make_console(PICTURE_WIDTH, record=True, force_terminal=True, color_system="truecolor")
+    render_text(report, console)
+    # The template of rich loads a font from a web server; this one uses the reader's fonts.
+    template, title = TEMPLATE.read_text(encoding="utf-8"), f"peekbench report {report.name}"
+    return console.export_svg(title=title, theme=SVG_EXPORT_THEME, code_format=template, unique_id="report")
+
+
+def _make_console(width: int, **options: Any) -> Console:
+    """Return a console that writes into memory; in a notebook, rich would show everything below the cell."""
+    defaults: dict[str, Any] = {"color_system": None, "force_terminal": False}
+    return Console(file=io.StringIO(), width=width, force_jupyter=False, legacy_windows=False, **(defaults | options))
+
+
+def _read_lines(console: Console) -> list[str]:
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
 class Plot:
@@ -347,17 +371,13 @@ class Plot:
     """
 
     def __init__(self, intervals: Sequence[Interval], unit: Unit, width: int) -> None:
-        self._unit, self._factor = unit, 100 if unit == "difference" else 1
-        ends = [end for each in intervals for end in (each.low, each.estimate, each.high)]
+        ends = [end for interval in intervals for end in (interval.low, interval.estimate, interval.high)]
+        self._scale = Scale.fitting(ends, unit)
         self._number_width = max((len(format_signed(end, unit)) for end in ends), default=0)
         longest = max((cell_len(interval.label) for interval in intervals), default=0)
         room = width - 3 * self._number_width - 7  # of label and axis
         self._label_width = max(1, min(longest, width * 2 // 5, room - MIN_AXIS_WIDTH))
         self._width = max(MIN_AXIS_WIDTH, room - self._label_width)
-        self._low = min([0.0, *(end * self._factor for end in ends)])
-        self._high = max([0.0, *(end * self._factor for end in ends)])
-        if self._low == self._high:
-            self._low, self._high = -1.0, 1.0
 
     def draw(self, interval: Interval) -> RenderableType:
         """Draw an interval with its label and numbers."""
@@ -369,7 +389,7 @@ class Plot:
             line[low], line[high] = LEFT, RIGHT
         line[middle] = ESTIMATE
         estimate, start, end = (
-            format_signed(value, self._unit).rjust(self._number_width)
+            format_signed(value, self._scale.unit).rjust(self._number_width)
             for value in (interval.estimate, interval.low, interval.high)
         )
         plot = Text("".join(line))
@@ -382,20 +402,16 @@ class Plot:
 
     def draw_axis(self) -> RichTable:
         """Draw the numbers below the axis, each centered; one that would touch another one is left out."""
-        span = self._high - self._low
-        steps = (step for step in TICK_STEPS if span / step <= self._width / CHARACTERS_PER_TICK)
-        step = next(steps, TICK_STEPS[-1])
         line = [" "] * self._width
-        numbers = range(math.ceil(self._low / step), math.floor(self._high / step) + 1)
-        for tick in (number * step for number in sorted(numbers, key=abs)):  # zero first, so that it is kept
-            text = with_sign(tick, tick_decimals(step))
-            start = min(max(0, self._column(tick / self._factor) - len(text) // 2), self._width - len(text))
+        ticks = self._scale.ticks(self._width / CHARACTERS_PER_TICK)
+        for value, text in sorted(ticks, key=lambda tick: abs(tick[0])):  # zero first, so that it is kept
+            start = min(max(0, self._column(value) - len(text) // 2), self._width - len(text))
             if all(cell == " " for cell in line[max(0, start - 1) : start + len(text) + 1]):
                 line[start : start + len(text)] = text
-        return self._row(Text(""), Text("".join(line), "dim"), "points" if self._factor == 100 else "")
+        return self._row(Text(""), Text("".join(line), "dim"), points(self._scale.unit).strip())
 
     def _column(self, value: float) -> int:
-        return round((value * self._factor - self._low) / (self._high - self._low) * (self._width - 1))
+        return round(self._scale.share(value) * (self._width - 1))
 
     def _row(self, label: Text, plot: Text, numbers: str) -> RichTable:
         grid = RichTable.grid(

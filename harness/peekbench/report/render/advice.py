@@ -1,0 +1,371 @@
+"""Sentences on what to do: what would settle a verdict, which rule a benchmark can adopt, and what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from peekbench.formatting import (
+    duration,
+    format_cell,
+    format_quantity,
+    format_range,
+    format_size,
+    join_words,
+    pluralize,
+    points,
+)
+from peekbench.records.report import Column, Inflation, Report, RuleWorth, Statement, Table
+from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
+
+RULES: Mapping[str, str] = {
+    "test": "Methods may adapt to the unlabeled {row}s of the test set",
+    "not test": "Methods must not adapt to the unlabeled {row}s of the test set",
+    "cross": (
+        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
+        "its {row}s"
+    ),
+    "leave-one-out": "A model that predicts a test {row} has not adapted to this {row}",
+    "stream": (
+        "The test {row}s arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
+        "no later block"
+    ),
+    "blocks": (
+        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
+        "block"
+    ),
+    "single": "A model that predicts a test {row} has adapted to no other test {row}",
+}
+"""Rules of a benchmark that the arms implement, by kind of arm; 'not test' is the opposite of that of 'test'."""
+MAX_NAMED = 3  # methods in an answer
+CROSS_FITTING = ("cross", "leave-one-out")
+"""Kinds of arms whose scores a benchmark can report instead of those of extra."""
+NOT_HIGHER = ("equivalent", "biased down")
+"""Decisions by which the scores under a rule do not exceed those of extra."""
+NEXT = "What next?"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question that readers ask first, and its answer."""
+
+    question: str
+    short: str
+    """The answer in a few words."""
+    details: str = ""
+    """Sentences that follow."""
+    command: str = ""
+    """Shell command to run next."""
+
+    @property
+    def text(self) -> str:
+        """The answer in sentences."""
+        return f"{self.short}. {self.details}".strip()
+
+
+def name_methods(names: Sequence[str]) -> str:
+    """Return the names of methods in words, or the first ones and the number of the others."""
+    if len(names) > MAX_NAMED:
+        names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1:,} others"]
+    return join_words(names)
+
+
+def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
+    """Return the rule that a benchmark can adopt; nothing unless rules were measured.
+
+    A rule that was not measured for every method is not recommended.
+    """
+    methods = {verdict.method for verdict in judged if verdict.estimate.has_interval}
+    if not report.rules or not methods:
+        return []
+    rows, region = judged[0].rows, format_size(judged[0].region or 0.0, judged[0].unit)
+    rule, reason = f"Independent {rows}", "No other measured rule is known to give the same scores."
+    by_rule: dict[str, list[Verdict]] = {}
+    for worth in report.rules:
+        if worth.kind in CROSS_FITTING:
+            by_rule.setdefault(worth.rule, []).extend(worth.verdicts)
+    by_rule = {
+        name: verdicts for name, verdicts in by_rule.items() if methods <= {verdict.method for verdict in verdicts}
+    }
+    equal = [name for name, verdicts in by_rule.items() if _are_all(verdicts, ("equivalent",))]
+    not_higher = [
+        name
+        for name, verdicts in by_rule.items()
+        if all(verdict.decision in NOT_HIGHER or verdict.size == "not above" for verdict in verdicts)
+    ]
+    if _are_all(judged, ("equivalent",)):
+        rule, reason = f"Adapting to all test {rows}", "The bias is negligible for every method."
+    elif equal:
+        rule, reason = equal[0], f"Its scores differ from those of extra by less than {region}."
+    elif not_higher:
+        rule, reason = not_higher[0], f"It does not raise scores above those of extra by more than {region}"
+        if any(verdict.decision == "biased down" for verdict in by_rule[rule]):
+            reason += f", but lowers some: use more blocks, or independent {rows}."
+        else:
+            reason += ", but may lower them."
+    return [Answer("Which rule?", rule, reason)]
+
+
+def _are_all(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> bool:
+    return all(verdict.decision in decisions for verdict in verdicts)
+
+
+def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
+    """Return what to do first: check the run, complete it, extend it, or report the uncontaminated scores."""
+    decisions, effect = {verdict.decision for verdict in judged}, judged[0].effect
+    if failed := [control.method for control in controls if control.decision == "failed"]:
+        names = name_methods(failed)
+        return Answer(NEXT, "Find the cause", f"Until you know why {names} failed, trust no other verdict.")
+    if report.failures:
+        return Answer(NEXT, "Repeat the failed trials", *_then_run("Correct the cause", report))
+    if number := report.extension.num_missing:
+        missing = pluralize(number, "trial is missing", "trials are missing")
+        return Answer(NEXT, "Finish the run", f"{missing}.", report.extension.command)
+    named = [(verdict.method, verdict) for verdict in judged]
+    named += [(f"{verdict.method} under {worth.rule}", verdict) for worth in report.rules for verdict in worth.verdicts]
+    if undecided := {name: verdict for name, verdict in named if verdict.decision == "inconclusive"}:
+        return _settle_all(report, undecided)
+    if decisions & {"biased up", "biased down"}:
+        scores = "the reference benchmark" if effect == "contamination" else "extra"
+        return Answer(NEXT, f"Report the scores of {scores}", f"The {effect} does not affect them.")
+    if unchecked := [control.method for control in controls if control.decision == "undecided"]:
+        return Answer(NEXT, "More data", f"The run is too small to be checked by {name_methods(unchecked)}.")
+    if "equivalent" in decisions:
+        return Answer(NEXT, "Nothing", f"The {effect} is negligible.")
+    return Answer(NEXT, "Check the methods", "They must use the unlabeled data and predict better than chance.")
+
+
+def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
+    """Return the number of subsamples that settles all open verdicts, or what to do if there is none."""
+    names, extension = name_methods(list(needed)), report.extension
+    merged = merge_settling(map(find_settling, needed.values()))
+    if extension.of == "runs":
+        return Answer(NEXT, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
+    if merged is not None and merged.advice is not None:
+        number = f"{merged.advice.subsamples:,} more subsamples per task"
+        return Answer(NEXT, number, *_extend(report, merged, merged.advice, needed))
+    if merged is not None and merged.is_limited_by_rows:
+        details = f"The rows of the tasks support too few subsamples to settle {names}"
+        remedy = f"{_add_rows_or_tasks(merged)}, in a run with another name and seed"
+        return Answer(NEXT, "More rows or tasks", f"{details}: {remedy}.")
+    if any(map(_is_unmeasured, needed.values())):
+        how = "add them to the table" if extension.of == "table" else "set num_subsamples to at least 20"
+        text = f"They measure the noise, which is unknown with one: {how}"
+        return Answer(NEXT, "At least 20 subsamples per task", *_then_run(text, report))
+    details = "Draw larger test sets or more tasks, in a run with another name and seed."
+    return Answer(NEXT, f"No number of subsamples is known that settles {names}", details)
+
+
+def _is_unmeasured(verdict: Verdict) -> bool:
+    """Return whether the noise of a task is unknown, so that no number of subsamples can be advised."""
+    evidence = verdict.evidence
+    return isinstance(evidence, TrialEvidence) and evidence.settling is None and not evidence.is_zero
+
+
+def _extend(report: Report, merged: Settling, advice: Advice, needed: Mapping[str, Verdict]) -> tuple[str, str]:
+    """Return how to add subsamples, what they settle with which probability, and the command to run next."""
+    extension, first = report.extension, report.verdicts[0]
+    settlings = {method: find_settling(verdict) for method, verdict in needed.items()}
+    known = [method for method, settling in settlings.items() if settling and settling.advice]
+    settled, likely = name_methods(known), _state_chance(advice)
+    if len(known) > MAX_NAMED:
+        settled = f"{len(known):,} of {len(needed):,} open verdicts"
+    if len(known) > 1 and advice.probability is not None:
+        likely = f"with at least {advice.probability:.0%} probability each"
+    likely += _limit_to_biases(merged, format_size(first.region or 0.0, first.unit))
+    how = "add them to each num_subsamples" if extension.of == "run" else "add them to the table"
+    if extension.num_subsamples is not None:
+        how = f"set num_subsamples to {extension.num_subsamples + advice.subsamples}"
+    time = ""
+    if extension.is_fixed:  # the new run repeats all subsamples
+        how += ", name and seed to others, because planned looks fix the size of a run"
+    elif extension.seconds:
+        time = f" and take one worker about {duration(advice.subsamples * extension.seconds)}"
+    extended = (
+        f"On these {first.rows}, they settle {settled} {likely} (otherwise, the next report states a new number)"
+        f"{time}: {how}"
+    )
+    return _then_run(extended, report)
+
+
+def _then_run(text: str, report: Report) -> tuple[str, str]:
+    """Return a sentence that a command continues, and the command, unless it was given in a session of Python."""
+    extension = report.extension
+    if extension.command:
+        return f"{text}, then run:", extension.command
+    if extension.earlier:
+        return f"{text}, then analyze it with earlier={[*extension.earlier]}.", ""
+    return f"{text}, then run it again.", ""
+
+
+def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
+    """Say what an inconclusive verdict lacks: trials for any test, or what would settle it."""
+    trials = pluralize(evidence.num_trials, "trial")
+    if evidence.num_shared:
+        trials = f"{pluralize(evidence.num_shared, 'subsample')} that {evidence.num_tasks} tasks share"
+    reason = ""
+    if evidence.is_zero:
+        reason = f"{trials} are too few to exclude a bias that is not negligible; "
+    elif evidence.has_too_few:
+        extended = ", so the interval is extended to 0" if evidence.is_extended else ""
+        reason = f"{trials} cannot support a verdict at this level{extended}; "
+    elif evidence.is_extended:
+        tests = "sign flips of the trials, or a t test corrected for skewness,"
+        if evidence.failure_loss:
+            tests = "sign flips of the trials, or a t test that allows for skewness and for the stated failures,"
+        p_value = format_cell(evidence.p_zero, "p_value")
+        reason = f"the interval is extended to 0, because {tests} do not exclude it (p = {p_value}); "
+    if evidence.settling is None:
+        return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
+    return f"{reason}{advise(evidence.settling, format_size(verdict.region or 0.0, verdict.unit))}"
+
+
+def find_settling(verdict: Verdict) -> Settling | None:
+    """Return what would settle an inconclusive verdict; None if it is not known."""
+    return getattr(verdict.evidence, "settling", None)
+
+
+def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
+    """Return what settles several verdicts, without those that no number of subsamples settles; None if unknown.
+
+    Examples
+    --------
+    >>> settlings = Settling(Advice(40, 0.8), Advice(90, 0.81)), Settling(Advice(60, 0.82), Advice(60, 0.82)), None
+    >>> both = merge_settling(settlings)
+    >>> both.advice, both.advice_for_any_bias.subsamples
+    (Advice(subsamples=60, probability=0.8), 90)
+    """
+    known = [settling for settling in needed if settling]
+    known = [settling for settling in known if settling.advice] or known
+    if not known:
+        return None
+    return Settling(
+        _largest([settling.advice for settling in known]),
+        _largest([settling.advice_for_any_bias for settling in known]),
+        max(settling.maximum for settling in known),
+        any(settling.is_limited_by_rows for settling in known),
+        max((settling.num_tasks for settling in known if settling.num_tasks is not None), default=None),
+    )
+
+
+def _largest(numbers: Sequence[Advice | None]) -> Advice | None:
+    known = [advice for advice in numbers if advice]
+    if len(known) < len(numbers):
+        return None
+    probabilities = (advice.probability for advice in known if advice.probability is not None)
+    return Advice(max(advice.subsamples for advice in known), min(probabilities, default=None))
+
+
+def _state_chance(advice: Advice) -> str:
+    """Return when subsamples settle a verdict: with a probability, or if further trials are like those so far."""
+    if advice.probability is None:
+        return "if no further trial has a bias either"
+    return f"with {advice.probability:.0%} probability"
+
+
+def _limit_to_biases(needed: Settling, band: str) -> str:
+    """Return a clause on the biases for which advice holds, with what others take; empty if it holds for any bias."""
+    other = f"over {needed.maximum:,}"
+    if needed.advice_for_any_bias is not None:
+        other = f"{needed.advice_for_any_bias.subsamples:,}"
+    elif needed.is_limited_by_rows:
+        other = "more rows or tasks"
+    if needed.advice is not None and other == f"{needed.advice.subsamples:,}":
+        return ""
+    return f" if the bias is near zero or at least {band}, {other} whatever it is"
+
+
+def advise(needed: Settling, band: str) -> str:
+    """Return a clause on what settles a verdict, or several.
+
+    Examples
+    --------
+    >>> advise(Settling(Advice(40, 0.8), Advice(90, 0.81)), "0.50 points")[-67:]
+    'if the bias is near zero or at least 0.50 points, 90 whatever it is'
+    """
+    if (advice := needed.advice) is not None:
+        number = f"{advice.subsamples:,} more subsamples per task settle this {_state_chance(advice)}"
+        return number + _limit_to_biases(needed, band)
+    if needed.is_limited_by_rows:
+        return f"the rows of the tasks are too few to settle this with more subsamples; {_add_rows_or_tasks(needed)}"
+    return f"it takes more than {needed.maximum:,} more subsamples per task to settle this"
+
+
+def advise_briefly(needed: Settling | None, band: str) -> str:
+    """Return a clause as `advise` does, without the probability; empty if nothing is known that settles the verdict."""
+    if needed is None:
+        return ""
+    if needed.advice is not None:
+        return f"{needed.advice.subsamples:,} more subsamples per task settle it{_limit_to_biases(needed, band)}"
+    if needed.is_limited_by_rows:
+        return _add_rows_or_tasks(needed)
+    return ""
+
+
+def _add_rows_or_tasks(limited: Settling) -> str:
+    """Return what to do if the rows of the tasks do not support the subsamples that settle verdicts."""
+    if limited.num_tasks:
+        return f"add rows, or use about {limited.num_tasks:,} tasks like these"
+    return "add rows or tasks"
+
+
+def put_into_words(table: Table) -> Table:
+    """Return a table with its statements as sentences: as rows if it has no others, otherwise before its note."""
+    sentences = [_put(statement) for statement in table.statements]
+    if not table.statements:
+        return table
+    if table.columns:
+        note = " ".join((*(text for _, text in sentences), table.note))
+        return replace(table, note=note, statements=())
+    return replace(table, columns=(Column("rule"), Column("sentence")), rows=tuple(sentences), statements=())
+
+
+def _put(statement: Statement) -> tuple[str, str]:
+    if isinstance(statement, Inflation):
+        return "", _state_inflation(statement)
+    return statement.rule, _state_rule(statement)
+
+
+def _state_rule(worth: RuleWorth) -> str:
+    """State a rule of a benchmark, what it was worth, and what would settle it if that is open.
+
+    The rule of the arm test permits what it permits only if this is known to be negligible.
+    """
+    verdicts, kind, whose = worth.verdicts, worth.kind, "under this rule"
+    if kind == "test" and not _are_all(verdicts, ("equivalent",)):
+        kind, whose = "not test", "of methods that do"
+    unit, rows = verdicts[0].unit, verdicts[0].rows
+    num_tasks = [verdict.evidence.num_tasks for verdict in verdicts if isinstance(verdict.evidence, TrialEvidence)]
+    tasks = pluralize(min(num_tasks), "task")
+    if min(num_tasks) < max(num_tasks):
+        tasks = f"{min(num_tasks)} to {max(num_tasks)} tasks"
+    if worth.sizes:
+        tasks += f" ({worth.sizes})"
+    lowest = min(verdict.estimate.low for verdict in verdicts)
+    highest = max(verdict.estimate.high for verdict in verdicts)
+    listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
+    levels = " and ".join(sorted({f"{verdict.family.level:.0%}" for verdict in verdicts}))
+    if any(verdict.family.size > 1 for verdict in verdicts):
+        levels = f"adjusted {levels}"
+    intervals = f"{levels} {'interval' if len(verdicts) == 1 else 'intervals'} of {pluralize(len(verdicts), 'method')}"
+    rule = RULES[kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
+    text = (
+        f"{rule}. On these {rows} of {tasks}, the mean score {whose} differs from the mean score with independent "
+        f"{rows} by {format_range(lowest, highest, unit)}{points(unit)} ({intervals}: {listed})."
+    )
+    if any(verdict.decision == "inconclusive" for verdict in verdicts):
+        needed = merge_settling(map(find_settling, verdicts))
+        region = format_size(verdicts[0].region or 0.0, unit)
+        text += f" Not settled: {advise(needed, region) if needed else 'what settles this is unknown'}."
+    return text
+
+
+def _state_inflation(inflation: Inflation) -> str:
+    """State how much the score of the best configuration is inflated because it was chosen by this score."""
+    estimate = format_quantity(inflation.estimate, "spread" if inflation.unit == "difference" else "number")
+    texts = "" if inflation.num_texts is None else f" on {pluralize(inflation.num_texts, 'text')}"
+    beginning = f"At {inflation.sizes}, the" if inflation.sizes else "The"
+    return (
+        f"{beginning} score of the best of {inflation.num_configurations} configurations, chosen by this score{texts}, "
+        f"is inflated by {estimate}."
+    )
