@@ -328,7 +328,7 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
     for outcome in ("undecided", "failed"):
         if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
             short = f"Control {outcome}: {name_methods(names)}"
-    details = []
+    details: list[str] = []
     if report.extension.of == "table":
         details += _assume(report.extension, [verdict for verdict in judged if verdict.estimate.has_interval])
     if report.failures:

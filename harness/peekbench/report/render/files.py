@@ -124,10 +124,10 @@ def check_same_report(report: Report, folder: Path) -> None:
         report of a run replaces only reports of runs.
     """
     is_run = "spec" in report.details
-    command, files = "", [folder / name for name in FILES.values() if (folder / name).exists()]
+    command, files = None, [folder / name for name in FILES.values() if (folder / name).exists()]
     if folder / FILES["json"] in files:
         content = _read_json(folder / FILES["json"])
-        command = str(content.get("command", ""))
+        command = content.get("command")
         is_same = "spec" in content if is_run else command == report.command
     else:
         is_same = is_run or all(_mentions(file, report.command) for file in files)
