@@ -10,9 +10,9 @@ import typer
 
 from peekbench.cache import atomic_write
 from peekbench.cli.analyze import FilesOption, analyze
-from peekbench.cli.options import take_records
+from peekbench.cli.options import TableFlags, take_records
 from peekbench.cli.output import note
-from peekbench.cli.reports import Printer, TableFlags
+from peekbench.cli.reports import Printer
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench_logs.tables import import_logs

@@ -9,26 +9,18 @@ from typing import Annotated
 import typer
 
 from peekbench.api.inputs import find_analysis_spec, find_run, find_scores, load
+from peekbench.cli.gates import FailOnOption, apply_gates, parse_gates
 from peekbench.cli.options import (
     IncompleteOption,
     ReportsOption,
     RunArgument,
     SpecArgument,
+    TableFlags,
     complete_runs,
     take_records,
 )
 from peekbench.cli.output import fail
-from peekbench.cli.reports import (
-    FailOnOption,
-    Printer,
-    ReportChoices,
-    TableFlags,
-    apply_gates,
-    check_formats,
-    parse_gates,
-    report_run,
-    show_report,
-)
+from peekbench.cli.reports import FormatOption, Printer, ReportOptions, check_formats, report_run, show_report
 from peekbench.execution.audits import audit as run_audits
 from peekbench.execution.audits import prepare
 from peekbench.execution.provenance import describe_session
@@ -47,15 +39,6 @@ ScoresArgument = Annotated[
     str,
     typer.Argument(
         metavar="RUN", autocompletion=complete_runs, help="Name, spec or store of a run, or a table of scores."
-    ),
-]
-FormatOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--format",
-        metavar="FORMAT",
-        help="Format to write instead of the usual ones, such as html, or PLUGIN.THING of `peekbench show formats`; "
-        "repeatable.",
     ),
 ]
 AnalysisOption = Annotated[
@@ -117,8 +100,7 @@ def analyze(
         report = report_of_table(analyze_scores(source, with_spec), analysis_spec.name, spec=spec, typed=options)
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
     elif crate_store(path) is not None and not analyses:  # as `peekbench report` does
-        choices = ReportChoices(allow_incomplete, formats=chosen)
-        apply_gates(gates, report_run(source, reports, printer, choices))
+        apply_gates(gates, report_run(source, reports, printer, ReportOptions(allow_incomplete, formats=formats)))
         return
     else:
         report = report_of_table(analyze_scores(source, options))
@@ -148,24 +130,8 @@ def audit(
 def report(
     run_: RunArgument,
     printer: Printer,
+    options: ReportOptions,
     reports: ReportsOption = Path("reports"),
-    allow_incomplete: IncompleteOption = False,
-    analyses: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--analysis", metavar="PLUGIN.THING", help="Analysis to do instead of those of the spec; repeatable."
-        ),
-    ] = None,
-    formats: FormatOption = None,
-    author: Annotated[str, typer.Option(help="Person or organization that publishes the results.")] = "",
-    license_: Annotated[
-        str, typer.Option("--license", metavar="URL", help="License of the results: a URL or an SPDX identifier.")
-    ] = "",
-    pictures: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
-    ] = None,
-    texts: Annotated[bool, typer.Option("--texts", help="Show texts whose answers change, in report.html.")] = False,
 ) -> None:
     """Write the report of a run again, from its store.
 
@@ -173,8 +139,7 @@ def report(
     """
     printer.start()
     store, code = find_run(run_)
-    choices = ReportChoices(allow_incomplete, analyses or (), formats or (), author, license_, pictures, texts, code)
-    report_run(store, reports, printer, choices)
+    report_run(store, reports, printer, options, code)
 
 
 @take_records

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
+
+from peekbench.errors import ResultsError
+from peekbench.records.data import FLAGS, TableOptions
 
 
 def take_records(function: Callable[..., None]) -> Callable[..., None]:
@@ -77,3 +80,74 @@ FreshOption = Annotated[bool, typer.Option("--fresh", help="Delete the trials of
 IncompleteOption = Annotated[
     bool, typer.Option("--allow-incomplete", help="Analyze the complete trials if trials are missing.")
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFlags:
+    """Options of commands that read tables of scores of other tools: the fields of `TableOptions` that users set."""
+
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            FLAGS["columns"],
+            metavar="COLUMN=TARGET",
+            help="Meaning of a column of the table, such as seed=subsample, or of a value of the column of arms, such "
+            "as none=base; repeatable.",
+        ),
+    ] = None
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(FLAGS["ignore"], metavar="COLUMN", help="Column that says nothing about the scores; repeatable."),
+    ] = None
+    pair_by_order: Annotated[
+        bool, typer.Option(FLAGS["pair_by_order"], help="Pair rows that have no number of the draw in their order.")
+    ] = False
+    percent: Annotated[bool, typer.Option(FLAGS["percent"], help="Read scores as percentages.")] = False
+    independent_tasks: Annotated[
+        bool,
+        typer.Option(
+            FLAGS["independent_tasks"],
+            help="Different tasks have independent draws: the same number, such as a seed, does not mean related rows.",
+        ),
+    ] = False
+    region: Annotated[
+        float | None,
+        typer.Option(
+            FLAGS["region"],
+            metavar="WIDTH",
+            min=0,
+            help="Largest bias that is negligible, in the unit of the table's scores.",
+        ),
+    ] = None
+    tasks: Annotated[
+        list[str] | None,
+        typer.Option(FLAGS["tasks"], metavar="TASK", help="Task of the table to read; repeatable. Default: all tasks."),
+    ] = None
+    earlier: Annotated[
+        list[int] | None,
+        typer.Option(
+            FLAGS["earlier"],
+            metavar="NUMBER",
+            min=1,
+            help="Mean number of subsamples per task at an earlier analysis of the table, if it was extended since; "
+            "repeatable, ascending.",
+        ),
+    ] = None
+
+    def read(self) -> TableOptions:
+        """Return how to read the table."""
+        given: dict[str, Any] = {option.name: getattr(self, option.name) for option in fields(self)}
+        given["columns"] = _parse_mapping(self.columns or ())
+        return TableOptions(**{name: value for name, value in given.items() if value is not None})
+
+
+def _parse_mapping(arguments: Iterable[str]) -> dict[str, str]:
+    """Return the mapping of columns that arguments such as 'seed=subsample' give."""
+    mapping: dict[str, str] = {}
+    for argument in arguments:
+        source, _, target = (part.strip() for part in argument.rpartition("="))
+        if not source or not target:
+            raise ResultsError(f"--map {argument}: not a mapping; write COLUMN=TARGET, such as seed=subsample")
+        if mapping.setdefault(source, target) != target:
+            raise ResultsError(f"--map names two targets for the column {source!r}; name one")
+    return mapping

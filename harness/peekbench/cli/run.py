@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peekbench.api.inputs import check_new_store, load
+from peekbench.cli.gates import FailOnOption, Gate, apply_gates, parse_gates
 from peekbench.cli.options import (
     ChangedCodeOption,
     FreshOption,
@@ -21,7 +22,7 @@ from peekbench.cli.options import (
     take_records,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, fail, make_console, note, warn
-from peekbench.cli.reports import FailOnOption, Gate, Printer, ReportChoices, apply_gates, parse_gates, report_run
+from peekbench.cli.reports import Printer, ReportOptions, report_run
 from peekbench.execution.driver import FIRST_TRIALS
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import RunSummary, store_path
@@ -116,8 +117,8 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
                     fresh=options.fresh,
                 )
             _describe_summary(summary)
-            choices = ReportChoices(options.allow_incomplete, code=experiment.code)
-            report = report_run(path, options.reports, printer, choices, observers.analysis_finished)
+            choices = ReportOptions(options.allow_incomplete)
+            report = report_run(path, options.reports, printer, choices, experiment.code, observers.analysis_finished)
             observers.report_written(options.reports / report.name)
     except KeyboardInterrupt:
         fail(f"interrupted; finished trials are in {path}. To resume the run: {options.command(spec)}", INTERRUPTED)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.cli.reports import Gate
+from peekbench.cli.gates import Gate
 from peekbench.errors import PeekbenchError
 from peekbench.records.report import Extension, Report, Subject
 from peekbench.records.verdicts import TrialEvidence, Verdict
