@@ -204,8 +204,9 @@ def _read_reductions(log: EvalLog, results: Results, file: Path) -> dict[str, di
 
 def _values(scorer: str, score: Score) -> dict[str, Any]:
     """Return the value of a scorer, or its values by 'SCORER,NAME'."""
-    parts = score.value if isinstance(score.value, dict) else {"": score.value}
-    return {f"{scorer},{name}" if name else scorer: _grade(value) for name, value in parts.items()}
+    if not isinstance(score.value, dict):
+        return {scorer: _grade(score.value)}
+    return {",".join(filter(None, (scorer, name))): _grade(value) for name, value in score.value.items()}
 
 
 def _grade(value: Any) -> Any:
@@ -215,9 +216,12 @@ def _grade(value: Any) -> Any:
     if (grade := GRADES.get(value, GRADES.get(value.lower()))) is not None:
         return grade
     try:
-        return float(value) if math.isfinite(float(value)) else value
+        number = float(value)
     except ValueError:
         return value
+    if math.isfinite(number):
+        return number
+    return value
 
 
 def _hash(sample: Sample) -> str:
@@ -245,8 +249,11 @@ def _task_log(
     for score in results.scores or ():
         if score.scorer is None:
             continue
-        parts = [score.scorer, None if score.name == score.scorer else score.name]
-        parts += [score.reducer] if score.scorer in reduced else []
+        parts: list[str | None] = [score.scorer]
+        if score.name != score.scorer:
+            parts.append(score.name)
+        if score.scorer in reduced:
+            parts.append(score.reducer)
         name = ",".join(filter(None, parts))
         values = {kind: entry.value for kind, entry in score.metrics.items()}
         aggregates.setdefault(name, []).extend(values)

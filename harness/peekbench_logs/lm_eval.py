@@ -91,7 +91,9 @@ def read_lm_eval(path: Path) -> Log:
         if samples is not None:
             tasks[task] = _read_task(samples, task, content)
         elif task not in groups:  # groups of tasks have averages only
-            remedy = "rename it without '/', which file names cannot contain" if "/" in task else "use --log_samples"
+            remedy = "use --log_samples"
+            if "/" in task:
+                remedy = "rename it without '/', which file names cannot contain"
             raise ResultsError(
                 f"{file}: there are no samples of task {shorten(repr(task), 200)} beside it; {remedy}, and run lm_eval "
                 "again"
@@ -101,15 +103,17 @@ def read_lm_eval(path: Path) -> Log:
 
 def _find_samples(file: Path, task: str, content: Results) -> Path | None:
     """Return the file with the samples of a task, which has the time of the results in its name if they have one."""
-    time = re.search(f"{TIME}$", file.stem)
-    name = rf"samples_{re.escape(task)}({re.escape(time[0]) if time else TIME})?\.jsonl?"
+    time = TIME
+    if own := re.search(f"{TIME}$", file.stem):
+        time = re.escape(own[0])
+    name = rf"samples_{re.escape(task)}({time})?\.jsonl?"
     arguments = re.sub("[/=]", "__", str((content.config or {}).get("model_args")))
     found = [path for path in file.parent.iterdir() if re.fullmatch(name, path.name)]
     found = found or [path for path in file.parent.iterdir() if path.name == f"{arguments}_{task}.jsonl"]
     if len(found) > 1:
         names = ", ".join(sorted(path.name for path in found[:2]))
         raise ResultsError(f"{file}: several files beside it can be its samples, such as {names}; remove the others")
-    return found[0] if found else None
+    return next(iter(found), None)
 
 
 def _read_task(file: Path, task: str, content: Results) -> TaskLog:
@@ -150,7 +154,9 @@ def _as_losses(answers: list[Answer], name: str) -> list[Answer]:
     if not all(len(pair) == 2 and all(map(is_number, pair)) for pair in pairs):
         return answers
     total = math.fsum(weight for _, weight in pairs)
-    scale = len(pairs) / (total or math.nan) / (math.log(2) if name.startswith(BITS) else 1)
+    scale = len(pairs) / (total or math.nan)
+    if name.startswith(BITS):
+        scale /= math.log(2)
     return [
         replace(answer, values={**answer.values, name: -likelihood * scale})
         for answer, (likelihood, _) in zip(answers, pairs, strict=True)
@@ -179,7 +185,9 @@ def _read_answers(file: Path, stated: dict[str, Any]) -> Iterator[Answer]:
                 )
             used = filters[occurrences[text]]
             occurrences[text] += 1
-        listed = line.metrics if line.metrics is not None else [name for name in names if name in fields]
+        listed = line.metrics
+        if listed is None:
+            listed = [name for name in names if name in fields]
         yield Answer(text, {f"{name},{used}": fields.get(name) for name in listed}, line.doc_hash or "")
 
 

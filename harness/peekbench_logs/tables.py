@@ -52,13 +52,17 @@ def parse(model: type[PartT], content: str | bytes, place: object) -> PartT:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         problem = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        remedy = "evaluate with fewer metrics" if first["type"] == "too_long" else "correct it, or copy the log again"
+        remedy = "correct it, or copy the log again"
+        if first["type"] == "too_long":
+            remedy = "evaluate with fewer metrics"
         raise ResultsError(f"{place}: {shorten(problem, MAX_SHOWN)}; {remedy}") from error
 
 
 def find_file(path: Path, pattern: str) -> Path:
     """Return the main file of a log, which is given itself or as a folder that contains a single one."""
-    found = sorted(path.rglob(pattern)) if path.is_dir() else [path]
+    found = [path]
+    if path.is_dir():
+        found = sorted(path.rglob(pattern))
     if not found and any(path.rglob("*.eval")):
         raise ResultsError(
             f"{path} has logs of Inspect that are not in JSON; convert them: "
@@ -218,8 +222,9 @@ def import_logs(
         raise ResultsError(f"there is no log format {tool!r}; formats are {', '.join(LOG_FORMATS)}")
     arms = list(dict.fromkeys(arm for arm, _ in logs))
     if unknown := [arm for arm in arms if not is_arm(arm)]:
-        near = find_nearest(unknown[0], ARMS)
-        remedy = f"did you mean {near}?" if near else "write --arm base=LOG, --arm extra=LOG and --arm test=LOG"
+        remedy = "write --arm base=LOG, --arm extra=LOG and --arm test=LOG"
+        if near := find_nearest(unknown[0], ARMS):
+            remedy = f"did you mean {near}?"
         raise ResultsError(f"--arm {unknown[0]}=LOG: {unknown[0]!r} is not an arm; {remedy}")
     if missing := {"extra", "test"} - set(arms):
         absent = min(missing)
@@ -237,8 +242,9 @@ def import_logs(
             )
     for task in tasks:
         if task not in names:
-            near = find_nearest(task, names)
-            remedy = f"did you mean {near}?" if near else f"the tasks are {', '.join(names)}"
+            remedy = f"the tasks are {', '.join(names)}"
+            if near := find_nearest(task, names):
+                remedy = f"did you mean {near}?"
             raise ResultsError(f"--task {task}: no log has this task; {remedy}")
     rows: list[tuple[Any, ...]] = []
     notes: list[str] = []
@@ -348,9 +354,11 @@ def _make_rows(
         if is_loss:
             rows.append((task, number, arm, text, None, sum(values) / len(values), None, len(values), metric))
             continue
-        values = [1 - value for value in values] if is_lower_better else values
-        correct = int(sum(values)) if has_counts and set(values) <= {0.0, 1.0} else None
-        name = f"1 - {metric}" if is_lower_better else metric
+        name, correct = metric, None
+        if is_lower_better:
+            name, values = f"1 - {metric}", [1 - value for value in values]
+        if has_counts and set(values) <= {0.0, 1.0}:
+            correct = int(sum(values))
         rows.append((task, number, arm, text, sum(values) / len(values), None, correct, len(values), name))
     return rows
 
@@ -360,8 +368,9 @@ def _notes(task: str, metric: str, logs: Sequence[TaskLog]) -> list[str]:
     notes = []
     unchecked = [log for log in logs if log.stated.get(metric) is None]
     if unchecked:
-        others = _listed(unchecked[0].aggregates.get(metric, ()))
-        instead = f", only {others}" if others else ""
+        instead = ""
+        if others := _listed(unchecked[0].aggregates.get(metric, ())):
+            instead = f", only {others}"
         notes.append(
             f"task {task}: {unchecked[0].origin} states no mean of {metric}{instead}, so the mean of the imported "
             "scores was not compared with it"
@@ -383,7 +392,9 @@ def _choose_metric(wanted: Sequence[str], log: TaskLog) -> str:
         return chosen[0]
     if not available:
         raise ResultsError(f"{log.origin} has no scores of single texts; score or evaluate it again")
-    problem = "several metrics" if chosen else f"no metric {_listed(wanted)}"
+    problem = "several metrics"
+    if not chosen:
+        problem = f"no metric {_listed(wanted)}"
     raise ResultsError(
         f"{log.origin} has {problem}; choose one for each kind of task with --metric: {_listed(available)}"
     )

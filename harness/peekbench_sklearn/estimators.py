@@ -149,7 +149,9 @@ def _first_steps(estimator: Any) -> list[Any]:
     parts = list(_parts(estimator).values())
     if not parts or isinstance(estimator, ColumnTransformer):
         return [estimator]
-    return [first for part in (parts[:1] if isinstance(estimator, Pipeline) else parts) for first in _first_steps(part)]
+    if isinstance(estimator, Pipeline):
+        parts = parts[:1]
+    return [first for part in parts for first in _first_steps(part)]
 
 
 def _kinds_of_inputs(estimator: Any) -> frozenset[MethodTaskKind]:
@@ -157,7 +159,9 @@ def _kinds_of_inputs(estimator: Any) -> frozenset[MethodTaskKind]:
     first = _first_steps(estimator)[0]
     if tags_of(first).input_tags.string:
         return OF_TEXTS
-    return KINDS[None] - OF_TEXTS if _is_known(first) else KINDS[None]
+    if _is_known(first):
+        return KINDS[None] - OF_TEXTS
+    return KINDS[None]
 
 
 def _is_known(step: Any) -> bool:
@@ -181,9 +185,13 @@ def selected_columns(estimator: Any) -> tuple[list[str], bool]:
     names: list[str] = []
     sees_others = False
     for step in _first_steps(estimator):
-        chosen = [transformer[2] for transformer in step.transformers] if isinstance(step, ColumnTransformer) else []
-        listed = [name for columns in chosen for name in (columns if isinstance(columns, list | tuple) else [columns])]
-        own = [name for name in listed if isinstance(name, str)]
+        own = []
+        if isinstance(step, ColumnTransformer):
+            for _, _, columns in step.transformers:
+                listed = [columns]
+                if isinstance(columns, list | tuple):
+                    listed = [*columns]
+                own += [name for name in listed if isinstance(name, str)]
         sees_others |= not own or step.remainder != "drop"
         names += own
     return names, sees_others
@@ -201,7 +209,9 @@ def accepts_missing(estimator: Any) -> bool:
         return True
     if isinstance(estimator, ColumnTransformer) and _imputes(estimator):
         return True  # a part sees the columns that it imputes, and others need not accept them
-    return all(map(accepts_missing, parts)) if parts else tags_of(estimator).input_tags.allow_nan
+    if not parts:
+        return bool(tags_of(estimator).input_tags.allow_nan)
+    return all(map(accepts_missing, parts))
 
 
 def _imputes(step: Any) -> bool:
@@ -221,7 +231,9 @@ def unlabeled_steps(estimator: Any, chosen: str | Iterable[str] | None, name: st
     """
     leaves = _leaves(estimator)
     adapting = [leaf for leaf, part in leaves.items() if adapts(part) and not _is_semi_supervised(part)]
-    names = (chosen,) if isinstance(chosen, str) else chosen
+    names = chosen
+    if isinstance(chosen, str):
+        names = (chosen,)
     if names:
         found = {step: [leaf for leaf in leaves if leaf == step or leaf.startswith(f"{step}__")] for step in names}
         for step, inner in found.items():
@@ -230,7 +242,9 @@ def unlabeled_steps(estimator: Any, chosen: str | Iterable[str] | None, name: st
                     f"{name}: no step {step!r} in the {type(estimator).__name__}; its steps are {', '.join(leaves)}"
                 )
             if not set(inner) & set(adapting):
-                usable = f"; choose from {', '.join(adapting)}" if adapting else ""
+                usable = ""
+                if adapting:
+                    usable = f"; choose from {', '.join(adapting)}"
                 raise PluginError(f"{name}: the step {step} needs labels or learns nothing{usable}")
         return frozenset(leaf for inner in found.values() for leaf in inner if leaf in adapting)
     for leaf, part in leaves.items():
@@ -242,8 +256,12 @@ def unlabeled_steps(estimator: Any, chosen: str | Iterable[str] | None, name: st
         _refuse_hidden(part, adapting, name)
     if not adapting and not any(map(_is_semi_supervised, leaves.values())):
         others = [leaf for leaf, part in leaves.items() if not _is_predictor(part)]
-        reason = f"; its transformers need labels or learn nothing: {', '.join(others)}" if others else ""
-        shown = _show(estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator)
+        reason, last = "", estimator
+        if others:
+            reason = f"; its transformers need labels or learn nothing: {', '.join(others)}"
+        if isinstance(estimator, Pipeline):
+            last = estimator.steps[-1][1]
+        shown = _show(last)
         raise PluginError(
             f"{name}: unlabeled rows change nothing, because no step of this {type(estimator).__name__} learns from "
             f"them{reason}. Put a transformer before it, as in make_pipeline(TfidfVectorizer(), {shown}) for texts, or "
@@ -315,8 +333,7 @@ def _learns_without_labels(leaf: Any) -> bool:
 
 def _labels_of_fit(leaf: Any) -> inspect.Parameter | None:
     others = list(inspect.signature(leaf.fit).parameters.values())[1:2]
-    by_position = [parameter for parameter in others if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    return by_position[0] if by_position else None
+    return next((parameter for parameter in others if parameter.kind is parameter.POSITIONAL_OR_KEYWORD), None)
 
 
 def _reads_labels(leaf: Any) -> bool:
@@ -325,7 +342,7 @@ def _reads_labels(leaf: Any) -> bool:
     if labels is None or fit.__module__.startswith("sklearn.") or not hasattr(fit, "__code__"):
         return False
     loads = (instruction.argval for instruction in dis.get_instructions(fit) if "LOAD" in instruction.opname)
-    return any(labels.name in (names if isinstance(names, tuple) else (names,)) for names in loads)
+    return any(labels.name == name or (isinstance(name, tuple) and labels.name in name) for name in loads)
 
 
 def _is_semi_supervised(estimator: Any) -> bool:
@@ -368,7 +385,8 @@ class _Part:
 
     def fit(self, rows: Any, labels: Any) -> Self:
         """Fit the part."""
-        rows = rows if self.held is None else _stack(rows, self.held)
+        if self.held is not None:
+            rows = _stack(rows, self.held)
         train, others = self._start(rows, labels)
         with _dense_advice(self.part):
             if isinstance(self.part, CONTAINERS):
@@ -396,13 +414,18 @@ class _Part:
                 transformed = self.part_.fit_transform(train, labels)
             else:
                 transformed = self.part_.fit(train, labels).transform(train)
-            return transformed if others is None else _stack(transformed, self.part_.transform(others))
+            if others is None:
+                return transformed
+            return _stack(transformed, self.part_.transform(others))
 
     def _start(self, rows: Any, labels: Any) -> tuple[Any, Any]:
         """Copy the part and prepare its own parts; return the rows with labels and those without."""
         self.part_ = clone_estimator(self.part)
         train, others = _divide(rows, len(labels))
         passes_all = isinstance(self.part, CONTAINERS)
+        held = others
+        if passes_all:
+            held = None
         own = {}
         for name, child in _parts(self.part_).items():
             names = frozenset(
@@ -411,7 +434,7 @@ class _Part:
                 if full_name == name or full_name.startswith(f"{name}__")
             )
             if passes_all or names or any(map(_is_semi_supervised, _leaves(child).values())):
-                own[name] = _Part(child, names, None if passes_all else others)
+                own[name] = _Part(child, names, held)
         if own:
             self.part_.set_params(**own)
         return train, others
@@ -449,14 +472,18 @@ def _dense_advice(part: Any) -> Iterator[None]:
 
 
 def _count(rows: Any) -> int:
-    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+    if hasattr(rows, "shape"):
+        return int(rows.shape[0])
+    return len(rows)
 
 
 def _divide(rows: Any, count: int) -> tuple[Any, Any]:
     """Return the first rows and the others; None if there are no others."""
     if count == _count(rows):
         return rows, None
-    rows = rows.tocsr() if hasattr(rows, "tocsr") else getattr(rows, "iloc", rows)
+    if hasattr(rows, "tocsr"):
+        rows = rows.tocsr()
+    rows = getattr(rows, "iloc", rows)
     return rows[:count], rows[count:]
 
 
@@ -467,4 +494,6 @@ def _stack(first: Any, second: Any) -> Any:
     if hasattr(first, "iloc"):  # of a step with set_output(transform="pandas")
         return concat([first, second], ignore_index=True)
     rows: Any = [first, second]
-    return vstack(rows).tocsr() if issparse(first) else np.concatenate(rows)
+    if issparse(first):
+        return vstack(rows).tocsr()
+    return np.concatenate(rows)

@@ -82,7 +82,9 @@ def sign_flip_test(differences: Sequence[float] | FloatArray) -> SignFlips:
     """
     values = np.asarray(differences, dtype="float64")
     whole = _whole_numbers(values)
-    return _test_values(values) if whole is None else sign_flip_test_of_counts(whole)
+    if whole is None:
+        return _test_values(values)
+    return sign_flip_test_of_counts(whole)
 
 
 def stratified_sign_flip_test(tasks: Sequence[Sequence[float]]) -> SignFlips:
@@ -129,7 +131,8 @@ def stratified_sign_flip_test(tasks: Sequence[Sequence[float]]) -> SignFlips:
     if len(arrays) == 1 or not len(flipped):
         return sign_flip_test(values)
     is_exact = len(flipped) <= MAX_FLIPPED
-    statistics = _studentize(arrays, _all_flips(flipped, len(values)) if is_exact else _random_flips(len(values)))
+    flips = _all_flips(flipped, len(values)) if is_exact else _random_flips(len(values))
+    statistics = _studentize(arrays, flips)
     observed = statistics[0]
     margin = TOLERANCE * (1 + abs(observed))
     two_sided = float(np.mean(np.abs(statistics) >= abs(observed) - margin))
@@ -140,7 +143,9 @@ def stratified_sign_flip_test(tasks: Sequence[Sequence[float]]) -> SignFlips:
         degrees = welch_satterthwaite(errors, [len(task) - 1 for task in arrays])
         shape = float(stdtr(degrees, -abs(observed)) / stdtr(degrees, -edge))
         two_sided = max(NUM_EXTREME / len(statistics) * shape, 2.0 ** (1 - len(flipped)))
-        greater = two_sided / 2 if observed > 0 else 1 - two_sided / 2
+        greater = two_sided / 2
+        if observed <= 0:
+            greater = 1 - greater
     return SignFlips(two_sided, greater, len(flipped))
 
 
@@ -213,7 +218,9 @@ def sign_flip_test_of_counts(differences: IntArray) -> SignFlips:
         return SignFlips(1.0, 1.0, 0)
     divisor = int(np.gcd.reduce(sizes))
     sizes, observed = sizes // divisor, int(differences.sum()) // divisor
-    tails = _convolved_tails if len(sizes) * sizes.sum() <= MAX_CONVOLVED else _fourier_tails
+    tails = _fourier_tails
+    if len(sizes) * sizes.sum() <= MAX_CONVOLVED:
+        tails = _convolved_tails
     return _combine(*tails(sizes, observed), len(sizes))
 
 
@@ -280,7 +287,9 @@ def _characteristic_function(sizes: IntArray, length: int) -> FloatArray:
     active = np.arange(len(values))  # frequencies at which the product is not negligible yet
     for size, count in zip(distinct[order].tolist(), counts[order].tolist(), strict=True):
         cosines = np.cos((2 * math.pi * size / length) * active)
-        values[active] *= cosines if count == 1 else cosines**count
+        if count > 1:
+            cosines **= count
+        values[active] *= cosines
         active = active[np.abs(values[active]) > NEGLIGIBLE]
     return values
 
