@@ -32,6 +32,7 @@ from pydantic import BeforeValidator, Field, model_serializer
 
 from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.spec.design import SpecModel
+from peekbench.spec.error_messages import problem
 
 DOSE_DIGITS = 4  # decimals of a dose; they are part of the arm's name
 
@@ -159,20 +160,19 @@ def _suggest_arm(value: Any) -> str:
 def _read_dose(share: Any) -> Arm:
     if isinstance(share, float) and 0 < share < 1:
         if round(share, DOSE_DIGITS) != share:
-            raise ValueError(f".mix: {share!r} has more than {DOSE_DIGITS} decimals; round it")
+            raise problem(f"{share!r} has more than {DOSE_DIGITS} decimals; round it", "mix")
         return Arm(kind="mix", mix=share)
     remedy = ""
     if isinstance(share, int | float) and not isinstance(share, bool) and 2 <= share < 100:  # a percentage
         remedy = f"; write {share / 100:g}"
-    raise ValueError(f".mix: {share!r} is not a share between 0 (the arm extra) and 1 (the arm test){remedy}")
+    raise problem(f"{share!r} is not a share between 0 (the arm extra) and 1 (the arm test){remedy}", "mix")
 
 
 def _read_blocks(kind: Any, number: Any) -> Arm:
     if isinstance(number, int) and not isinstance(number, bool) and number >= 2:
         return Arm(kind=kind, blocks=number)
-    raise ValueError(
-        f".{kind}: {reprlib.repr(number)} is not a number of blocks; use 2 or more{_of_single_texts(kind)}"
-    )
+    remedy = f"use 2 or more{_of_single_texts(kind)}"
+    raise problem(f"{reprlib.repr(number)} is not a number of blocks; {remedy}", kind)
 
 
 def _of_single_texts(kind: str) -> str:

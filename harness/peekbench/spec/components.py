@@ -42,7 +42,7 @@ from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.runs import DEFAULT_FORMATS
 from peekbench.spec.design import Count, Counts, FrozenDict, Name, Origin, SpecModel, freeze
-from peekbench.spec.error_messages import OptionsError, Written, describe
+from peekbench.spec.error_messages import Written, describe, problem
 from peekbench.spec.yaml_loader import read_yaml
 
 if TYPE_CHECKING:
@@ -169,10 +169,9 @@ class Component(SpecModel):
         model = StoredOptions if cls._is_without_plugin(use, info) else cls.entry.find(use).options
         if isinstance(value, Options):
             value = value.model_dump()
-        try:
-            options: Options = model.model_validate({} if value is None else value)
-        except ValidationError as error:
-            raise OptionsError(error) from error
+        if value is None:
+            value = {}
+        options: Options = model.model_validate(value)
         try:
             options.model_dump_json()
         except PydanticSerializationError as error:
@@ -257,15 +256,12 @@ class MethodSpec(NamedComponent):
         if "use" in info.data and isinstance(options := info.data.get("options"), Options):
             for task, differing in by_task.items():
                 if shared := SAME_FOR_ALL_TASKS & differing.keys():
-                    raise ValueError(
-                        f"[{task}] has {min(shared)!r}, which must be the same for all tasks; add a second method"
-                    )
+                    raise problem(f"{min(shared)!r} must be the same for all tasks; add a second method", task)
                 try:
                     merge(options, differing)
                 except ValidationError as error:
-                    raise ValueError(
-                        f"[{task}] is invalid:\n{describe(error, Written(type(options), differing))}"
-                    ) from error
+                    described = describe(error, Written(type(options), differing))
+                    raise problem(f"invalid options:\n{described}", task) from error
         frozen: dict[str, dict[str, Any]] = freeze(by_task)
         return frozen
 

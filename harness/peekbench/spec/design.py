@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import reprlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from pydantic_core import PydanticCustomError
 from peekbench.plugins.local_code import Code, locate_code
 from peekbench.records.runs import LookMethod, Settled, Size
 from peekbench.records.trials import Draw, Trial
+from peekbench.spec.error_messages import problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,18 @@ class Origin:
 
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
-Name: TypeAlias = Annotated[str, Field(pattern=NAME, max_length=100)]
+
+
+def _check_name(name: str) -> str:
+    if not re.search(NAME, name):
+        allowed = "use letters, digits, '_', '-' and '.', and start with a letter or a digit"
+        raise problem(f"{reprlib.repr(name)} is not a name; {allowed}")
+    return name
+
+
+Name: TypeAlias = Annotated[
+    str, Field(max_length=100, json_schema_extra={"pattern": NAME}), AfterValidator(_check_name)
+]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -255,9 +268,10 @@ class Design(SpecModel):
     @model_validator(mode="after")
     def _check_each_size_has_repeats(self) -> Design:
         if isinstance(self.num_subsamples, dict) and set(self.num_subsamples) != set(self.num_test):
-            raise ValueError(
-                f".num_subsamples: has entries for {sorted(self.num_subsamples)}, num_test is {list(self.num_test)}; "
-                f"give one entry for each num_test, {list(self.num_test)}, or one number for all"
+            raise problem(
+                f"has entries for {sorted(self.num_subsamples)}, num_test is {list(self.num_test)}; give one entry for "
+                f"each num_test, {list(self.num_test)}, or one number for all",
+                "num_subsamples",
             )
         return self
 
@@ -268,12 +282,11 @@ class Design(SpecModel):
                 try:
                     self.look_sizes(num_test)
                 except ValueError as error:
-                    raise ValueError(f"stop.looks, num_test {num_test}: {error}") from error
+                    raise problem(f"num_test {num_test}: {error}", "stop", "looks") from error
             listed = () if isinstance(self.stop.looks, int) else self.stop.looks
             if listed and listed[-1] > self.largest:
-                raise ValueError(
-                    f"stop.looks: {listed[-1]} exceeds the largest num_subsamples, {self.largest}; remove it"
-                )
+                exceeds = f"{listed[-1]} exceeds the largest num_subsamples, {self.largest}; remove it"
+                raise problem(exceeds, "stop", "looks")
         return self
 
     def repeats(self, num_test: int) -> int:

@@ -12,21 +12,19 @@ from itertools import islice
 from typing import Any, TypeAlias, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten, visible
 from peekbench.plugins.similar_names import OF_FEW, find_nearest
-from peekbench.spec.design import NAME
 
 Place: TypeAlias = tuple[int | str, ...]
 
-PLACED = re.compile(r"(\w*)(?:\[(\d+)\])?\.([\w-]+): ")
 MAX_LISTED = 10  # errors of a spec that a message lists
 MAX_MESSAGE = 600  # characters of one of them
 MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
 SURE = 0.8  # similarity of names that are certainly meant
 MAX_DEPTH = 6  # levels of options that suggestions name
-NOT_ABOUT_A_VALUE = {"extra_forbidden", "missing", "too_short", "value_error"}  # errors with messages of their own
 EXAMPLES = {
     "name": '"name": "my_experiment"',
     "design": '"design": {"num_train": 50, "num_test": 200, "num_subsamples": 20}',
@@ -39,32 +37,43 @@ EXAMPLES = {
 }
 """Valid in YAML and in Python."""
 LIMITS = {
-    "greater_than_equal": ("ge", "too small; use at least"),
-    "greater_than": ("gt", "too small; use more than"),
-    "less_than_equal": ("le", "too large; use at most"),
-    "less_than": ("lt", "too large; use less than"),
+    "greater_than_equal": "too small; use at least {ge:g}",
+    "greater_than": "too small; use more than {gt:g}",
+    "less_than_equal": "too large; use at most {le:g}",
+    "less_than": "too large; use less than {lt:g}",
+    "string_too_long": "too long; use at most {max_length} characters",
 }
-EXPECTED: tuple[tuple[set[str], str, str], ...] = (
-    ({"int_type", "int_parsing", "int_from_float", "int_parsing_size"}, "a whole number",
-     "write digits without quotes, such as 50"),
-    ({"counts_type"}, "a whole number or a list of them", "write digits without quotes, such as 50 or [50, 100]"),
-    ({"invalid_key"}, "a name", "put it in quotes, since YAML reads some words and digits as other values"),
-    ({"float_type", "float_parsing", "finite_number"}, "a number", "write it without quotes, such as 0.5 or 1.0e-4"),
-    ({"bool_type", "bool_parsing"}, "True or False", "write one of them without quotes"),
-    ({"string_type"}, "a text", "put it in quotes, since some words and digits mean other values without them"),
-    ({"tuple_type", "list_type"}, "a list", "write [A, B], or in YAML a dash before each entry"),
-    ({"dict_type", "model_type", "model_attributes_type", "mapping_type"}, "a mapping",
-     "write {\"name\": value}, in YAML without dashes"),
-)  # fmt: skip
-"""Types of errors, what the value should be, and how to write it, with the same example for all values."""
+EXPECTED = {
+    error_type: (words, remedy)
+    for types, words, remedy in (
+        ("int_type int_parsing int_from_float int_parsing_size", "a whole number",
+         "write digits without quotes, such as 50"),
+        ("counts_type", "a whole number or a list of them", "write digits without quotes, such as 50 or [50, 100]"),
+        ("float_type float_parsing finite_number", "a number", "write it without quotes, such as 0.5 or 1.0e-4"),
+        ("bool_type bool_parsing", "True or False", "write one of them without quotes"),
+        ("string_type", "a text", "put it in quotes, since some words and digits mean other values without them"),
+        ("tuple_type list_type", "a list", "write [A, B], or in YAML a dash before each entry"),
+        ("dict_type model_type model_attributes_type mapping_type", "a mapping",
+         "write {\"name\": value}, in YAML without dashes"),
+    )
+    for error_type in types.split()
+}  # fmt: skip
+"""What a value should be, and how to write it, by type of error, with the same example for all values."""
+
+IN_PART = ("missing", "problem", "value_error")
+"""Types of errors whose input can be the value that contains the place."""
 
 
-class OptionsError(ValueError):
-    """Options that a plugin's own model refuses."""
+def problem(message: str, *place: int | str) -> PydanticCustomError:
+    """Return the error of a validator, with the place of the problem within the value that is validated.
 
-    def __init__(self, error: ValidationError) -> None:
-        super().__init__(f"{error.error_count()} errors in options")
-        self.error = error
+    Examples
+    --------
+    >>> str(problem("'x' is taken; give each entry its own name", 1, "name"))
+    "[1].name: 'x' is taken; give each entry its own name"
+    """
+    where = f"{_format_place(place)}: " if place else ""
+    return PydanticCustomError("problem", "{where}{problem}", {"where": where, "problem": message, "place": place})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +91,23 @@ class Written:
     locate: Callable[[str], str] = str
     """Returns the name of an entry with the folder where it starts; see `Origin.locate`."""
 
-    def place(self, loc: Sequence[int | str]) -> Place:
-        """Return the place of an error as it was written: without the position in a list that is a single value."""
+    def place(self, detail: ErrorDetails) -> Place:
+        """Return the place of an error as it was written, without pydantic's marks for types and keys."""
+        loc = (*detail["loc"], *detail.get("ctx", {}).get("place", ()))
+        if detail["type"] == "invalid_key":
+            loc = loc[:-1]
         match loc:
             case (str(group), int(position), *rest) if group in self.positions:
                 loc = (group, self.positions[group][position], *rest)
         value, steps = self.value, []
         for step in loc:
-            if step == "[key]" or (isinstance(step, int) and value is not None and not isinstance(value, list | tuple)):
-                continue  # '[key]' is pydantic's mark of an error in a mapping's key
-            steps.append(step)
-            value = _get(value, step)
+            is_reached = value is detail["input"] and detail["type"] not in IN_PART
+            if step == "[key]" or is_reached:  # the rest names one of several types that the value could have
+                break
+            if not _is_mark(step, value):
+                steps.append(step)
+                value = _get(value, step)
         return tuple(steps)
-
-    def place_of_value(self, loc: Sequence[int | str], value: Any) -> Place:
-        """Return the place of a wrong value, without pydantic's name of one of several types that it could have."""
-        place = self.place(loc)
-        return place[:-1] if len(place) > 1 and self.find(place[:-1]) is value else place
 
     def find(self, place: Place) -> Any:
         """Return what is written at a place."""
@@ -107,75 +116,109 @@ class Written:
             value = _get(value, step)
         return value
 
-
-def describe(error: ValidationError, written: Written) -> str:
-    """Return one line for each error: place, problem and remedy."""
-    lines = dict.fromkeys(islice(_describe_each(error, written, ()), MAX_LISTED + 1))  # members of groups have the same
-    more = ["  and more errors"] if len(lines) > MAX_LISTED else []
-    return "\n".join([*islice(lines, MAX_LISTED), *more])
+    def list_options(self) -> list[Place]:
+        """Return the places of all options that the value can have, those of the plugins that it names included."""
+        return list(dict.fromkeys(_iterate_options(self.model, self.value, self.locate)))
 
 
-def _describe_each(error: ValidationError, written: Written, outer: Place) -> Iterator[str]:
-    # The items of a list that is too short have errors of their own.
-    details = [each for each in error.errors(include_url=False) if each["type"] != "too_short" or not each["input"]]
-    placed = [(detail, *_locate(detail, written, outer)) for detail in details]
-    unknown = [place for detail, place, _ in placed if detail["type"] == "extra_forbidden"]
-    meant = {_find_meant(written, place) for place in unknown[:MAX_LISTED]}
-    alternatives: dict[tuple[Place, int], list[Any]] = {}  # errors of one value, one for each type that it could have
-    for detail, place, _ in placed:
-        if detail["type"] not in NOT_ABOUT_A_VALUE:
-            alternatives.setdefault((place, id(detail["input"])), []).append(detail)
-    for detail, place, message in placed:
-        cause = detail.get("ctx", {}).get("error")
-        if isinstance(cause, OptionsError):
-            yield from _describe_each(cause.error, written, (*outer, *detail["loc"]))
-            continue
-        if detail["type"] not in NOT_ABOUT_A_VALUE:
-            same_value = alternatives.pop((place, id(detail["input"])), None)
-            if same_value is None:  # they have a line already
-                continue
-            message = _describe_value(same_value)
-        elif detail["type"] == "extra_forbidden":
-            message = f"no such option; {_suggest(written, place)}"
-        elif detail["type"] == "too_short":
-            message = "is empty; name at least one"
-        elif detail["type"] == "missing":
-            if place in meant:  # it is there, but misspelled
-                continue
-            message = _describe_missing(written, place)
-        yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message, MAX_MESSAGE)}"
-
-
-def _locate(detail: Any, written: Written, outer: Place) -> tuple[Place, str]:
-    """Return the place of an error and its message, which can start with a place within the value."""
-    loc, message = (*outer, *detail["loc"]), detail["msg"].removeprefix("Value error, ")
-    if detail["type"] not in NOT_ABOUT_A_VALUE:
-        return written.place_of_value(loc, detail["input"]), message
-    if placed := PLACED.match(message):  # from a validator of the whole list, or of the whole spec
-        group, position, name = placed.groups()
-        loc = (*loc, *filter(None, [group]), *([int(position)] if position else ()), name)
-        message = message[placed.end() :]
-    return written.place(loc), message
-
-
-def _describe_missing(written: Written, place: Place) -> str:
-    if example := EXAMPLES.get(str(place[-1])):
-        return f"is missing; add it, for example `{example}`"
-    component = written.find(place[: place.index("options")]) if "options" in place else None
-    use = component if isinstance(component, str) else _get(component, "use")
-    return "is missing; add it" + (f". `peekbench show {use}` describes the options" if use else "")
-
-
-def _format_place(place: Sequence[int | str]) -> str:
-    """Return a place as users write it: methods[1].options.num_components."""
-    steps = (visible(shorten(step, MAX_NAME)) if isinstance(step, str) else step for step in place)
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+def _is_mark(step: int | str, value: Any) -> bool:
+    """Return whether a step of pydantic is no part of a value, but a position in a single value, or a type."""
+    if isinstance(value, list | tuple):
+        return isinstance(step, str)
+    if isinstance(value, Mapping):
+        return step not in value and not str(step).isidentifier()
+    return isinstance(step, int) and value is not None
 
 
 def _get(value: Any, step: int | str) -> Any:
     if isinstance(value, Mapping):
         return value.get(step)
-    return value[step] if isinstance(value, list | tuple) and isinstance(step, int) and step < len(value) else None
+    if isinstance(value, list | tuple) and isinstance(step, int) and step < len(value):
+        return value[step]
+    return None
+
+
+def _format_place(place: Sequence[int | str]) -> str:
+    """Return a place as users write it: methods[1].options.num_components."""
+    text = ""
+    for step in place:
+        text += f"[{step}]" if isinstance(step, int) else f".{visible(shorten(step, MAX_NAME))}"
+    return text.lstrip(".")
+
+
+def describe(error: ValidationError, written: Written) -> str:
+    """Return one line for each error: place, problem and remedy."""
+    lines = list(islice(dict.fromkeys(_describe_each(error, written)), MAX_LISTED + 1))
+    if len(lines) > MAX_LISTED:
+        lines[MAX_LISTED] = "  and more errors"
+    return "\n".join(lines)
+
+
+def _describe_each(error: ValidationError, written: Written) -> Iterator[str]:
+    by_value: dict[tuple[Place, int], list[ErrorDetails]] = {}  # errors of a value, one for each type it could have
+    for detail in error.errors(include_url=False):
+        by_value.setdefault((written.place(detail), id(detail["input"])), []).append(detail)
+    with_wrong_parts = {place[:length] for place, _ in by_value for length in range(len(place))}
+    unknown = [place for (place, _), (detail, *_) in by_value.items() if detail["type"] == "extra_forbidden"]
+    misspelled = {_find_meant(written, place) for place in unknown[:MAX_LISTED]}
+    for (place, _), details in by_value.items():
+        detail = next((detail for detail in details if detail["type"] in LIMITS), details[0])
+        is_wrong = detail["type"] in EXPECTED or detail["type"] == "too_short"
+        if (is_wrong and place in with_wrong_parts) or (detail["type"] == "missing" and place in misspelled):
+            continue
+        message = _describe_one(detail, details, place, written)
+        yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message, MAX_MESSAGE)}"
+
+
+def _describe_one(detail: ErrorDetails, details: Sequence[ErrorDetails], place: Place, written: Written) -> str:
+    """Return the problem and the remedy of a value, given an error for each type that it could have."""
+    context = detail.get("ctx", {})
+    match detail["type"]:
+        case "problem":
+            return str(context["problem"])
+        case "value_error":
+            return str(context["error"])
+        case "truth_value":
+            return str(detail["msg"])
+        case "extra_forbidden":
+            return f"no such option; {_suggest(written, place)}"
+        case "missing":
+            return _describe_missing(written, place)
+        case "too_short":
+            return "is empty; name at least one"
+        case "invalid_key":
+            remedy = "put it in quotes, since YAML reads some words and digits as other values"
+            return f"{detail['loc'][-1]} is not a name; {remedy}"
+        case "literal_error" if len(details) == 1:
+            choices = _list_choices(detail)
+            near = find_nearest(str(detail["input"]), choices, OF_FEW)
+            remedy = f"did you mean {near}?" if near else "choose one of them"
+            return f"{reprlib.repr(detail['input'])} is not one of {', '.join(choices)}; {remedy}"
+        case error_type if error_type in LIMITS:
+            return f"{reprlib.repr(detail['input'])} is {LIMITS[error_type].format(**context)}"
+    if detail["input"] is None:
+        return "has no value; write one after the colon"
+    expected = [words for other in details for words in _list_expected(other)]
+    message = f"{_show(detail['input'])} is not {' or '.join(expected)}"
+    if len(details) == 1 and detail["type"] in EXPECTED:
+        message += f"; {EXPECTED[detail['type']][1]}"
+    return message
+
+
+def _describe_missing(written: Written, place: Place) -> str:
+    if example := EXAMPLES.get(str(place[-1])):
+        return f"is missing; add it, for example `{example}`"
+    if "options" in place:
+        use = _find_use(written.find(place[: place.index("options")]))
+        return f"is missing; add it. `peekbench show {use}` describes the options"
+    return "is missing; add it"
+
+
+def _find_use(component: Any) -> Any:
+    """Return the name of the entry that a component has, as it was written."""
+    if isinstance(component, Mapping):
+        return component.get("use")
+    return component
 
 
 # Options that do not exist
@@ -185,23 +228,21 @@ def _suggest(written: Written, place: Place) -> str:
     """Return the remedy for an option that does not exist: the nearest one, or all that are possible here."""
     *parent, _ = place
     if meant := _find_meant(written, place):
-        is_inside = list(meant[: len(parent)]) == parent
-        at_top = " at the top level" if parent and len(meant) == 1 else ""
-        return f"did you mean {_format_place(meant[len(parent) :] if is_inside else meant)}{at_top}?"
-    options = dict.fromkeys(_iterate_options(written.model, written.value, written.locate))
-    here = [str(option[-1]) for option in options if list(option[:-1]) == parent]
-    return f"choose from: {', '.join(here)}" if here else "remove it: there are no options here"
+        if list(meant[: len(parent)]) == parent:
+            return f"did you mean {_format_place(meant[len(parent) :])}?"
+        at_top = " at the top level" if len(meant) == 1 else ""
+        return f"did you mean {_format_place(meant)}{at_top}?"
+    here = [str(option[-1]) for option in written.list_options() if list(option[:-1]) == parent]
+    if here:
+        return f"choose from: {', '.join(here)}"
+    return "remove it: there are no options here"
 
 
 def _find_meant(written: Written, place: Place) -> Place | None:
     """Return the option with the most similar name: in the same mapping, below it, or else anywhere in the spec."""
     *parent, unknown = place
     key = str(unknown)[:MAX_NAME].lower().replace("-", "_").replace(" ", "_")
-    options = [
-        option
-        for option in _iterate_options(written.model, written.value, written.locate)
-        if option != place[: len(option)]
-    ]
+    options = [option for option in written.list_options() if option != place[: len(option)]]
     inside = [option for option in options if list(option[: len(parent)]) == parent]
     here = [option for option in inside if len(option) == len(place)]
     for choices, cutoff in ((here, SURE), (inside, 1.0), (here, 0.6), (inside, 0.6), (options, SURE)):
@@ -214,29 +255,32 @@ def _find_meant(written: Written, place: Place) -> Place | None:
 def _iterate_options(
     model: type[BaseModel], value: Any, locate: Callable[[str], str], place: Place = ()
 ) -> Iterator[Place]:
-    """Iterate over the places of all options that a value can have, those of the plugins that it names included."""
     for name, setting in model.model_fields.items():
         if setting.exclude or len(place) > MAX_DEPTH:  # no user writes an excluded field
             continue
         yield (*place, name)
         annotation: Any = setting.annotation
         if name == "options" and hasattr(model, "entry"):
-            annotation = _options_of(model, value, locate)
-        written = value.get(name) if isinstance(value, Mapping) else None
-        models = _nested_models(annotation)
-        if get_origin(annotation) in (tuple, list):
-            for position, item in enumerate(written if isinstance(written, list | tuple) else ()):
-                for nested in models:
-                    yield from _iterate_options(nested, item, locate, (*place, name, position))
-        elif get_origin(annotation) is not dict and len(models) == 1:
-            if isinstance(setting.default, str):  # the default of a component is its name
-                written = {"use": setting.default, **(written if isinstance(written, Mapping) else {})}
-            yield from _iterate_options(models[0], written, locate, (*place, name))
+            annotation = _find_options(model, _find_use(value), locate)
+        written = _get(value, name)
+        if written is None and isinstance(setting.default, str):  # the default of a component is its name
+            written = setting.default
+        for nested in _nested_models(annotation):
+            for step, part in _list_parts(annotation, written):
+                yield from _iterate_options(nested, part, locate, (*place, name, *step))
 
 
-def _options_of(component: Any, value: Any, locate: Callable[[str], str]) -> type[BaseModel] | None:
+def _list_parts(annotation: Any, value: Any) -> list[tuple[Place, Any]]:
+    """Return the values that may have options, with their positions in a list."""
+    if get_origin(annotation) not in (tuple, list):
+        return [((), value)]
+    if isinstance(value, list | tuple):
+        return [((position,), item) for position, item in enumerate(value)]
+    return []
+
+
+def _find_options(component: Any, use: Any, locate: Callable[[str], str]) -> type[BaseModel] | None:
     """Return the options of the entry that a component names; None if there is no such entry."""
-    use = value.get("use") if isinstance(value, Mapping) else value
     with suppress(PluginError):
         if isinstance(use, str):
             options: type[BaseModel] = component.entry.find(locate(use)).options
@@ -251,50 +295,23 @@ def _nested_models(annotation: Any) -> list[type[BaseModel]]:
     return [model for argument in get_args(annotation) for model in _nested_models(argument)]
 
 
-# Values of a wrong type or size
+# Values of a wrong type
 
 
-def _describe_value(details: Sequence[Mapping[str, Any]]) -> str:
-    """Return a message about a value, given an error for each type that it could have; a wrong size counts most."""
-    detail = next((each for each in details if each["type"] in LIMITS), details[0])
-    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
-    if kind in LIMITS:
-        limit, words = LIMITS[kind]
-        return f"{reprlib.repr(value)} is {words} {context[limit]:g}"
-    if value is None and kind not in ("none_required", "is_instance_of"):
-        return "has no value; write one after the colon"
-    if kind == "string_pattern_mismatch" and context["pattern"] == NAME:
-        return (
-            f"{reprlib.repr(value)} is not a name; use letters, digits, '_', '-' and '.', and start with a letter or a "
-            "digit"
-        )
-    if kind == "truth_value":
-        return str(detail["msg"])
-    if kind == "literal_error" and len(details) == 1:
-        choices = _choices(detail)
-        near = find_nearest(str(value), choices, OF_FEW)
-        remedy = f"did you mean {near}?" if near else "choose one of them"
-        return f"{reprlib.repr(value)} is not one of {', '.join(choices)}; {remedy}"
-    expected = [
-        words
-        for each in details
-        for words in (_choices(each) if each["type"] == "literal_error" else [_expected(each)[0]])
-    ]
-    remedy = _expected(detail)[1] if len(details) == 1 else ""
-    return f"{_format(value)} is not {' or '.join(expected)}{f'; {remedy}' if remedy else ''}"
+def _list_expected(detail: ErrorDetails) -> list[str]:
+    """Return what a value should be."""
+    if detail["type"] == "literal_error":
+        return _list_choices(detail)
+    return [EXPECTED.get(detail["type"], (detail["msg"].removeprefix("Input should be "), ""))[0]]
 
 
-def _expected(detail: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what a value should be, and how to write it."""
-    found = ((words, remedy) for types, words, remedy in EXPECTED if detail["type"] in types)
-    return next(found, (detail["msg"].removeprefix("Input should be ").replace("valid tuple", "valid list"), ""))
+def _list_choices(detail: ErrorDetails) -> list[str]:
+    return [choice.strip("'") for choice in re.split(", | or ", detail["ctx"]["expected"])]
 
 
-def _choices(detail: Mapping[str, Any]) -> list[str]:
-    return re.findall(r"'([^']*)'", detail["ctx"]["expected"])
-
-
-def _format(value: Any) -> str:
+def _show(value: Any) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
-    return "a list" if isinstance(value, list | tuple) else reprlib.repr(value)
+    if isinstance(value, list | tuple):
+        return "a list"
+    return reprlib.repr(value)

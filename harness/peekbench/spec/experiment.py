@@ -39,7 +39,7 @@ from peekbench.spec.components import (
     make_component,
 )
 from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel, list_trials
-from peekbench.spec.error_messages import Written, describe
+from peekbench.spec.error_messages import Written, describe, problem
 from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
 from peekbench.spec.yaml_loader import read_text, read_yaml
 
@@ -52,9 +52,8 @@ def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
     expanded: list[Any] = []
     for task in tasks:
         if isinstance(task, Mapping) and "name" in task and _find_group(task.get("use"), origin) is not None:
-            raise ValueError(
-                f"[{len(expanded)}].name: {task['use']!r} is a group and its members have their own names; remove it"
-            )
+            remedy = f"{task['use']!r} is a group and its members have their own names; remove it"
+            raise problem(remedy, len(expanded), "name")
         expanded += _members(task, origin)
     return expanded
 
@@ -170,7 +169,7 @@ class ExperimentSpec(SpecModel):
         seen: set[str] = set()
         for position, component in enumerate(components):
             if component.name in seen:
-                raise ValueError(f"[{position}].name: {component.name!r} is taken; give each entry its own `name`")
+                raise problem(f"{component.name!r} is taken; give each entry its own `name`", position, "name")
             seen.add(component.name)
         return components
 
@@ -193,30 +192,28 @@ class ExperimentSpec(SpecModel):
             for task in sorted(method.by_task.keys() - names):
                 near = find_nearest(task, sorted(names), OF_FEW)
                 remedy = f"did you mean {near}?" if near else f"the tasks are {', '.join(sorted(names)[:10])}"
-                raise ValueError(f"methods[{position}].by_task: there is no task {task!r}; {remedy}")
+                raise problem(f"there is no task {task!r}; {remedy}", "methods", position, "by_task")
         return self
 
     @model_validator(mode="after")
     def _check_some_analysis_sees_looks(self, info: ValidationInfo) -> ExperimentSpec:
         stops = self.design.stop is not None and not Origin.of(info).is_stored  # reports can have other analyses
         if stops and not any(analysis.entry.sees_looks for analysis in self.analyses):
-            raise ValueError(
-                "design.stop: no analysis of this spec accounts for repeated looks; add summary to `analyses`"
-            )
+            remedy = "no analysis of this spec accounts for repeated looks; add summary to `analyses`"
+            raise problem(remedy, "design", "stop")
         return self
 
     @model_validator(mode="after")
     def _check_sizes_of_tasks(self) -> ExperimentSpec:
         for position, task in enumerate(self.tasks):
             for size in sorted(set(task.num_test) - set(self.design.num_test)):
-                raise ValueError(
-                    f"tasks[{position}].num_test: {size} is not in the design's num_test {list(self.design.num_test)}; "
-                    "add it there, or remove it here"
-                )
+                sizes = list(self.design.num_test)
+                remedy = f"{size} is not in the design's num_test {sizes}; add it there, or remove it here"
+                raise problem(remedy, "tasks", position, "num_test")
             try:
                 self.design.split_by_looks(task.num_subsamples or self.design.largest)
             except ValueError as error:
-                raise ValueError(f"tasks[{position}].num_subsamples: {error}") from error
+                raise problem(str(error), "tasks", position, "num_subsamples") from error
         return self
 
     @model_validator(mode="after")
@@ -226,40 +223,45 @@ class ExperimentSpec(SpecModel):
                 peeked = arm.num_peeked(num_test)
                 if arm.kind == "mix" and peeked in (0, num_test):
                     same = TEST if peeked else EXTRA
-                    raise ValueError(
-                        f"arms[{position}].mix: {arm.mix:g} of num_test {num_test} is {peeked} texts, as in the arm "
-                        f"{same.name}; use a larger num_test, or another share"
+                    raise problem(
+                        f"{arm.mix:g} of num_test {num_test} is {peeked} texts, as in the arm {same.name}; use a "
+                        "larger num_test, or another share",
+                        "arms",
+                        position,
+                        "mix",
                     )
                 if arm.is_rule:
-                    self._check_blocks(f"arms[{position}]", arm, num_test)
+                    self._check_blocks(position, arm, num_test)
         for num_test in self.design.num_test:
             seen: dict[tuple[str, int], Arm] = {}
             for position, arm in enumerate(self.arms):
                 same_arm = seen.setdefault((arm.kind, arm.num_blocks(num_test)), arm)
                 if arm.is_rule and same_arm is not arm:
-                    raise ValueError(
-                        f"arms[{position}]: {arm.name} of num_test {num_test} is the same as {same_arm.name}; remove "
-                        "one of them"
-                    )
+                    same = f"{arm.name} of num_test {num_test} is the same as {same_arm.name}; remove one of them"
+                    raise problem(same, "arms", position)
         return self
 
-    def _check_blocks(self, place: str, arm: Arm, num_test: int) -> None:
+    def _check_blocks(self, position: int, arm: Arm, num_test: int) -> None:
         """Refuse an arm with more blocks than texts, or with more fits than a trial should take."""
         blocks = arm.num_blocks(num_test)
         if not 2 <= blocks <= num_test:
-            raise ValueError(
-                f"{place}: {arm.name} divides num_test {num_test} into {blocks} blocks; use 2 to {num_test}, or a "
-                "larger num_test"
+            raise problem(
+                f"{arm.name} divides num_test {num_test} into {blocks} blocks; use 2 to {num_test}, or a larger "
+                "num_test",
+                "arms",
+                position,
             )
         scored = self.design.crossover or 1
         parts = f"{blocks:,} blocks"
         if scored > 1:
             parts += f" of {scored} sets"
         if (fits := scored * blocks) > MAX_FITS:
-            raise ValueError(
-                f"{place}: {arm.name} with num_test {num_test} takes {fits:,} fits of each method in each trial, one "
-                f"for each of {parts}, and at most {MAX_FITS:,} are allowed; use fewer blocks, such as "
-                f"`{arm.kind}: 20`, or a smaller num_test"
+            raise problem(
+                f"{arm.name} with num_test {num_test} takes {fits:,} fits of each method in each trial, one for each "
+                f"of {parts}, and at most {MAX_FITS:,} are allowed; use fewer blocks, such as `{arm.kind}: 20`, or a "
+                "smaller num_test",
+                "arms",
+                position,
             )
 
     def task(self, name: str) -> TaskSpec:

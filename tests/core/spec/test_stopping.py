@@ -27,7 +27,7 @@ def test_each_test_size_is_looked_at_after_the_same_share_of_its_subsamples() ->
 @pytest.mark.parametrize(
     ("stop", "message"),
     [
-        ({"looks": 30}, "stop.looks, num_test 500: 30 looks need more than 20 subsamples"),
+        ({"looks": 30}, "stop.looks: num_test 500: 30 looks need more than 20 subsamples"),
         ({"looks": [10, 200]}, "stop.looks: 200 exceeds the largest num_subsamples, 100"),
         ({"looks": []}, "give the number of looks, or the numbers of subsamples"),
         ({"looks": [10, 10]}, "has a number twice"),
