@@ -90,8 +90,6 @@ class Sample(Part):
 
     id: int | str
     scores: dict[str, Score] | None = Field(default=None, max_length=MAX_METRICS)
-    score: Score | None = None
-    """The only score, in logs of version 1."""
     error: Any = None
     input: Any = None
     choices: Any = None
@@ -139,11 +137,6 @@ def read_inspect(path: Path) -> Log:
     if not log.samples:
         raise ResultsError(
             f"{file} has no samples; repeat the evaluation with `inspect eval` and without --no-log-samples"
-        )
-    if any(sample.score is not None for sample in log.samples):
-        raise ResultsError(
-            f"{file} has the form of version 1; convert it: "
-            f"`inspect log convert {shlex.quote(str(file))} --to json --output-dir converted`"
         )
     results = log.results or Results()
     if all(sample.error is not None for sample in log.samples):

@@ -1,17 +1,13 @@
 """Logs of lm-evaluation-harness that were written with `--log_samples`.
 
 A run writes `results_TIME.json` with the averages, and `samples_TASK_TIME.jsonl` with a line for each text and filter.
-If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`. Versions before 0.4.3 write
-`results.json` and `MODEL-ARGUMENTS_TASK.jsonl`, which is an array; lines name their filter and metrics since later
-versions.
+If its `--output_path` is a file `NAME.json`, the first one is `NAME_TIME.json`.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -38,8 +34,6 @@ from peekbench_logs.tables import (
 
 TIME = r"_\d{4}-\d\d-\d\dT[\d.-]+"
 """End of the name of a file with results, by which its samples are found."""
-MAX_EMPTY = 1000  # lines, of which millions would take minutes
-
 BITS = "bits_per_byte"
 LIKELIHOODS = {"perplexity", "word_perplexity", "byte_perplexity", BITS}
 """Metrics whose lines have log-likelihoods, of which lm-evaluation-harness states functions of the (weighted) mean."""
@@ -54,8 +48,6 @@ class Results(Part):
     """Direction of each metric."""
     num_fewshot: dict[str, Any] | None = Field(default=None, alias="n-shot")
     versions: dict[str, Any] | None = None
-    config: dict[str, Any] | None = None
-    """Arguments of the command."""
 
 
 class Line(Part):
@@ -64,8 +56,8 @@ class Line(Part):
     model_config = ConfigDict(extra="allow")
 
     doc_id: int | str
-    filter: str | None = None
-    metrics: list[str] | None = Field(default=None, max_length=MAX_METRICS)
+    filter: str
+    metrics: list[str] = Field(max_length=MAX_METRICS)
     doc_hash: str | None = None
 
 
@@ -87,7 +79,7 @@ def read_lm_eval(path: Path) -> Log:
     groups = {name for name, members in (content.group_subtasks or {}).items() if members}
     tasks = {}
     for task in content.results:
-        samples = _find_samples(file, task, content)
+        samples = _find_samples(file, task)
         if samples is not None:
             tasks[task] = _read_task(samples, task, content)
         elif task not in groups:  # groups of tasks have averages only
@@ -101,15 +93,13 @@ def read_lm_eval(path: Path) -> Log:
     return Log(file, tasks)
 
 
-def _find_samples(file: Path, task: str, content: Results) -> Path | None:
+def _find_samples(file: Path, task: str) -> Path | None:
     """Return the file with the samples of a task, which has the time of the results in its name if they have one."""
     time = TIME
     if own := re.search(f"{TIME}$", file.stem):
         time = re.escape(own[0])
-    name = rf"samples_{re.escape(task)}({time})?\.jsonl?"
-    arguments = re.sub("[/=]", "__", str((content.config or {}).get("model_args")))
+    name = rf"samples_{re.escape(task)}({time})?\.jsonl"
     found = [path for path in file.parent.iterdir() if re.fullmatch(name, path.name)]
-    found = found or [path for path in file.parent.iterdir() if path.name == f"{arguments}_{task}.jsonl"]
     if len(found) > 1:
         names = ", ".join(sorted(path.name for path in found[:2]))
         raise ResultsError(f"{file}: several files beside it can be its samples, such as {names}; remove the others")
@@ -119,7 +109,7 @@ def _find_samples(file: Path, task: str, content: Results) -> Path | None:
 def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     directions = (content.higher_is_better or {}).get(task) or {}
     stated = dict(content.results[task])
-    answers = list(_read_answers(file, stated))
+    answers = list(_read_answers(file))
     names = dict.fromkeys(name for answer in answers for name in answer.values)
     losses = frozenset(name for name in names if name.partition(",")[0] in LIKELIHOODS)
     for name in losses:
@@ -163,64 +153,13 @@ def _as_losses(answers: list[Answer], name: str) -> list[Answer]:
     ]
 
 
-def _read_answers(file: Path, stated: dict[str, Any]) -> Iterator[Answer]:
-    """Read the samples of a task.
-
-    Without a list of metrics, they are the fields whose average is stated. Without a filter, the n-th line about a text
-    is about the n-th filter of the averages.
-    """
-    known = [name.rpartition(",") for name in stated if "," in name]
-    names = dict.fromkeys(name for name, *_ in known)
-    filters = list(dict.fromkeys(filter_name for *_, filter_name in known)) or ["none"]
-    occurrences: Counter[str] = Counter()
-    for place, line in _read_lines(file):
-        text = text_id(line.doc_id, place)
-        fields = line.model_extra or {}
-        used = line.filter
-        if used is None:
-            if occurrences[text] == len(filters):
-                raise ResultsError(
-                    f"{place}: text {text} has more lines than the {len(filters)} filters that the results state; copy "
-                    "the log again"
-                )
-            used = filters[occurrences[text]]
-            occurrences[text] += 1
-        listed = line.metrics
-        if listed is None:
-            listed = [name for name in names if name in fields]
-        yield Answer(text, {f"{name},{used}": fields.get(name) for name in listed}, line.doc_hash or "")
-
-
-def _read_lines(file: Path) -> Iterator[tuple[str, Line]]:
-    """Read lines, or the objects of an array, each with its place."""
+def _read_answers(file: Path) -> Iterator[Answer]:
+    """Read the samples of a task."""
     check_regular(file)
     with file.open("rb") as opened:
-        if opened.read(MAX_EMPTY).lstrip().startswith(b"["):
-            yield from _read_array(file)
-            return
-        opened.seek(0)
-        num_empty = 0
-        for number, text in enumerate(iter(lambda: opened.readline(MAX_BYTES + 2), b""), 1):
+        for number, content in enumerate(iter(lambda: opened.readline(MAX_BYTES + 2), b""), 1):
             place = f"{file}, line {number}"
-            if text.strip():
-                yield place, parse(Line, text, place)
-                continue
-            num_empty += 1
-            if num_empty > MAX_EMPTY:
-                raise ResultsError(f"{place}: the file has more than {MAX_EMPTY:,} empty lines; copy the log again")
-
-
-def _read_array(file: Path) -> Iterator[tuple[str, Line]]:
-    """Read the objects of an array one by one: all at once, they would take many times as much memory."""
-    content = read_bounded(file, "lm-eval").decode(errors="surrogateescape")
-    decode = json.JSONDecoder().raw_decode
-    number, separator, end = 0, "[", 0
-    while (begin := re.compile(rf"\s*{re.escape(separator)}\s*").match(content, end)) is not None:
-        number, separator, place = number + 1, ",", f"{file}, row {number + 1}"
-        try:
-            _, end = decode(content, begin.end())
-        except (ValueError, RecursionError) as error:
-            raise ResultsError(f"{place}: {error}; copy the log again") from error
-        yield place, parse(Line, content[begin.end() : end], place)
-    if re.compile(r"\s*\]\s*").fullmatch(content, end) is None:
-        raise ResultsError(f"{file}, after row {number}: the array does not end; copy the log again")
+            line = parse(Line, content, place)
+            fields = line.model_extra or {}
+            values = {f"{name},{line.filter}": fields.get(name) for name in line.metrics}
+            yield Answer(text_id(line.doc_id, place), values, line.doc_hash or "")

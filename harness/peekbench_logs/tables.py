@@ -34,6 +34,13 @@ MAX_METRICS = 1000  # of a text; more would take minutes
 MAX_SCORE = 1e100  # so that no sum of squares overflows
 
 
+REMEDIES = {
+    "missing": "evaluate again with a newer version of the tool, such as lm-evaluation-harness 0.4.7",
+    "too_long": "evaluate with fewer metrics",
+}
+"""What to do about an error of pydantic, by its type."""
+
+
 class Part(BaseModel):
     """A part of a log; what is not declared is not read."""
 
@@ -52,9 +59,7 @@ def parse(model: type[PartT], content: str | bytes, place: object) -> PartT:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         problem = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
-        remedy = "correct it, or copy the log again"
-        if first["type"] == "too_long":
-            remedy = "evaluate with fewer metrics"
+        remedy = REMEDIES.get(first["type"], "correct it, or copy the log again")
         raise ResultsError(f"{place}: {shorten(problem, MAX_SHOWN)}; {remedy}") from error
 
 
