@@ -233,19 +233,18 @@ def _handle_signals(handler: Callable[[int, object], object] | signal.Handlers) 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Print warnings to users in one line, without a place in the source code."""
-    show_other = warnings.showwarning
+    with warnings.catch_warnings():
+        show_other = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *place: object) -> None:
-        if issubclass(category, PluginWarning | RunWarning):
-            output.note(f"peekbench: warning: {message}")
-        else:
-            show_other(message, category, *place)  # type: ignore[arg-type]
+        def show(message: Warning | str, category: type[Warning], *place: object) -> None:
+            if issubclass(category, PluginWarning | RunWarning):
+                output.note(f"peekbench: warning: {message}")
+            else:
+                show_other(message, category, *place)  # type: ignore[arg-type]
 
-    warnings.showwarning = show  # type: ignore[assignment]
-    try:
+        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.simplefilter("always", RunWarning)
         yield
-    finally:
-        warnings.showwarning = show_other
 
 
 def run_command() -> int:
