@@ -162,73 +162,81 @@ def measure(
         raise PluginError(
             "options and unlabeled_step are those of one method; measure the methods in calls of their own"
         )
-    uses = {name: _find_use(each, name, is_named="name" in spec) for name, each in methods.items()}
     design = spec.pop("design", {})
     of_design = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
-    if isinstance(design, Mapping):
-        design = {**design, **of_design}
     of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
     of_data |= {option: column for option, column in (("text", text), ("label", label)) if column}
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
     forget()  # files may have changed
-    in_reach = [task for task in tasks if isinstance(task, dict) and (_is_held(task["use"]) or task["use"] == FILES)]
-    held = [load_dataset(task["use"], task.get("options")) for task in in_reach]
-    for each in filter(is_estimator, methods.values()):
-        find_toolkit().unlabeled_steps(each, unlabeled_step, type(each).__name__)
+    held = [load_dataset(task["use"], task.get("options")) for task in tasks if _is_in_reach(task["use"])]
+    for estimator in filter(is_estimator, methods.values()):
+        find_toolkit().unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
+    if isinstance(design, Mapping):  # another kind is refused with the spec
+        design = _complete_design({**design, **of_design}, held)
     chosen = dict(options or {})
     if unlabeled_step is not None:
         chosen["unlabeled_step"] = unlabeled_step
-    if isinstance(design, Mapping):
-        design = _complete_design(design, held)
-    named_methods = [{"use": use, "options": chosen, **({"name": name} if name else {})} for name, use in uses.items()]
+    named_methods = []
+    for name, one in methods.items():
+        named_methods.append({"use": _find_use(one, name, is_named="name" in spec), "options": chosen})
+        if name:
+            named_methods[-1]["name"] = name
     parts: dict[str, Any] = {"tasks": tasks, "methods": named_methods, "design": design, **spec}
-    is_here = any(map(_is_held, uses.values()))
-    if is_here or any(_is_held(task["use"]) for task in tasks if isinstance(task, dict)):
+    if any(_is_held(part["use"]) for part in [*tasks, *named_methods]):
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
-        if isinstance(design, Mapping) and not design.get("stop"):
-            design = {**design, "num_subsamples": None}  # more subsamples extend the run, which knows its reports
-        known = describe_code([use for use in uses.values() if isinstance(use, Code)])
-        rows = [fingerprint(dataset) for dataset in held]
-        named = {**parts, "design": design, "executor": None, "known": known, "rows": rows}
-        identity = json.dumps(named, sort_keys=True, default=str)
-        first = "methods" if len(uses) > 1 else next(iter(uses.values()))
-        ending = token_hex(4) if is_here else hash_text(identity)  # of what no hash identifies, each run is new
-        parts["name"] = f"{first.rpartition(':')[2].replace('.', '-').strip('_')}-{ending}"
+        parts["name"] = _make_name(parts, held)
     if score != "score" or region is not None:  # after the name: another score needs no other trials
         parts["analyses"] = _analyses(parts, list(methods.values()), score, region)
     return run(parts, progress=progress, fresh=fresh)
 
 
+def _make_name(parts: Mapping[str, Any], held: Sequence[Dataset]) -> str:
+    """Return the name of a run from its first method and from all on which its trials depend."""
+    uses = [method["use"] for method in parts["methods"]]
+    first = "methods"
+    if len(uses) == 1:
+        first = uses[0].rpartition(":")[2].replace(".", "-").strip("_")
+    if any(map(_is_held, uses)):  # of what no hash identifies, each run is new
+        return f"{first}-{token_hex(4)}"
+    design = parts["design"]
+    if isinstance(design, Mapping) and not design.get("stop"):
+        design = {**design, "num_subsamples": None}  # more subsamples extend the run, which knows its reports
+    known = describe_code([use for use in uses if isinstance(use, Code)])
+    rows = [fingerprint(dataset) for dataset in held]
+    identity = {**parts, "design": design, "executor": None, "known": known, "rows": rows}
+    return f"{first}-{hash_text(json.dumps(identity, sort_keys=True, default=str))}"
+
+
 def _list_methods(method: Any) -> dict[str, Any]:
     """Return the methods by name; a single one has its own name."""
-    if isinstance(method, Mapping):
-        methods = {str(name): each for name, each in method.items()}
-    elif isinstance(method, list | tuple) and len(method) != 1:
-        names = [each if isinstance(each, str) else _name_of(each) for each in method]
-        methods = {
-            name if names.count(name) == 1 else f"{name}-{number}": each
-            for number, (name, each) in enumerate(zip(names, method, strict=True), start=1)
-        }
-    else:
-        return {"": method[0] if isinstance(method, list | tuple) else method}
-    if not methods:
+    if not isinstance(method, Mapping | list | tuple):
+        return {"": method}
+    if not method:
         raise PluginError("no method is given; give a function, an estimator, a list of them, or a dictionary by name")
-    return methods
+    if isinstance(method, Mapping):
+        return {str(name): one for name, one in method.items()}
+    if len(method) == 1:
+        return {"": method[0]}
+    names = [_name_of(one) for one in method]
+    numbered = [f"{name}-{number}" for number, name in enumerate(names, start=1)]
+    unique = [name if names.count(name) == 1 else other for name, other in zip(names, numbered, strict=True)]
+    return dict(zip(unique, method, strict=True))
 
 
 def _complete_design(chosen: Mapping[str, Any], held: Sequence[Dataset]) -> dict[str, Any]:
     """Return a design with default sizes where none are chosen, and with fewer rows if data in memory have too few."""
     design = {**DESIGN, **chosen}
     for dataset in held:
-        num_rows = len(dataset.labels)
-        num_train = num_rows // 3
-        if dataset.splits:
-            num_train, num_rows = (list(dataset.splits).count(split) for split in ("train", "test"))
+        splits = list(dataset.splits or ())
+        num_rows = splits.count("test") or len(dataset.labels)
+        num_train = splits.count("train") or num_rows // 3
         if "num_train" not in chosen:
             design["num_train"] = min(design["num_train"], num_train)
         if "num_test" not in chosen and isinstance(design["num_train"], int):
-            num_test = max(0, num_rows - (0 if dataset.splits else design["num_train"])) // 2
+            if not splits:
+                num_rows = max(0, num_rows - design["num_train"])
+            num_test = num_rows // 2
             if num_test < MIN_TEST:
                 raise DataError(
                     f"{len(dataset.labels):,} rows leave {num_test} for each of two test sets, too few for a verdict; "
@@ -239,42 +247,48 @@ def _complete_design(chosen: Mapping[str, Any], held: Sequence[Dataset]) -> dict
     return design
 
 
-def _make_tasks(data: Any, methods: Sequence[Any], options: Mapping[str, Any]) -> Iterator[Any]:
+def _make_tasks(data: Any, methods: Sequence[Any], options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield tasks as in a spec: names, files and folders of data, and data of this session."""
-    named: list[tuple[str, Any]] = [("", data)]
-    if _is_table(data, options):
-        named = [("", data)]
-    elif type(data) is dict and not _is_component(data):  # other mappings are data sets
-        named = [(str(name), each) for name, each in data.items()]
-    elif isinstance(data, list) or (isinstance(data, tuple) and all(map(_is_component, data))):
-        named = [("" if _is_component(each) else f"data-{number}", each) for number, each in enumerate(data, start=1)]
-    for name, each in named:
-        own = {"name": name} if name else {}
-        if isinstance(each, str | Path) and _is_file(each):
-            path = Path(each).expanduser().absolute()
-            stem = re.sub(r"[^\w.-]+", "-", path.name, flags=re.ASCII).partition(".")[0].strip("-_") or "data"
-            yield {"use": FILES, "name": stem, "options": {"path": str(path), **options}, **own}
-        elif _is_component(each):
-            if options:
-                use = each["use"] if isinstance(each, dict) else str(each)
-                task = json.dumps({"use": use, "options": {key: str(value) for key, value in options.items()}})
-                raise SpecError(
-                    f"{', '.join(options)}: no key of a spec or of its design{_suggest_key(options)}; for options of "
-                    f"the task, give it as {shorten(task, 200)}"
-                )
-            if isinstance(each, dict):
-                yield {**each, **own}
-            else:
-                yield {"use": str(each), **own} if own else str(each)
-        else:
-            if unknown := [key for key in options if key not in DATA_OPTIONS]:
-                raise SpecError(
-                    f"{', '.join(unknown)}: no key of a spec, of its design, or option of data in memory, which are "
-                    f"{', '.join(DATA_OPTIONS)}{_suggest_key(unknown)}"
-                )
-            dataset = find_toolkit().read_held(each, name or "data", methods, **options)
-            check_dataset(dataset, name or "data")
-            yield {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name or "data"}
+    for name, one in _name_tasks(data, options):
+        task = _make_task(one, name or "data", methods, options)
+        if name:
+            task["name"] = name
+        yield task
+
+
+def _name_tasks(data: Any, options: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return single data sets with their names, which are empty for those that have a name or are alone."""
+    if _is_table(data, options) or _is_component(data):
+        return [("", data)]
+    if type(data) is dict:  # other mappings are data sets
+        return [(str(name), one) for name, one in data.items()]
+    if isinstance(data, list) or (isinstance(data, tuple) and all(map(_is_component, data))):
+        return [("" if _is_component(one) else f"data-{number}", one) for number, one in enumerate(data, start=1)]
+    return [("", data)]
+
+
+def _make_task(data: Any, name: str, methods: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(data, str | Path) and _is_file(data):
+        path = Path(data).expanduser().absolute()
+        stem = re.sub(r"[^\w.-]+", "-", path.name, flags=re.ASCII).partition(".")[0].strip("-_") or "data"
+        return {"use": FILES, "name": stem, "options": {"path": str(path), **options}}
+    if _is_component(data):
+        task = dict(data) if isinstance(data, dict) else {"use": str(data)}
+        if options:
+            with_options = json.dumps({**task, "options": {key: str(value) for key, value in options.items()}})
+            raise SpecError(
+                f"{', '.join(options)}: no key of a spec or of its design{_suggest_key(options)}; for options of the "
+                f"task, give it as {shorten(with_options, 200)}"
+            )
+        return task
+    if unknown := [key for key in options if key not in DATA_OPTIONS]:
+        raise SpecError(
+            f"{', '.join(unknown)}: no key of a spec, of its design, or option of data in memory, which are "
+            f"{', '.join(DATA_OPTIONS)}{_suggest_key(unknown)}"
+        )
+    dataset = find_toolkit().read_held(data, name, methods, **options)
+    check_dataset(dataset, name)
+    return {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name}
 
 
 def _suggest_key(unknown: Collection[str]) -> str:
@@ -288,10 +302,13 @@ def _suggest_key(unknown: Collection[str]) -> str:
 def _is_table(data: Any, options: Mapping[str, Any]) -> bool:
     """Return whether data are a dictionary of columns, or a list of rows that are dictionaries."""
     columns = {options.get("text", "text"), options.get("label", "label")}
-    values = [data.get(name) for name in columns] if type(data) is dict else []
-    if any(isinstance(each, list) or hasattr(each, "dtype") for each in values):
-        return True  # although the other column may be missing or misspelled
-    rows = data if isinstance(data, list) and data else [data]
+    rows = [data]
+    if type(data) is dict:
+        values = [data.get(name) for name in columns]
+        if any(isinstance(value, list) or hasattr(value, "dtype") for value in values):
+            return True  # although the other column may be missing or misspelled
+    elif isinstance(data, list) and data:
+        rows = data
     return all(type(row) is dict and columns <= row.keys() for row in rows)
 
 
@@ -333,13 +350,26 @@ def _analyses(
             find_toolkit().check_score(score, dataset, name, method) for name, dataset in tasks for method in methods
         }
         score = STORED.get(score, {}).get("/".join(kinds), score)
-    options = {"score": score, "region": default_region(score) if region is None else region}
-    return [{"use": "summary", "options": options}, {"use": "permutation", "options": {"score": score}}]
+    if region is None:
+        region = default_region(score)
+    return [
+        {"use": "summary", "options": {"score": score, "region": region}},
+        {"use": "permutation", "options": {"score": score}},
+    ]
+
+
+def _is_in_reach(use: str) -> bool:
+    """Return whether the rows of a task are in memory, or in a file that the user named."""
+    return use == FILES or _is_held(use)
 
 
 def _name_of(fit: Any) -> str:
-    name = getattr(fit, "__name__", type(fit).__name__.lower())
-    return name if name.isidentifier() else DEFAULT_NAME
+    if isinstance(fit, str):
+        return fit
+    name: str = getattr(fit, "__name__", type(fit).__name__.lower())
+    if name.isidentifier():
+        return name
+    return DEFAULT_NAME
 
 
 def _find_use(fit: Any, given: str, *, is_named: bool) -> str:

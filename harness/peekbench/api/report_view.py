@@ -13,7 +13,6 @@ from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
-from peekbench.records.verdicts import Verdict
 from peekbench.report.render.advice import NEXT
 from peekbench.report.render.content import TRUST, answer, find_findings
 from peekbench.report.render.files import write_report
@@ -41,16 +40,10 @@ class TableView:
     def __init__(self, table: Table) -> None:
         self.record = table
         """The table as a record, with the units of its columns."""
-
-    @property
-    def title(self) -> str:
+        self.title = table.title
         """Title of the table."""
-        return self.record.title
-
-    @property
-    def note(self) -> str:
+        self.note = table.note
         """What readers need to interpret the table; can be empty."""
-        return self.record.note
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the table as a data frame with numbers in full precision.
@@ -88,11 +81,8 @@ class Tables(Sequence[TableView]):
 
     def __init__(self, tables: Sequence[Table]) -> None:
         self._tables = [TableView(table) for table in tables]
-
-    @property
-    def titles(self) -> list[str]:
+        self.titles = [table.title for table in tables]
         """Titles of all tables."""
-        return [table.title for table in self._tables]
 
     @overload
     def __getitem__(self, key: int | str) -> TableView: ...
@@ -151,12 +141,9 @@ class FigureView:
     def __init__(self, figure: Figure, renderer: str = "") -> None:
         self.record = figure
         """The figure as a record with all numbers; see `peekbench.records`."""
-        self._renderer = renderer
-
-    @property
-    def title(self) -> str:
+        self.title = figure.title
         """Title of the figure."""
-        return self.record.title
+        self._renderer = renderer
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the figure on axes of matplotlib.
@@ -225,31 +212,16 @@ class ReportView:
     def __init__(self, report: Report) -> None:
         self.document = report
         """The whole content as a record."""
-
-    @property
-    def name(self) -> str:
+        self.name = report.name
         """Name of the report."""
-        return self.document.name
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+        self.verdicts = report.verdicts
         """Verdicts in the order of the report, controls included."""
-        return self.document.verdicts
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
+        self.warnings = report.warnings
         """Facts that weaken the conclusions."""
-        return self.document.warnings
-
-    @property
-    def tables(self) -> Tables:
+        self.tables = Tables(report.tables)
         """Tables, by position or by words of their titles: `report.tables["bias"].to_pandas()`."""
-        return Tables(self.document.tables)
-
-    @property
-    def figures(self) -> tuple[FigureView, ...]:
+        self.figures = tuple(FigureView(figure, report.renderer) for figure in report.figures)
         """Figures: `report.figures[0].plot()` draws the first one."""
-        return tuple(FigureView(figure, self.document.renderer) for figure in self.document.figures)
 
     def save(
         self,

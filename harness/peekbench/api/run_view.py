@@ -186,39 +186,20 @@ class Run:
     def __init__(self, spec: ExperimentSpec, summary: RunSummary) -> None:
         self.spec = spec
         """The experiment."""
-        self._store = summary.store.absolute()  # the notebook may change its folder
+        self.name = spec.name
+        """Name of the run."""
         self.summary = summary
         """The numbers of trials, methods that were stopped, and planned looks."""
-
-    @property
-    def name(self) -> str:
-        """Name of the run."""
-        return self.spec.name
-
-    @property
-    def store(self) -> Path:
+        self.store = summary.store.absolute()  # the notebook may change its folder
         """Full path of the SQLite file of the run."""
-        return self._store
-
-    @property
-    def planned(self) -> int:
+        self.planned = summary.planned
         """Number of trials of the spec."""
-        return self.summary.planned
-
-    @property
-    def resumed(self) -> int:
+        self.resumed = summary.resumed
         """Number of trials that the store already had."""
-        return self.summary.resumed
-
-    @property
-    def finished(self) -> int:
+        self.finished = summary.finished
         """Number of trials that this call has finished."""
-        return self.summary.finished
-
-    @property
-    def failed(self) -> int:
+        self.failed = summary.failed
         """Number of trials that failed; `failures` has their errors."""
-        return self.summary.failed
 
     @cached_property
     def results(self) -> pd.DataFrame:
