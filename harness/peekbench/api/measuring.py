@@ -162,6 +162,14 @@ def measure(
         raise PluginError(
             "options and unlabeled_step are those of one method; measure the methods in calls of their own"
         )
+    chosen = dict(options or {})
+    if unlabeled_step is not None:
+        chosen["unlabeled_step"] = unlabeled_step
+    named_methods = []
+    for name, one in methods.items():
+        named_methods.append({"use": _find_use(one, name, is_named="name" in spec), "options": chosen})
+        if name:
+            named_methods[-1]["name"] = name
     design = spec.pop("design", {})
     of_design = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
     of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
@@ -173,14 +181,6 @@ def measure(
         find_toolkit().unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
     if isinstance(design, Mapping):  # another kind is refused with the spec
         design = _complete_design({**design, **of_design}, held)
-    chosen = dict(options or {})
-    if unlabeled_step is not None:
-        chosen["unlabeled_step"] = unlabeled_step
-    named_methods = []
-    for name, one in methods.items():
-        named_methods.append({"use": _find_use(one, name, is_named="name" in spec), "options": chosen})
-        if name:
-            named_methods[-1]["name"] = name
     parts: dict[str, Any] = {"tasks": tasks, "methods": named_methods, "design": design, **spec}
     if any(_is_held(part["use"]) for part in [*tasks, *named_methods]):
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
