@@ -20,7 +20,15 @@ from peekbench.errors import StoreError
 from peekbench.records.trials import Draw
 from peekbench.store.files import has_log, log_path, read_state, refuse_foreign_log, resolve
 from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
-from peekbench.store.schema import ARM_COLUMNS, damage_error, is_empty, refuse_other_versions, translate_errors
+from peekbench.store.schema import (
+    ARM_COLUMNS,
+    DRAW_COLUMNS,
+    KEEP_LABELS,
+    damage_error,
+    is_empty,
+    refuse_other_versions,
+    translate_errors,
+)
 from peekbench.store.writer import StoreWriter
 
 HEADER = ("run", "sessions", "tasks", "methods")
@@ -37,13 +45,10 @@ def _list(prefix: str = "", columns: Sequence[str] = COMPARED) -> str:
     return ", ".join(prefix + name for name in columns)
 
 
-COPY_DRAWS = """
-INSERT INTO main.draws (task, num_train, num_test, subsample, test_labels, test_rows)
-SELECT task, num_train, num_test, subsample, test_labels, test_rows FROM shard.draws WHERE true ORDER BY id
-ON CONFLICT (task, num_train, num_test, subsample) DO UPDATE
-SET test_labels = excluded.test_labels, test_rows = excluded.test_rows
-WHERE draws.test_labels IS NULL AND excluded.test_labels IS NOT NULL
-"""
+COPY_DRAWS = f"""
+INSERT INTO main.draws ({_list("", DRAW_COLUMNS)})
+SELECT {_list("", DRAW_COLUMNS)} FROM shard.draws WHERE true ORDER BY id {KEEP_LABELS}
+"""  # noqa: S608 - constants only
 DRAWS = """
 JOIN shard.draws AS theirs ON theirs.id = new.draw
 JOIN main.draws AS ours USING (task, num_train, num_test, subsample)

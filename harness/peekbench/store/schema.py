@@ -30,6 +30,13 @@ ARM_COLUMNS = (
     "draw", "owner", "arm", "num_scored", *SCORE_COLUMNS, "fit_seconds", "predict_seconds", "metrics",
     "predictions_checksum",
 )  # fmt: skip
+DRAW_COLUMNS = ("task", "num_train", "num_test", "subsample", "test_labels", "test_rows")
+KEEP_LABELS = """
+ON CONFLICT (task, num_train, num_test, subsample) DO UPDATE
+SET test_labels = excluded.test_labels, test_rows = excluded.test_rows
+WHERE draws.test_labels IS NULL AND excluded.test_labels IS NOT NULL
+"""
+"""End of a statement that inserts draws: a draw of failed trials gets the labels and rows that another trial knows."""
 SQL_TYPES = {"integer": "INTEGER", "number": "REAL"}
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from peekbench.errors import StoreError
-from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.runs import Host, PlannedLook
-from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
+from peekbench.records.trials import ArmResult, Trial, TrialFailure, TrialResult
 from peekbench.spec.compatibility import Experiment, changed_experiment, has_fewer_subsamples, refuse_changes
 from peekbench.spec.design import describe_look
 from peekbench.spec.experiment import ExperimentSpec, canonical
@@ -35,9 +34,11 @@ from peekbench.store.files import (
     refuse_lost_log,
     resolve,
 )
-from peekbench.store.reader import EmptyStoreError, Store
+from peekbench.store.reader import IS_DRAW, EmptyStoreError, Store
 from peekbench.store.schema import (
     ARM_COLUMNS,
+    DRAW_COLUMNS,
+    KEEP_LABELS,
     NONE,
     SCORE_COLUMNS,
     TABLES,
@@ -55,6 +56,7 @@ CHECKPOINT_SECONDS = 1.0
 NO_LOCKS = "unix-none"
 """Part of SQLite that opens files without locks."""
 
+SAVE_DRAW = f"INSERT INTO draws ({', '.join(DRAW_COLUMNS)}) VALUES ({placeholders(DRAW_COLUMNS)}) {KEEP_LABELS}"  # noqa: S608
 INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({placeholders(ARM_COLUMNS)})"  # noqa: S608
 
 
@@ -349,52 +351,28 @@ class StoreWriter(Store):
 
     def _save_one(self, outcome: TrialResult | TrialFailure) -> None:
         trial = outcome.trial
+        labels = rows = error = traceback = None
+        arms: Sequence[ArmResult] = ()
         if isinstance(outcome, TrialFailure):
-            draw = self._draw_id(trial.draw, None, None)
-            self._save_trial(draw, outcome, outcome.error, outcome.traceback)
-            return
-        draw = self._draw_id(trial.draw, outcome.test_labels, outcome.test_rows)
-        self._save_trial(draw, outcome)
-        for arm in outcome.arms:
-            self._save_arm(draw, trial, arm)
-
-    def _save_trial(
-        self, draw: int, outcome: TrialResult | TrialFailure, error: str | None = None, traceback: str | None = None
-    ) -> None:
+            error, traceback = outcome.error, outcome.traceback
+        else:
+            arms = outcome.arms
+            # The same bytes on every machine: classes as int32, targets and numbers of bytes as float64.
+            labels = outcome.test_labels.astype({"f": "<f8"}.get(outcome.test_labels.dtype.kind, "<i4")).tobytes()
+            rows = outcome.test_rows.astype("<i4").tobytes()
+        self._connection.execute(SAVE_DRAW, (*trial.draw, labels, rows))
+        ((draw,),) = self._connection.execute(f"SELECT id FROM draws WHERE {IS_DRAW}", trial.draw)  # noqa: S608
         self._replace(
             "trials",
             draw=draw,
-            method=outcome.trial.method,
+            method=trial.method,
             session=self._session,
             host=self._hosts.get(outcome.host),
             error=error,
             traceback=traceback,
         )
-
-    def _draw_id(self, draw: Draw, test_labels: IntArray | FloatArray | None, test_rows: IntArray | None) -> int:
-        """Return the id of a draw. Insert the draw, or add its labels and rows if they were unknown."""
-        key = (draw.task, draw.num_train, draw.num_test, draw.subsample)
-        labels = rows = None
-        if test_labels is not None and test_rows is not None:
-            # The same bytes on every machine: classes as int32, targets and numbers of bytes as float64.
-            labels = test_labels.astype({"f": "<f8"}.get(test_labels.dtype.kind, "<i4")).tobytes()
-            rows = test_rows.astype("<i4").tobytes()
-        added = self._connection.execute(
-            "INSERT OR IGNORE INTO draws (task, num_train, num_test, subsample, test_labels, test_rows) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
-            (*key, labels, rows),
-        )
-        if added.rowcount:
-            return int(added.lastrowid or 0)
-        draw_id = self._connection.execute(
-            "SELECT id FROM draws WHERE task = ? AND num_train = ? AND num_test = ? AND subsample = ?", key
-        ).fetchone()[0]
-        if labels is not None:
-            self._connection.execute(
-                "UPDATE draws SET test_labels = ?, test_rows = ? WHERE id = ? AND test_labels IS NULL",
-                (labels, rows, draw_id),
-            )
-        return int(draw_id)
+        for arm in arms:
+            self._save_arm(draw, trial, arm)
 
     def _save_arm(self, draw: int, trial: Trial, arm: ArmResult) -> None:
         owner = trial.method
