@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -132,7 +133,7 @@ def _find_wrong_scores(store: Store) -> Iterator[str]:
         kind = tasks[task]["kind"]
         predictions = decode_predictions(numbers, num_classes).astype(np.float64)
         of_all_sets = decode_labels(labels, num_classes)
-        truth = np.resize(of_all_sets, len(predictions))
+        truth: Any = np.resize(of_all_sets, len(predictions))
         sets = [
             ScoringInput(predictions[first : first + num_test], truth[first : first + num_test], num_classes)
             for first in range(0, len(predictions), num_test)
