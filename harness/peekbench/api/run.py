@@ -21,8 +21,7 @@ from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.progress import PrintableConsole, make_display
 from peekbench.records.data import TableOptions
-from peekbench.report.facts.run_report import report_of_run
-from peekbench.report.facts.table_report import report_of_table
+from peekbench.report.facts.reports import report_of_run, report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
 from peekbench.results.read import python_messages

@@ -16,7 +16,7 @@ from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.trials import Trial
-from peekbench.report.facts.run_report import report_of_run
+from peekbench.report.facts.reports import report_of_run
 from peekbench.results.paired_effects import paired_scores
 from peekbench.results.read import load_results
 from peekbench.store.reader import Store

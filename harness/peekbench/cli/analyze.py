@@ -25,7 +25,7 @@ from peekbench.execution.audits import audit as run_audits
 from peekbench.execution.audits import prepare
 from peekbench.execution.provenance import describe_session
 from peekbench.report import report_of_audits, report_of_comparison, report_of_ranking
-from peekbench.report.facts.table_report import report_of_table
+from peekbench.report.facts.reports import report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
 from peekbench.spec.analysis_only import load_analysis_only

@@ -1,9 +1,9 @@
 from .facts.changed_texts import changed_texts as changed_texts
-from .facts.run_report import report_of_audits as report_of_audits
-from .facts.run_report import report_of_run as report_of_run
+from .facts.reports import report_of_audits as report_of_audits
+from .facts.reports import report_of_run as report_of_run
+from .facts.reports import report_of_table as report_of_table
 from .facts.several_runs import report_of_comparison as report_of_comparison
 from .facts.several_runs import report_of_ranking as report_of_ranking
-from .facts.table_report import report_of_table as report_of_table
 from .facts.tables import text_tables as text_tables
 from .render.files import write_pictures as write_pictures
 from .render.files import write_report as write_report

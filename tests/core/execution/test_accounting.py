@@ -10,7 +10,7 @@ import pytest
 from peekbench.errors import ContractError
 from peekbench.execution.runner import run
 from peekbench.plugins import NODE_VARIABLE
-from peekbench.report.facts.run_report import report_of_run
+from peekbench.report.facts.reports import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
 

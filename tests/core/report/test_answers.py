@@ -21,8 +21,8 @@ from peekbench.records.verdicts import (
     Settling,
     Verdict,
 )
-from peekbench.report.facts.run_facts import describe_extension
-from peekbench.report.facts.run_report import add_analyses, limit_advice, report_of_run
+from peekbench.report.facts.reports import add_analyses, limit_advice, report_of_run
+from peekbench.report.facts.run_facts import extending_command
 from peekbench.report.render.advice import Answer
 from peekbench.report.render.content import answer
 from peekbench.report.render.json_report import render_json
@@ -255,13 +255,17 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
     ],
 )
 def test_the_command_that_extends_a_run_is_that_of_its_last_session(command: list[str], expected: str) -> None:
-    design = {"num_train": 10, "num_test": 30, "num_subsamples": 12}
-    spec: dict[str, Any] = {"design": design, "tasks": [{"name": "a"}]}
-    tasks = {"a": {"rows": 300, "splits": {}}, "b": {"rows": 900, "splits": {"test": {"rows": 60}}}}
-    of_a = Extension(expected, "run", 12, num_missing=3, max_subsamples={30: 100})
-    assert describe_extension(spec, [{"command": command}], {"a": tasks["a"]}, 3) == of_a
-    spec["tasks"].append({"name": "b", "num_subsamples": 3})
-    assert describe_extension(spec, [], tasks, 0) == Extension("", "run", max_subsamples={30: 20})
+    assert extending_command([{"command": ["other"]}, {"command": command}]) == expected
+    assert extending_command([]) == ""
+
+
+def test_a_run_whose_tasks_have_numbers_of_their_own_has_no_single_number(make_spec: Any) -> None:
+    own = {"use": "toy.words", "name": "b", "num_subsamples": 3}
+    specs = [make_spec(name="one", tasks=["toy.words"]), make_spec(name="two", tasks=["toy.words", own])]
+    extensions = [report_of_run(run(spec).store).extension for spec in specs]
+    assert [extension.num_subsamples for extension in extensions] == [specs[0].design.num_subsamples, None]
+    assert [extension.num_missing for extension in extensions] == [0, 0]
+    assert extensions[0].max_subsamples
 
 
 def test_commands_are_not_escaped_in_markdown() -> None:

@@ -22,7 +22,7 @@ from peekbench.records.report import Analysis, Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
 from peekbench.report import render_text, report_of_table, write_pictures, write_report
-from peekbench.report.facts.run_report import add_analyses
+from peekbench.report.facts.reports import add_analyses
 from peekbench.report.render.html import cell_number, count_key_columns
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import escape, render_markdown

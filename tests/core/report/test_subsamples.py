@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from peekbench.execution.runner import run
-from peekbench.report.facts.run_report import report_of_run
+from peekbench.report.facts.reports import report_of_run
 from peekbench.results import load_results
 
 

@@ -1,4 +1,4 @@
-"""Describes in words what the numbers of a run depend on, and warns of what weakens them."""
+"""What the numbers of a run depend on, in words: its design, sessions, machines and code; and what weakens them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from peekbench.data.preflight import MAX_LISTED, count_supported, measured_overlaps, warn_of_design
-from peekbench.formatting import pluralize
+from peekbench.errors import PluginError
+from peekbench.formatting import list_names, pluralize
+from peekbench.plugins import registry
+from peekbench.plugins.entries import RendererEntry
 from peekbench.records.report import Analysis, Extension
 from peekbench.report.facts.tables import options_in_words
-from peekbench.results.analyze import ask, find_analysis, without_controls
+from peekbench.results.analyze import ask, find_analysis, planned_trials, without_controls
 from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.design import designs_by_task
 from peekbench.store.identity import CodeVersion, describe_change, describe_version_changes
+from peekbench.store.reader import Store, StoredMethod
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 
     from peekbench.records.data import TableOptions
@@ -49,7 +52,7 @@ def make_command(
     allow_incomplete: bool = False,
 ) -> str:
     """Return the command that makes a report of runs or tables again."""
-    options = [part for use in analyses for part in ("--analysis", use)]
+    options = [part for use in filter(None, analyses) for part in ("--analysis", use)]
     if table is not None:
         options += table.arguments()
     if spec is not None:
@@ -120,29 +123,39 @@ def describe_provenance(
 def session_command(session: Mapping[str, Any]) -> list[str]:
     """Return the command of a session as a user types it: Python records `python -m peekbench` as a file name."""
     program, *arguments = session["command"]
-    return [*(["python", "-m", "peekbench"] if program == "__main__.py" else [program]), *arguments]
+    if program == "__main__.py":
+        return ["python", "-m", "peekbench", *arguments]
+    return [program, *arguments]
 
 
-def describe_extension(
-    spec: Mapping[str, Any],
-    sessions: Sequence[Mapping[str, Any]],
-    tasks: Mapping[str, Mapping[str, Any]],
-    num_missing: int,
-    seconds: float = 0.0,
-) -> Extension:
-    """Return how to extend a run: from its stored spec, sessions, data, the trials that it lacks, and their seconds."""
-    command = shlex.join(session_command(sessions[-1])) if sessions else ""
-    command = command.replace("peekbench quickstart", "peekbench run quickstart.yaml", 1)
-    number, stop = spec["design"]["num_subsamples"], spec["design"].get("stop")
-    is_shared = isinstance(number, int) and not any(task.get("num_subsamples") for task in spec["tasks"])
+def extending_command(sessions: Sequence[Mapping[str, Any]]) -> str:
+    """Return the command of the last session that continues a run; empty if it was no command."""
+    commands = [shlex.join(session_command(session)) for session in sessions[-1:]]
+    commands = [command.replace("peekbench quickstart", "peekbench run quickstart.yaml", 1) for command in commands]
+    return next((command for command in commands if "peekbench run " in command), "")
+
+
+def extension_of(path: Path) -> Extension:
+    """Return how to extend the run of a store that is closed."""
+    with Store.open(path, verified=False) as store:
+        return describe_extension(store)
+
+
+def describe_extension(store: Store) -> Extension:
+    """Return how to extend the run of an open store."""
+    spec = store.spec()
+    number: int | None = spec["design"]["num_subsamples"]
+    if not isinstance(number, int) or any(task.get("num_subsamples") for task in spec["tasks"]):
+        number = None
+    stop = spec["design"].get("stop")
     return Extension(
-        command if "peekbench run " in command else "",
+        extending_command(store.sessions()),
         of="run",
-        num_subsamples=number if is_shared else None,
+        num_subsamples=number,
         is_fixed=bool(stop) and stop["method"] == "group_sequential",
-        num_missing=num_missing,
-        seconds=seconds,
-        max_subsamples=count_supported(designs_by_task(spec), tasks),
+        num_missing=max(0, len(planned_trials(store)) - len(store.done()) - len(store.failures())),
+        seconds=store.seconds_of_subsample(),
+        max_subsamples=count_supported(designs_by_task(spec), store.tasks()),
     )
 
 
@@ -156,12 +169,11 @@ def _machines_in_words(hosts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     names = [name for name, size in trials.most_common() if size]
     if len(names) < 2:
         return {}
-    words = [
+    described = [
         f"{name} ({pluralize(trials[name], 'trial')}; {machines[name]['processor']}, {machines[name]['cores']} cores)"
-        for name in names[:MAX_MACHINES]
+        for name in names
     ]
-    others = len(names) - MAX_MACHINES
-    return {"machines": ", ".join([*words, *([f"and {others:,} others"] if others > 0 else [])])}
+    return {"machines": list_names(described, MAX_MACHINES)}
 
 
 def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:
@@ -198,14 +210,15 @@ def check_results(
     tuple of Analysis
         One analysis, or none if there is nothing to check.
     """
-    is_judged = any(verdict.control for analysis in analyses for verdict in analysis.verdicts)
-    checked = without_controls(results) if is_judged else results
-    if checked["arm"].value_counts().nunique() > 1:
-        checked = drop_incomplete(checked)
+    if any(verdict.control for analysis in analyses for verdict in analysis.verdicts):
+        results = without_controls(results)
+    if results["arm"].value_counts().nunique() > 1:
+        results = drop_incomplete(results)
     if is_run:
-        checked = checked.assign(model="")
-    is_paired = checked["arm"].isin(("extra", "test")).any()
-    return (ask(find_analysis("check"), checked),) if is_paired else ()
+        results = results.assign(model="")
+    if not results["arm"].isin(("extra", "test")).any():
+        return ()
+    return (ask(find_analysis("check"), results),)
 
 
 def warn_of_run(
@@ -247,12 +260,12 @@ def _warn_of_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, A
     if poor.empty:
         return
     varying = [size for size in ("num_train", "num_test") if scores[size].nunique() > 1]
-    named = [_describe_base_arm(row, varying) for row in poor.head(MAX_LISTED).to_dict("records")]
-    rest = len(poor) - len(named)
+    named = "; ".join(_describe_base_arm(row, varying) for row in poor.head(MAX_LISTED).to_dict("records"))
+    if len(poor) > MAX_LISTED:
+        named += f" and {len(poor) - MAX_LISTED} more"
     yield (
-        f"Base arms that are not clearly better than guessing: {'; '.join(named)}"
-        + (f" and {rest} more" if rest else "")
-        + ". They have learned little, so their boost says little: increase num_train, or check the method and labels"
+        f"Base arms that are not clearly better than guessing: {named}. They have learned little, so their boost says "
+        "little: increase num_train, or check the method and labels"
     )
 
 
@@ -297,3 +310,68 @@ def warn_of_other_versions(sessions: Sequence[Mapping[str, Any]], sizes: Sequenc
             f"Trials of this run were made with different versions, on which results can depend: {changes}. To measure "
             "with one version alone, run the spec under another name"
         )
+
+
+def count_methods(num_judged: int, num_controls: int) -> str:
+    """Return the numbers of methods and controls."""
+    numbers = ((num_judged, "method"), (num_controls, "control"))
+    return " and ".join(pluralize(number, noun) for number, noun in numbers if number)
+
+
+def describe_experiment(spec: ExperimentSpec, methods: Mapping[str, StoredMethod]) -> str:
+    """Return the number of methods and tasks, the number of subsamples and the sample sizes."""
+    num_controls = sum(method.control != "" for method in methods.values())
+    design = spec.design
+    repeats = [spec.design_of(task).num_subsamples for task in spec.tasks]
+    numbers = sorted({number for number in repeats if isinstance(number, int)})
+    if any(isinstance(number, Mapping) for number in repeats):
+        subsamples = "with more or fewer subsamples by test size"
+    elif len(numbers) == 1:
+        subsamples = f"{pluralize(numbers[0], 'subsample')} per task"
+    else:
+        subsamples = f"{numbers[0]} to {numbers[-1]} subsamples per task"
+    by_set = {"training": design.num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
+    sizes = ", ".join(f"{', '.join(map(str, of_set))} {noun} rows" for noun, of_set in by_set.items() if all(of_set))
+    if design.train != "balanced":
+        sizes += "; training rows at natural class shares"
+    listed = count_methods(len(methods) - num_controls, num_controls)
+    return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {sizes}"
+
+
+def describe_stop(spec: ExperimentSpec, number: int) -> str:
+    """Return a sentence on the planned look at which a run stopped."""
+    return (
+        f"Stopped at look {number} of {spec.design.num_looks}, at {spec.at_look(number).design.largest:,} of at most "
+        f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled"
+    )
+
+
+def describe_sessions(
+    sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int], hosts: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return all sessions with their numbers of trials and their machines, for the JSON report."""
+    described = []
+    for number, (session, size) in enumerate(zip(sessions, sizes, strict=True)):
+        own = [{**host} for host in hosts if host["session"] == number]
+        for host in own:
+            del host["session"]
+        described.append({**session, "trials": size, "hosts": own})
+    return described
+
+
+def warn_of_missing_renderer(use: str) -> Iterator[str]:
+    """Yield a warning if the renderer of a spec is not installed any more."""
+    if use:
+        try:
+            registry.find(use, RendererEntry)
+        except PluginError as error:
+            yield f"Figures are not drawn, because the renderer {use!r} cannot be loaded: {error}"
+
+
+def list_spec_files(sessions: Sequence[Mapping[str, Any]], folder: Path, name: str) -> list[Path]:
+    """Return the files that can be the spec of the last session: those of its command, and the one with its name.
+
+    Stores do not name the file of a spec, only its folder.
+    """
+    named = [Path(argument).name for session in sessions[-1:] for argument in session.get("command", ())]
+    return [folder / file for file in (*named, f"{name}.yaml")]

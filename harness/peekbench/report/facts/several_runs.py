@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,9 +17,8 @@ from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
 from peekbench.records.verdicts import RowName
-from peekbench.report.facts.run_facts import check_results, make_command, warn_of_run
-from peekbench.report.facts.run_report import add_analyses, extension_of
-from peekbench.report.facts.table_report import extend_table
+from peekbench.report.facts.reports import add_analyses, extend_table
+from peekbench.report.facts.run_facts import check_results, extension_of, make_command, warn_of_run
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
 from peekbench.results.recorded_looks import most_subsamples, read_looks, state_earlier
 from peekbench.results.tidying import find_metric
@@ -77,7 +77,6 @@ def report_of_comparison(
         "data": differences("", _fingerprints(old), _fingerprints(new)),
         "versions": differences("", _versions(old), _versions(new)),
     }
-    chosen = [analysis] if analysis else []
     counts = ", ".join(f"{len(rows):,} in {kind}" for kind, rows in changed.items())
     columns = (Column("name"), Column("before"), Column("after"))
     report = Report(
@@ -91,7 +90,7 @@ def report_of_comparison(
         ),
         provenance={"before": str(old.path), "after": str(new.path), **_columns([old, new])},
         details={"runs": [str(old.path), str(new.path)]},
-        command=make_command("compare", [before, after], chosen, table, allow_incomplete=allow_incomplete),
+        command=make_command("compare", [before, after], [analysis], table, allow_incomplete=allow_incomplete),
     )
     return add_analyses(report, [ask(analysis or find_analysis("comparison"), side_by_side(runs), columns=_unit(runs))])
 
@@ -141,21 +140,17 @@ def report_of_ranking(
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
     methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
-    chosen = [analysis] if analysis else []
-    make = partial(make_command, "leaderboard", paths, chosen, allow_incomplete=allow_incomplete)
-    command = make(table)
-    own_reports = " && ".join(
-        make_command("report", [run.path], allow_incomplete=allow_incomplete)
-        if is_store(run.path)
-        else make_command(
-            "analyze", [run.path], table=_options_of(run, table or TableOptions()), allow_incomplete=allow_incomplete
-        )
-        for run in runs
-    )
-    extension = Extension(own_reports, "runs", max_subsamples=_supported(runs))
-    if len(runs) == 1:
-        is_table = not is_store(paths[0])
-        extension = extend_table(shared, table or TableOptions(), make) if is_table else extension_of(paths[0])
+    options = table or TableOptions()
+    make = partial(make_command, "leaderboard", paths, [analysis], allow_incomplete=allow_incomplete)
+    seen = runs[0].scores.seen
+    if len(runs) > 1:
+        seen = Seen(read_looks(shared))
+        own_reports = " && ".join(_report_command(run, options, allow_incomplete=allow_incomplete) for run in runs)
+        extension = Extension(own_reports, "runs", max_subsamples=_supported(runs))
+    elif runs[0].is_run:
+        extension = extension_of(paths[0])
+    else:
+        extension = extend_table(shared, options, make)
     report = Report(
         name="leaderboard of " + ", ".join(run.name for run in runs),
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
@@ -165,21 +160,28 @@ def report_of_ranking(
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
         extension=extension,
-        command=command,
+        command=make(table),
     )
-    seen = runs[0].scores.seen if len(runs) == 1 else Seen(read_looks(shared))
-    return add_analyses(
-        report,
-        [ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))],
-        "rows" if any(run.rows == "rows" for run in runs) else "texts",
-    )
+    ranking = ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))
+    rows: RowName = "texts"
+    if any(run.rows == "rows" for run in runs):
+        rows = "rows"
+    return add_analyses(report, [ranking], rows)
+
+
+def _report_command(run: Compared, options: TableOptions, *, allow_incomplete: bool) -> str:
+    """Return the command that makes the report of one of several runs."""
+    if run.is_run:
+        return make_command("report", [run.path], allow_incomplete=allow_incomplete)
+    own = _options_of(run, options)
+    return make_command("analyze", [run.path], table=own, allow_incomplete=allow_incomplete)
 
 
 def _supported(runs: Sequence[Compared]) -> dict[int, int]:
     """Return the number of subsamples per task that the rows of every run support, by test size."""
     supported: dict[int, int] = {}
-    for run in runs:
-        for size, number in count_supported(designs_by_task(run.spec), run.tasks).items() if run.spec else ():
+    for run in filter(lambda run: run.is_run, runs):
+        for size, number in count_supported(designs_by_task(run.spec), run.tasks).items():
             supported[size] = min(number, supported.get(size, number))
     return supported
 
@@ -200,8 +202,8 @@ def _describe_nothing_shared(column: str) -> str:
 
 def _unit(runs: Sequence[Compared]) -> ColumnUse | None:
     """Return what is known about the unit of scores in tables, if it is not that of accuracies."""
-    columns = (run.columns for run in runs)
-    return next((each for each in columns if each.region is not None or each.not_like_accuracy), None)
+    of_runs = (run.columns for run in runs)
+    return next((columns for columns in of_runs if columns.region is not None or columns.not_like_accuracy), None)
 
 
 def _warn_of_looks(runs: Sequence[Compared]) -> Iterator[str]:
@@ -261,7 +263,6 @@ class Compared:
     """Complete trials of a run and their origin; a table of scores has trials only."""
 
     name: str
-    path: Path
     scores: Analyzed
     warnings: tuple[str, ...]
     spec: Mapping[str, Any] = field(default_factory=dict)
@@ -270,6 +271,16 @@ class Compared:
     """The last session."""
     rows: RowName = "texts"
     """What sentences call the rows of the tasks."""
+
+    @property
+    def path(self) -> Path:
+        """Store of the run, or path of the table."""
+        return Path(self.scores.origin)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether the scores are those of a run, and not of a table."""
+        return bool(self.spec)
 
     @property
     def results(self) -> pd.DataFrame:
@@ -327,47 +338,48 @@ def open_runs(
     if len(metrics) > 1:
         listed = ", ".join(f"{metric} ({run.path})" for metric, run in metrics.items())
         raise ResultsError(f"the scores have different metrics: {listed}; name runs or tables of one metric")
-    names = [run.name for run in runs]
-    return [replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs]
+    names = Counter(run.name for run in runs)
+    for position, run in enumerate(runs):
+        if names[run.name] > 1:
+            runs[position] = replace(run, name=str(run.path))
+    return runs
 
 
 def _open(path: Path, options: AnalysisOptions) -> Compared:
     if not is_store(path):
         scores = read_scores(path, options)
-        return Compared(path.stem, path, scores, (*_warn_of_scores(scores), *scores.table.columns.warnings))
+        return Compared(path.stem, scores, (*_warn_of_scores(scores, is_run=False), *scores.table.columns.warnings))
     with Store.open(path) as store:
         scores = read_run(store, replace(options, table=TableOptions()))
-        spec, tasks, session, rows = store.spec(), store.tasks(), store.sessions()[-1:], store.row_name()
+        spec, tasks, (*_, session), rows = store.spec(), store.tasks(), store.sessions(), store.row_name()
         of_run = warn_of_run(designs_by_task(spec), tasks, store.texts(), scores.complete)
-        warnings = (*_warn_of_scores(scores), *of_run)
+        warnings = (*_warn_of_scores(scores, is_run=True), *of_run)
     scores.record_look()
-    return Compared(spec["name"], path, scores, warnings, spec, tasks, session[0], rows)
+    return Compared(spec["name"], scores, warnings, spec, tasks, session, rows)
 
 
-def _warn_of_scores(scores: Analyzed) -> Iterator[str]:
+def _warn_of_scores(scores: Analyzed, *, is_run: bool) -> Iterator[str]:
     """Yield warnings about scores, which need at least one finished trial."""
     if scores.complete.empty:
         raise ResultsError(f"{scores.origin}: no trial is finished; run its spec first")
     yield from scores.warnings
-    is_run = scores.source is not None and is_store(scores.source)
     for analysis in check_results(scores.complete, is_run=is_run):
         yield from analysis.warnings
 
 
 def _state_earlier(runs: list[Compared], options: TableOptions) -> list[Compared]:
     """Return the runs with the earlier analyses of those tables that were extended since, of which at least one was."""
-    tables = [run for run in runs if not is_store(run.path)]
+    tables = [run for run in runs if not run.is_run]
     if not options.earlier_numbers or not tables:
         return runs
     largest = max(tables, key=lambda run: most_subsamples(run.results))
     state_earlier(largest.results, options.earlier_numbers, str(largest.path))  # refuses impossible numbers
     stated = []
     for run in runs:
-        if is_store(run.path):
-            stated.append(run)
-            continue
-        results = state_earlier(run.results, _options_of(run, options).earlier_numbers, str(run.path))
-        scores = replace(run.scores, complete=results, looks=read_looks(results))
+        scores = run.scores
+        if not run.is_run:
+            results = state_earlier(run.results, _options_of(run, options).earlier_numbers, str(run.path))
+            scores = replace(scores, complete=results, looks=read_looks(results))
         stated.append(replace(run, scores=scores))
     return stated
 

@@ -1,74 +1,52 @@
-"""Builds the report of a run, and of audits."""
+"""Reports of a run, of a table of scores, and of audits, as data."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from peekbench.data.preflight import count_uses, describe_data
-from peekbench.errors import PeekbenchError, PluginError, SpecError
+from peekbench.errors import PeekbenchError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
-from peekbench.plugins.entries import AnalyzerEntry, RendererEntry
+from peekbench.plugins.entries import AnalyzerEntry
 from peekbench.plugins.local_code import Code
-from peekbench.records.report import Analysis, Extension, Report, RuleWorth, RunContent, read_estimates
+from peekbench.records.data import TableOptions
+from peekbench.records.report import (
+    Analysis,
+    Extension,
+    MethodFacts,
+    Report,
+    RuleWorth,
+    RunContent,
+    Statement,
+    Table,
+    read_estimates,
+)
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
-from peekbench.report.facts.run_facts import (
-    check_results,
-    describe_extension,
-    describe_provenance,
-    make_command,
-    session_command,
-    warn_of_code_changes,
-    warn_of_other_versions,
-    warn_of_run,
-)
-from peekbench.report.facts.tables import (
-    cost_table,
-    describe_methods,
-    look_tables,
-    method_table,
-    metric_table,
-    task_table,
-    text_tables,
-)
+from peekbench.report.facts import run_facts, tables
+from peekbench.report.facts.run_facts import check_results, make_command
 from peekbench.report.render.advice import put_into_words
 from peekbench.report.render.sentences import warn_of_controls
-from peekbench.results.analyze import (
-    AnalysisOptions,
-    Analyzed,
-    find_analysis,
-    planned_trials,
-    read_run,
-    run_analysis,
-    with_region,
-)
+from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
 from peekbench.results.columns import TRIAL
+from peekbench.results.recorded_looks import next_earlier
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonical, make_spec
 from peekbench.spec.lockfile import find_lock
+from peekbench.store.files import is_store
 from peekbench.store.identity import find_versions
 from peekbench.store.maintenance import back_up
-from peekbench.store.reader import Store, StoredMethod
-
-if TYPE_CHECKING:
-    from peekbench.spec.experiment import ExperimentSpec
-
+from peekbench.store.reader import Store
 
 MANY_USES = 5  # subsamples that test each text, from which the bias for other texts is estimated too
-
-
-def extension_of(path: Path) -> Extension:
-    """Return how to extend the run of a store."""
-    with Store.open(path, verified=False) as store:
-        num_missing = len(planned_trials(store)) - len(store.done())
-        spec, sessions, seconds = store.spec(), store.sessions(), store.seconds_of_subsample()
-        return describe_extension(spec, sessions, store.tasks(), num_missing, seconds)
 
 
 def report_of_audits(spec: ExperimentSpec, analyses: Sequence[Analysis], session: Mapping[str, Any]) -> Report:
@@ -97,12 +75,12 @@ def report_of_audits(spec: ExperimentSpec, analyses: Sequence[Analysis], session
     '4 audits of the data of 2 tasks'
     """
     tasks = {task.name: describe_data(spec, task) for task in spec.tasks}
-    provenance = describe_provenance(spec, [session], [0])
+    provenance = run_facts.describe_provenance(spec, [session], [0])
     del provenance["sessions"]
     report = Report(
         name=spec.name,
         headline=f"{pluralize(len(spec.audits), 'audit')} of the data of {pluralize(len(tasks), 'task')}",
-        tables=(task_table(tasks),),
+        tables=(tables.task_table(tasks),),
         provenance=provenance,
         details={"spec": canonical(spec), "data": tasks, "sessions": [session]},
         formats=spec.report.formats,
@@ -155,64 +133,58 @@ def report_of_run(
     ['controls.null', 'controls.leak']
     """
     with Store.open(path) as store:
-        spec, stored_methods = _read_spec(store, analyses, given), store.methods()
+        spec, stored = _read_spec(store, analyses, given), store.methods()
         tasks, sessions, failures = store.tasks(), store.sessions(), store.failures()
         metrics, texts, sizes, hosts = store.metrics(), store.texts(), store.session_sizes(), store.hosts()
         planned_looks, stopped_at = store.planned_looks(), store.stopped_at()
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
-        seconds, rows = store.seconds_of_subsample(), store.row_name()
+        extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
     scores.record_look()
-    results, planned = scores.table.results, scores.planned
+    results, num_planned = scores.table.results, len(scores.planned)
     number = spec.design.look_number(stopped_at)
-    command = shlex.join(session_command(sessions[-1])) if sessions else ""
-    if analyses:
-        command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)
     if not results.empty:
         scores = scores.with_analyses(_add_analysis_of_texts(spec, tasks))
-    num_done = len(results[["task", "method", "num_train", "num_test", "subsample"]].drop_duplicates())
-    num_missing = max(0, len(planned) - num_done - len(failures))
-    methods = describe_methods(spec, stored_methods)
-    method_tables = (method_table(methods), *cost_table(results), *metric_table(metrics, stored_methods))
-    recorded_sessions = [
-        {**session, "trials": size, "hosts": _hosts_of(number, hosts)}
-        for number, (session, size) in enumerate(zip(sessions, sizes, strict=True))
-    ]
-    headline = f"{_experiment_in_words(spec, stored_methods)}. {num_done:,} of {pluralize(len(planned), 'trial')} done"
+    num_done = len(results.drop_duplicates(list(TRIAL)))
+    headline = f"{run_facts.describe_experiment(spec, stored)}. {num_done:,} of {pluralize(num_planned, 'trial')} done"
     if failures:
         headline += f", {len(failures):,} failed"
     if number is not None:
-        headline += f". {_describe_stop(spec, number)}"
+        headline += f". {run_facts.describe_stop(spec, number)}"
+    command = ""
+    if sessions:
+        command = shlex.join(run_facts.session_command(sessions[-1]))
+    provenance = {"identifier": identifier, **run_facts.describe_provenance(spec, sessions, sizes, hosts)}
+    if analyses:
+        command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)
+        provenance["analyses"] = f"{', '.join(analyses)}; chosen for this report, instead of those of the spec"
+    methods = tables.describe_methods(spec, stored)
     report = Report(
         name=spec.name,
         headline=headline,
         warnings=(
-            *warn_of_code_changes(versions),
-            *warn_of_other_versions(sessions, sizes),
-            *warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
-            *_warn_of_missing_renderer(spec.report.renderer),
+            *run_facts.warn_of_code_changes(versions),
+            *run_facts.warn_of_other_versions(sessions, sizes),
+            *run_facts.warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
+            *run_facts.warn_of_missing_renderer(spec.report.renderer),
         ),
         tables=(
-            *(replace(table, topic="data") for table in (task_table(tasks), *text_tables(texts))),
-            *(replace(table, topic="methods") for table in method_tables),
-            *look_tables(planned_looks, scores.looks.fractions),
+            *tables.data_tables(tasks, texts),
+            *tables.method_tables(methods, stored, results, metrics),
+            *tables.look_tables(planned_looks, scores.looks.fractions),
         ),
         failures=tuple(failures),
-        provenance={
-            "identifier": identifier,
-            **describe_provenance(spec, sessions, sizes, hosts),
-            **_describe_chosen(analyses),
-        },
+        provenance=provenance,
         details={
             "identifier": identifier,
             "spec": canonical(spec),
             "data": tasks,
             "texts": texts,
-            "sessions": recorded_sessions,
+            "sessions": run_facts.describe_sessions(sessions, sizes, hosts),
         },
         methods=methods,
         subjects=scores.subjects(),
-        extension=describe_extension(canonical(spec), sessions, tasks, num_missing, seconds),
+        extension=extension,
         command=command,
         formats=spec.report.formats,
         renderer=spec.report.renderer,
@@ -222,22 +194,101 @@ def report_of_run(
         for analysis in outcomes:
             on_analysis(analysis)
     report = add_analyses(report, outcomes, rows)
-    facts: dict[str, Any] = {
+    facts = {
         "num_looks": spec.design.num_looks,
         "last_look": number,
         "copy_store": partial(back_up, path),
+        "lock": find_lock(run_facts.list_spec_files(sessions, spec.folder, spec.name)),
     }
-    if sessions:
-        facts["lock"] = find_lock(_list_spec_files(sessions[-1], spec.folder, spec.name))
     return replace(report, read_run=partial(read_content, report, scores, facts))
 
 
-def _describe_stop(spec: ExperimentSpec, number: int) -> str:
-    """Return a sentence on the planned look at which a run stopped."""
-    return (
-        f"Stopped at look {number} of {spec.design.num_looks}, at {spec.at_look(number).design.largest:,} of at most "
-        f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled"
+def report_of_table(
+    scores: Analyzed, name: str = "", *, spec: Path | None = None, typed: AnalysisOptions | None = None
+) -> Report:
+    """Return a report on a table of scores that another tool produced, or on a part of the scores of a run.
+
+    Parameters
+    ----------
+    scores
+        The scores with their analyses, as `peekbench.results.analyze.analyze` returns them.
+    name
+        Name of the report; by default the name of the file without its suffix.
+    spec
+        Spec of the analyses, if the command names one.
+    typed
+        Options of the command that makes the report; by default those with which the scores were analyzed.
+
+    Returns
+    -------
+    Report
+        Verdicts, tables and figures of the analyses.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results.analyze import AnalysisOptions, analyze
+    >>> scores = pd.DataFrame({"task": ["trec"], "method": ["lsa"], "extra": [0.7], "test": [0.72]})
+    >>> report_of_table(analyze(scores, AnalysisOptions(["permutation"], origin="scores.csv"))).headline
+    '1 method on 1 task, 1 trial, from scores.csv'
+    """
+    results, columns = scores.complete_rows, scores.table.columns
+    num_judged = int(results.drop_duplicates("method")["control"].eq("").sum())
+    methods = run_facts.count_methods(num_judged, results["method"].nunique() - num_judged)
+    tasks = pluralize(results["task"].nunique(), "task")
+    trials = pluralize(len(results.drop_duplicates(list(TRIAL))), "trial")
+    provenance = {"source": scores.origin}
+    details: dict[str, Any] = {"source": scores.origin}
+    if columns:
+        provenance["columns"] = str(columns)
+        details["columns"] = columns.as_json()
+    typed = typed or scores.options
+    make = _command_of(scores.source, typed, spec)
+    command = make(typed.table)
+    if command:
+        provenance["command"] = command
+    if scores.source is not None and is_store(scores.source):
+        extension = run_facts.extension_of(scores.source)
+    else:
+        extension = extend_table(results, replace(typed.table, earlier=scores.options.table.earlier), make)
+    report = Report(
+        name=name or Path(scores.origin).stem,
+        headline=f"{methods} on {tasks}, {trials}, from {scores.origin}",
+        warnings=columns.warnings,
+        provenance=provenance,
+        details=details,
+        methods=tuple(MethodFacts(str(method)) for method in results["method"].unique()),
+        subjects=scores.subjects(),
+        extension=extension,
+        command=command,
     )
+    checks = check_results(results, scores.analyses, is_run=extension.of == "run")
+    report = add_analyses(report, [*scores.analyses, *checks])
+    return replace(report, read_run=partial(read_content, report, scores, {}))
+
+
+def _command_of(source: Path | None, typed: AnalysisOptions, spec: Path | None) -> Callable[[TableOptions], str]:
+    """Return a function from options of a table to the command that makes the report; none reads a data frame."""
+    if source is None:
+        return lambda _: ""
+    uses = [str(use) for use in typed.analyses]
+    return partial(make_command, "analyze", [source], uses, spec=spec, allow_incomplete=typed.allow_incomplete)
+
+
+def extend_table(results: pd.DataFrame, options: TableOptions, make: Callable[[TableOptions], str]) -> Extension:
+    """Return how to extend a table.
+
+    Parameters
+    ----------
+    results
+        Results table, as it was analyzed.
+    options
+        How the table was read.
+    make
+        Returns the command that makes the report with other options.
+    """
+    earlier = next_earlier(results, options.earlier_numbers)
+    return Extension(make(replace(options, earlier=earlier)), earlier=earlier)
 
 
 def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> tuple[AnalysisSpec, ...]:
@@ -251,9 +302,10 @@ def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str
 
 def _read_spec(store: Store, analyses: Sequence[str], given: Collection[Code]) -> ExperimentSpec:
     """Return the spec of a store, with other analyses if some are given."""
-    chosen = {"analyses": [make_component(AnalysisSpec, use) for use in analyses]} if analyses else {}
+    raw, origin = store.spec(), f"the spec in {store.path}"
     try:
-        raw, origin = {**store.spec(), **chosen}, f"the spec in {store.path}"
+        if analyses:
+            raw["analyses"] = [make_component(AnalysisSpec, use) for use in analyses]
         spec = make_spec(raw, folder=store.folder(), origin=origin, stored=True, given=given)
         for analysis in spec.analyses:
             _ = analysis.entry  # raises if only the store names its code
@@ -261,50 +313,6 @@ def _read_spec(store: Store, analyses: Sequence[str], given: Collection[Code]) -
     except SpecError as error:  # about an analysis, because only analyses are looked up
         remedy = make_command("report", [store.path], ["PLUGIN.THING"])
         raise SpecError(f"{error}\nTo report the run with other analyses, name them: {remedy}") from error
-
-
-def _hosts_of(session: int, hosts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the machines of a session."""
-    own = [host for host in hosts if host["session"] == session]
-    return [{key: value for key, value in host.items() if key != "session"} for host in own]
-
-
-def _describe_chosen(analyses: Sequence[str]) -> dict[str, str]:
-    chosen = f"{', '.join(analyses)}; chosen for this report, instead of those of the spec"
-    return {"analyses": chosen} if analyses else {}
-
-
-def _warn_of_missing_renderer(use: str) -> Iterator[str]:
-    if use:
-        try:
-            registry.find(use, RendererEntry)
-        except PluginError as error:
-            yield f"Figures are not drawn, because the renderer {use!r} cannot be loaded: {error}"
-
-
-def methods_in_words(num_judged: int, num_controls: int) -> str:
-    """Return the numbers of methods and controls."""
-    numbers = ((num_judged, "method"), (num_controls, "control"))
-    return " and ".join(pluralize(number, noun) for number, noun in numbers if number)
-
-
-def _experiment_in_words(spec: ExperimentSpec, methods: Mapping[str, StoredMethod]) -> str:
-    """Return the number of methods and tasks, the number of subsamples and the sample sizes."""
-    num_controls = sum(method.control != "" for method in methods.values())
-    design = spec.design
-    repeats = [spec.design_of(task).num_subsamples for task in spec.tasks]
-    numbers = sorted({number for number in repeats if isinstance(number, int)})
-    if any(isinstance(number, Mapping) for number in repeats):
-        subsamples = "with more or fewer subsamples by test size"
-    elif len(numbers) == 1:
-        subsamples = f"{pluralize(numbers[0], 'subsample')} per task"
-    else:
-        subsamples = f"{numbers[0]} to {numbers[-1]} subsamples per task"
-    by_set = {"training": design.num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
-    sizes = (f"{', '.join(map(str, numbers))} {noun} rows" for noun, numbers in by_set.items() if all(numbers))
-    shares = "" if design.train == "balanced" else "; training rows at natural class shares"
-    listed = methods_in_words(len(methods) - num_controls, num_controls)
-    return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {', '.join(sizes)}{shares}"
 
 
 def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "texts") -> Report:
@@ -329,11 +337,11 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
         warnings=(*warnings, *report.warnings),
         figures=(*(figure for analysis in analyses for figure in analysis.figures), *report.figures),
         rules=tuple(
-            each
+            statement
             for analysis in analyses
             for table in analysis.tables
-            for each in table.statements
-            if isinstance(each, RuleWorth) and each.kind != "test"  # its verdicts are those on the bias
+            for statement in table.statements
+            if isinstance(statement, RuleWorth) and statement.kind != "test"  # its verdicts are those on the bias
         ),
         tables=(*(put_into_words(table) for analysis in analyses for table in analysis.tables), *report.tables),
         attachments={**_attachments(analyses), **report.attachments},
@@ -346,16 +354,15 @@ def _describe_rows(analysis: Analysis, rows: RowName, max_subsamples: Mapping[in
     def describe(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
         return tuple(limit_advice(replace(verdict, rows=rows), max_subsamples) for verdict in verdicts)
 
-    tables = tuple(
-        replace(
-            table,
-            statements=tuple(
-                replace(each, verdicts=describe(each.verdicts)) if isinstance(each, RuleWorth) else each
-                for each in table.statements
-            ),
-        )
-        for table in analysis.tables
-    )
+    def describe_statement(statement: Statement) -> Statement:
+        if isinstance(statement, RuleWorth):
+            return replace(statement, verdicts=describe(statement.verdicts))
+        return statement
+
+    def describe_table(table: Table) -> Table:
+        return replace(table, statements=tuple(map(describe_statement, table.statements)))
+
+    tables = tuple(map(describe_table, analysis.tables))
     return replace(analysis, verdicts=describe(analysis.verdicts), tables=tables)
 
 
@@ -382,18 +389,17 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict
     if not isinstance(evidence, TrialEvidence) or evidence.settling is None or not max_subsamples:
         return verdict
     settling, number = evidence.settling, evidence.num_trials / evidence.num_tasks
-    num_test = dict(verdict.parts).get("num_test")
-    supported = max_subsamples.get(num_test) if isinstance(num_test, int) else None
-    supported = max(round(number), min(max_subsamples.values()) if supported is None else supported)
+    num_test: Any = dict(verdict.parts).get("num_test")
+    supported = max(round(number), max_subsamples.get(num_test, min(max_subsamples.values())))
     room = supported - round(number)
-    first, any_bias = (
-        advice if advice is not None and advice.subsamples <= room else None
-        for advice in (settling.advice, settling.advice_for_any_bias)
-    )
-    if (first is not None and any_bias is not None) or room >= settling.maximum:
+    advised = (settling.advice, settling.advice_for_any_bias)
+    refused = [advice for advice in advised if advice is None or advice.subsamples > room]
+    if not refused or room >= settling.maximum:
         return verdict
-    refused = settling.advice if first is None else settling.advice_for_any_bias
-    num_tasks = None if refused is None else ceil(evidence.num_tasks * (number + refused.subsamples) / supported)
+    num_tasks = None
+    if refused[0] is not None:
+        num_tasks = ceil(evidence.num_tasks * (number + refused[0].subsamples) / supported)
+    first, any_bias = (None if advice in refused else advice for advice in advised)
     limited = Settling(first, any_bias, room, is_limited_by_rows=True, num_tasks=num_tasks)
     return replace(verdict, evidence=replace(evidence, settling=limited))
 
@@ -451,12 +457,3 @@ def find_estimates_analysis(analyses: Sequence[AnalysisSpec]) -> AnalysisSpec:
     model = registry.find(use, AnalyzerEntry).options
     options = (analysis.raw_options() for analysis in analyses if analysis.entry.options is model)
     return make_component(AnalysisSpec, use, next(options, None))
-
-
-def _list_spec_files(session: Mapping[str, Any], folder: Path, name: str) -> Iterator[Path]:
-    """Yield the files that can be the spec of a session: those of its command, and the one with the name of the spec.
-
-    Stores do not name the file of a spec, only its folder.
-    """
-    named = (Path(argument).name for argument in session.get("command", ()))
-    yield from (folder / file for file in (*named, f"{name}.yaml"))
