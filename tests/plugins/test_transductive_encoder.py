@@ -26,8 +26,8 @@ from peekbench import Folders
 from peekbench.errors import DataError
 from peekbench.records import Resources
 from peekbench.records.data import Labeled
-from peekbench.spec.components import MethodSpec, make_component
-from peekbench.spec.lockfile import make_lock, pinned_options
+from peekbench.spec.components import MethodSpec, make_component, merge
+from peekbench.spec.lockfile import make_lock
 from peekbench_encoders.embeddings import Embedder
 from peekbench_encoders.options import Encoder
 from peekbench_lm import model_files
@@ -142,7 +142,7 @@ def test_the_commit_of_an_encoder_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp
     method = make_component(MethodSpec, "transductive.centroids", {"encoder": encoder, "gamma": 2.0})
     assert method.model == "some/encoder"
     lock = make_lock([("methods", method)], Folders(spec=tmp_path, cache=tmp_path))
-    pinned = pinned_options(lock, "methods", method, tmp_path)
+    pinned = merge(method.options, lock["methods"][method.name]["pinned"])
     expected = method.options.model_dump()
     expected["encoder"]["revision"] = "a" * 40
     assert pinned.model_dump() == expected

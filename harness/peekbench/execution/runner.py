@@ -161,14 +161,14 @@ def note_kept(stored: StoredRun, spec: ExperimentSpec) -> str:
 def _remaining_looks(design: Design, store: Store) -> range:
     """Return the numbers of the planned looks from the last one that a stored run has reached."""
     reached = [look.subsamples for look in store.planned_looks()]
-    sizes = design.look_sizes_of_largest()
+    sizes = design.split_by_looks(design.largest)
     first = max((number for number, size in enumerate(sizes, start=1) if size <= max(reached, default=0)), default=1)
     return range(first, len(sizes) + 1)
 
 
 def _look(store: StoreWriter, spec: ExperimentSpec, number: int, *, is_unchanged: bool) -> PlannedLook:
     """Take and store a planned look, unless the store has it already and no trial was added."""
-    size = spec.design.look_sizes_of_largest()[number - 1]
+    size = spec.design.split_by_looks(spec.design.largest)[number - 1]
     stored = [look for look in store.planned_looks() if look.subsamples == size]
     if stored and is_unchanged:
         return stored[-1]

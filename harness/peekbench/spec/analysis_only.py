@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
 from peekbench.errors import ResultsError, SpecError
 from peekbench.formatting import shorten
 from peekbench.records.data import TableOptions
 from peekbench.records.trials import Trial
-from peekbench.spec.components import AnalysisSpec, ReportSpec
+from peekbench.spec.components import AnalysisSpec, ReportSpec, validate
 from peekbench.spec.design import Counts, Name, Origin, SpecModel
-from peekbench.spec.error_messages import MAX_MESSAGE, Written, describe
+from peekbench.spec.error_messages import MAX_MESSAGE
 from peekbench.spec.yaml_loader import read_text, read_yaml
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 EXPERIMENT_KEYS = ("tasks", "methods", "design")
 """Keys that only specs of experiments have."""
-
-OPTIONAL_KEYS = ("columns", "ignore", "pair_by_order", "percent", "independent_tasks", "earlier", "only", "report")
 
 
 def _as_tuple(value: Any) -> Any:
@@ -142,11 +140,4 @@ def load_analysis_only(path: Path) -> AnalysisOnlySpec:
         If the file cannot be read or is invalid; the message lists all errors with their places.
     """
     raw = read_yaml(read_text(path), str(path))
-    origin = Origin(path.absolute().parent)
-    try:
-        return AnalysisOnlySpec.model_validate(raw, context=origin)
-    except ValidationError as error:
-        raise SpecError(
-            f"{path} is invalid:\n{describe(error, Written(AnalysisOnlySpec, raw, locate=origin.locate))}\n"
-            f"A spec of analyses has the keys name and analyses, and optionally {', '.join(OPTIONAL_KEYS)}"
-        ) from error
+    return validate(AnalysisOnlySpec, raw, Origin(path.absolute().parent), str(path))

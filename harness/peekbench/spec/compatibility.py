@@ -12,14 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from peekbench.errors import SpecError, StoreError
 from peekbench.plugins.protocols import Options
-from peekbench.spec.design import FrozenDict
-from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.experiment import ExperimentSpec, canonical, make_spec
-from peekbench.spec.lockfile import PINNABLE
 
 VERSIONS = ("version", "revision", "python")
 """Facts about the source of data that explain why data have changed."""
@@ -237,9 +232,7 @@ def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:
     >>> spec_from_plain(json.loads(json.dumps(spec_to_plain(spec)))) == spec
     True
     """
-    pinned: dict[str, dict[str, Any]] = {}
-    for (group, name), options in spec.pinned.items():
-        pinned.setdefault(group, {})[name] = options.model_dump(mode="json")
+    pinned = [[*place, options.model_dump(mode="json")] for place, options in spec.pinned.items()]
     for method in spec.methods:
         for task in ("", *method.by_task):
             _check_survives_json(spec.options(method, task), method.name)
@@ -260,14 +253,5 @@ def _check_survives_json(options: Options, method: str) -> None:
 
 def spec_from_plain(plain: Mapping[str, Any]) -> ExperimentSpec:
     """Make the spec of which `spec_to_plain` returned the plain data, also after a round trip through JSON."""
-    spec = make_spec(plain["spec"], folder=Path(plain["folder"]))
-    pinned = {}
-    for group in PINNABLE:
-        models = {component.name: type(component.options) for component in getattr(spec, group)}
-        for name, options in plain["pinned"].get(group, {}).items():
-            try:
-                pinned[group, name] = models[name].model_validate(options)
-            except ValidationError as error:
-                written = Written(models[name], options, at=(group, name, "pinned"))
-                raise SpecError(f"spec is invalid:\n{describe(error, written)}") from error
-    return spec.model_copy(update={"pinned": FrozenDict(pinned)})
+    pinned = {(group, name): options for group, name, options in plain["pinned"]}
+    return make_spec(plain["spec"], folder=Path(plain["folder"])).with_pinned(pinned, "spec")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
@@ -355,9 +355,23 @@ ComponentT = TypeVar("ComponentT", bound=Component)
 
 def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any] | None = None) -> ComponentT:
     """Make a component outside of a spec, such as `make_component(AnalysisSpec, 'summary')`."""
-    origin, written = Origin(Path.cwd()), {"use": use, "options": options}
+    return validate(model, {"use": use, "options": options}, Origin(Path.cwd()), use)
+
+
+ModelT = TypeVar("ModelT", bound=SpecModel)
+
+
+def validate(
+    model: type[ModelT], value: Any, origin: Origin, name: str, positions: Mapping[str, Sequence[int]] | None = None
+) -> ModelT:
+    """Return the model that plain values make, or raise a `SpecError` that lists all errors with their places.
+
+    `positions` are those of `Written`.
+    """
     try:
-        return model.model_validate(written, context=origin)
+        return model.model_validate(value, context=origin)
     except ValidationError as error:
-        described = describe(error, Written(model, written, locate=origin.locate))
-        raise SpecError(f"{use} is invalid:\n{described}") from error
+        written = Written(model, value, positions=positions or {}, locate=origin.locate)
+        raise SpecError(f"{name} is invalid:\n{describe(error, written)}") from error
+    except RecursionError as error:
+        raise SpecError(f"{name}: nested too deeply, or an alias that contains itself; unfold it") from error

@@ -17,7 +17,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
@@ -127,7 +126,9 @@ def freeze(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         return FrozenDict({key: freeze(item) for key, item in value.items()})
-    return tuple(map(freeze, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return tuple(map(freeze, value))
+    return value
 
 
 class SpecModel(BaseModel):
@@ -139,8 +140,6 @@ class SpecModel(BaseModel):
 
 MIN_SUBSAMPLES = 2
 """Subsamples per task at the first look; with one, there is no interval."""
-_NUMBER: TypeAdapter[int] = TypeAdapter(Annotated[int, Field(ge=2, le=1000, strict=True)])
-_SIZES: TypeAdapter[tuple[int, ...]] = TypeAdapter(tuple[Count, ...])
 
 
 class Stop(SpecModel):
@@ -148,13 +147,16 @@ class Stop(SpecModel):
 
     Examples
     --------
-    >>> Stop(looks=4).sizes(100)
+    >>> Stop(looks=4).sizes(100, largest=100)
     (25, 50, 75, 100)
-    >>> Stop(looks=[10, 30]).sizes(100)
-    (10, 30, 100)
+    >>> Stop(looks=[10, 30]).sizes(50, largest=100)
+    (5, 15, 50)
     """
 
-    looks: int | tuple[int, ...] = 5
+    looks: (
+        Annotated[int, Field(ge=2, le=1000, strict=True)]
+        | Annotated[tuple[Count, ...], Field(min_length=1), AfterValidator(sort_sizes)]
+    ) = 5
     """Number of looks, evenly spaced up to `num_subsamples`; or the numbers of subsamples after which to look, such as
     [10, 20, 50]. With several `num_test`, numbers refer to the largest `num_subsamples`, and the others follow in
     proportion."""
@@ -165,16 +167,6 @@ class Stop(SpecModel):
     at: Annotated[tuple[Settled, ...], Field(min_length=1)] = ("biased", "equivalent")
     """Stop when the verdict on every method, except controls, is one of these."""
 
-    @field_validator("looks", mode="before")
-    @classmethod
-    def _validate_one_form(cls, looks: Any) -> Any:
-        """Validate the form that was written, so that an error message describes that form only."""
-        if not isinstance(looks, list | tuple):
-            return _NUMBER.validate_python(looks)
-        if not looks:
-            raise ValueError("give the number of looks, or the numbers of subsamples after which to look")
-        return sort_sizes(_SIZES.validate_python(looks))
-
     def fractions(self, num_subsamples: int) -> tuple[float, ...]:
         """Return the share of a maximum number of subsamples at each look; the last one is 1."""
         if isinstance(self.looks, int):
@@ -182,10 +174,10 @@ class Stop(SpecModel):
         early = [size / num_subsamples for size in self.looks if size < num_subsamples]
         return (*early, 1.0)
 
-    def sizes(self, num_subsamples: int, largest: int | None = None) -> tuple[int, ...]:
+    def sizes(self, num_subsamples: int, largest: int) -> tuple[int, ...]:
         """Return the number of subsamples at each look, at a test size whose maximum can differ from the largest."""
-        fractions = self.fractions(largest or num_subsamples)
-        sizes = tuple(max(MIN_SUBSAMPLES, math.ceil(fraction * num_subsamples - 1e-9)) for fraction in fractions)
+        shares = self.fractions(largest)
+        sizes = tuple(max(MIN_SUBSAMPLES, math.ceil(share * num_subsamples - 1e-9)) for share in shares)
         if len(set(sizes)) < len(sizes) or sizes[-1] > num_subsamples:
             raise ValueError(
                 f"{len(sizes)} looks need more than {num_subsamples} subsamples: the first has at least "
@@ -197,8 +189,6 @@ class Stop(SpecModel):
 TrainShares: TypeAlias = Literal["balanced", "natural"]
 Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
 MAX_SETS = 20
-_ONE_NUMBER: TypeAdapter[int] = TypeAdapter(Count)
-_BY_NUM_TEST: TypeAdapter[dict[int, int]] = TypeAdapter(dict[Annotated[int, Field(ge=1)], Count])
 
 
 class Design(SpecModel):
@@ -240,30 +230,12 @@ class Design(SpecModel):
             )
         return number
 
-    @field_validator("crossover", mode="before")
-    @classmethod
-    def _check_crossover(cls, value: Any) -> Any:
-        if value is not False and (not isinstance(value, int) or isinstance(value, bool) or not 2 <= value <= MAX_SETS):
-            raise ValueError(
-                f"{reprlib.repr(value)} is not a number of sets; use 2 to {MAX_SETS}, or false to score one set"
-            )
-        return value
-
     @field_validator("num_subsamples", mode="before")
     @classmethod
-    def _validate_one_form(cls, repeats: Any, info: ValidationInfo) -> Any:
-        """Validate the form that was written, so that an error message describes that form only."""
-        if isinstance(repeats, list | tuple):
-            sizes = info.data.get("num_test", ())
-            pairs = [f"{size}: {number}" for size, number in zip(sizes, repeats, strict=False)]
-            example = f"{{{', '.join(pairs)}}}" if len(sizes) == len(repeats) else "{50: 100, 500: 20}"
-            raise ValueError(f"{reprlib.repr(repeats)} is a list; give one number, or one by num_test: {example}")
-        if not isinstance(repeats, Mapping):
-            return _ONE_NUMBER.validate_python(repeats)
-        by_num_test = _BY_NUM_TEST.validate_python(repeats)
-        if len(by_num_test) < len(repeats):
+    def _check_sizes_are_unique(cls, repeats: Any) -> Any:
+        if isinstance(repeats, Mapping) and len({str(size) for size in repeats}) < len(repeats):
             raise ValueError("two entries have the same num_test; remove one of them")
-        return by_num_test
+        return repeats
 
     @model_validator(mode="after")
     def _check_each_size_has_repeats(self) -> Design:
@@ -280,18 +252,20 @@ class Design(SpecModel):
         if self.stop is not None:
             for num_test in self.num_test:
                 try:
-                    self.look_sizes(num_test)
+                    self.split_by_looks(self.repeats(num_test))
                 except ValueError as error:
                     raise problem(f"num_test {num_test}: {error}", "stop", "looks") from error
-            listed = () if isinstance(self.stop.looks, int) else self.stop.looks
-            if listed and listed[-1] > self.largest:
-                exceeds = f"{listed[-1]} exceeds the largest num_subsamples, {self.largest}; remove it"
+            looks = self.stop.looks
+            if not isinstance(looks, int) and looks[-1] > self.largest:
+                exceeds = f"{looks[-1]} exceeds the largest num_subsamples, {self.largest}; remove it"
                 raise problem(exceeds, "stop", "looks")
         return self
 
     def repeats(self, num_test: int) -> int:
         """Return the number of subsamples at a test size."""
-        return self.num_subsamples[num_test] if isinstance(self.num_subsamples, dict) else self.num_subsamples
+        if isinstance(self.num_subsamples, dict):
+            return self.num_subsamples[num_test]
+        return self.num_subsamples
 
     @property
     def num_sets(self) -> int:
@@ -309,35 +283,32 @@ class Design(SpecModel):
 
     def look_fractions(self) -> tuple[float, ...]:
         """Return the share of the subsamples at each planned look; (1.0,) if none is planned."""
-        return self.stop.fractions(self.largest) if self.stop else (1.0,)
-
-    def look_sizes(self, num_test: int) -> tuple[int, ...]:
-        """Return the number of subsamples of a test size at each planned look, of which the last has all."""
-        return self.split_by_looks(self.repeats(num_test))
+        if self.stop is None:
+            return (1.0,)
+        return self.stop.fractions(self.largest)
 
     def split_by_looks(self, num_subsamples: int) -> tuple[int, ...]:
         """Return the part of a number of subsamples at each planned look, of which the last has all."""
-        return self.stop.sizes(num_subsamples, self.largest) if self.stop else (num_subsamples,)
+        if self.stop is None:
+            return (num_subsamples,)
+        return self.stop.sizes(num_subsamples, self.largest)
 
     def at_look(self, number: int) -> Design:
         """Return the design as far as a look, counted from 1."""
-        sizes = {num_test: self.look_sizes(num_test)[number - 1] for num_test in self.num_test}
-        one_size = next(iter(sizes.values())) if len(set(sizes.values())) == 1 else freeze(sizes)
-        return self.model_copy(update={"num_subsamples": one_size})
+        sizes = {num_test: self.split_by_looks(self.repeats(num_test))[number - 1] for num_test in self.num_test}
+        return self.model_copy(update={"num_subsamples": freeze(sizes)})
 
     @property
     def num_looks(self) -> int:
         """Number of planned looks, of which the last is at all subsamples; 1 if none is planned."""
         return len(self.look_fractions())
 
-    def look_sizes_of_largest(self) -> tuple[int, ...]:
-        """Return the subsamples at each look at the test size with the most, by which a store knows a look."""
-        return self.stop.sizes(self.largest) if self.stop else (self.largest,)
-
     def look_number(self, subsamples: int | None) -> int | None:
         """Return the number of the look after a number of subsamples at the largest size, from 1; None if none is."""
-        sizes = self.look_sizes_of_largest()
-        return sizes.index(subsamples) + 1 if subsamples in sizes else None
+        sizes = self.split_by_looks(self.largest)
+        if subsamples not in sizes:
+            return None
+        return sizes.index(subsamples) + 1
 
     def points(self) -> Iterator[tuple[int, int]]:
         """Iterate over the design points, pairs (num_train, num_test)."""
@@ -348,10 +319,8 @@ class Design(SpecModel):
 
         Its looks are those of the whole design, see `split_by_looks`.
         """
-        update: dict[str, Any] = {"num_test": tuple(sorted(num_test))} if num_test else {}
-        if num_subsamples is not None:
-            update["num_subsamples"] = num_subsamples
-        return self.model_copy(update=update) if update else self
+        own = {"num_test": tuple(sorted(num_test)), "num_subsamples": num_subsamples}
+        return self.model_copy(update={name: value for name, value in own.items() if value})
 
 
 def designs_by_task(spec: Mapping[str, Any], stopped_at: int | None = None) -> dict[str, Design]:
@@ -415,11 +384,11 @@ def describe_look(
             for method in spec["methods"]:
                 key = (method["name"], num_train, num_test)
                 planned[key] = planned.get(key, 0) + of_task.repeats(num_test)
-    number = design.look_number(stopped_at)  # a planned look knows its share without rounding
-    share = sum(trials.values()) / sum(planned.values()) if number is None else design.look_fractions()[number - 1]
+    number = design.look_number(stopped_at)  # a planned look has its share without rounding
+    share = design.look_fractions()[number - 1] if number else sum(trials.values()) / sum(planned.values())
     maximum = first_maximum(recorded, design)
     return {
-        "method": "" if design.stop is None else design.stop.method,
+        "method": getattr(design.stop, "method", ""),
         "fraction": share * design.largest / maximum,
         "maximum": maximum,
         "trials": [[*key, count] for key, count in sorted(trials.items())],
@@ -432,4 +401,6 @@ def first_maximum(recorded: Sequence[Mapping[str, Any]], design: Design) -> int:
 
     The levels of an open-ended confidence sequence depend on it, so it must not change when subsamples are added.
     """
-    return int(recorded[0]["maximum"]) if recorded else design.largest
+    if recorded:
+        return int(recorded[0]["maximum"])
+    return design.largest

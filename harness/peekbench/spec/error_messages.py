@@ -41,6 +41,7 @@ LIMITS = {
     "greater_than": "too small; use more than {gt:g}",
     "less_than_equal": "too large; use at most {le:g}",
     "less_than": "too large; use less than {lt:g}",
+    "too_short": "empty; name at least one",
     "string_too_long": "too long; use at most {max_length} characters",
 }
 EXPECTED = {
@@ -60,6 +61,7 @@ EXPECTED = {
 }  # fmt: skip
 """What a value should be, and how to write it, by type of error, with the same example for all values."""
 
+WRONG_TYPE = (*EXPECTED, "literal_error")
 IN_PART = ("missing", "problem", "value_error")
 """Types of errors whose input can be the value that contains the place."""
 
@@ -162,9 +164,11 @@ def _describe_each(error: ValidationError, written: Written) -> Iterator[str]:
     unknown = [place for (place, _), (detail, *_) in by_value.items() if detail["type"] == "extra_forbidden"]
     misspelled = {_find_meant(written, place) for place in unknown[:MAX_LISTED]}
     for (place, _), details in by_value.items():
-        detail = next((detail for detail in details if detail["type"] in LIMITS), details[0])
-        is_wrong = detail["type"] in EXPECTED or detail["type"] == "too_short"
-        if (is_wrong and place in with_wrong_parts) or (detail["type"] == "missing" and place in misspelled):
+        # An error other than a wrong type is one of the type that was meant.
+        detail = next((detail for detail in details if detail["type"] not in WRONG_TYPE), details[0])
+        if place in with_wrong_parts and detail["type"] in (*WRONG_TYPE, "too_short"):
+            continue
+        if detail["type"] == "missing" and place in misspelled:
             continue
         message = _describe_one(detail, details, place, written)
         yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message, MAX_MESSAGE)}"
@@ -184,8 +188,6 @@ def _describe_one(detail: ErrorDetails, details: Sequence[ErrorDetails], place: 
             return f"no such option; {_suggest(written, place)}"
         case "missing":
             return _describe_missing(written, place)
-        case "too_short":
-            return "is empty; name at least one"
         case "invalid_key":
             remedy = "put it in quotes, since YAML reads some words and digits as other values"
             return f"{detail['loc'][-1]} is not a name; {remedy}"
@@ -199,9 +201,10 @@ def _describe_one(detail: ErrorDetails, details: Sequence[ErrorDetails], place: 
     if detail["input"] is None:
         return "has no value; write one after the colon"
     expected = [words for other in details for words in _list_expected(other)]
+    remedies = [EXPECTED[other["type"]][1] for other in details if other["type"] in EXPECTED]
     message = f"{_show(detail['input'])} is not {' or '.join(expected)}"
-    if len(details) == 1 and detail["type"] in EXPECTED:
-        message += f"; {EXPECTED[detail['type']][1]}"
+    if remedies:
+        message += f"; {', or '.join(remedies)}"
     return message
 
 

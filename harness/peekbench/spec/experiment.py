@@ -37,10 +37,12 @@ from peekbench.spec.components import (
     ReportSpec,
     TaskSpec,
     make_component,
+    merge,
+    validate,
 )
 from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel, list_trials
 from peekbench.spec.error_messages import Written, describe, problem
-from peekbench.spec.lockfile import PINNABLE, lock_path, pinned_options, read_lock
+from peekbench.spec.lockfile import PINNABLE, lock_path, read_pinned
 from peekbench.spec.yaml_loader import read_text, read_yaml
 
 
@@ -96,7 +98,6 @@ def _find_group(use: Any, origin: Origin) -> TaskGroupEntry | None:
 DEFAULT_ANALYSES: Any = ("summary", "permutation")
 ANALYSIS_OF_TEXTS = "summary.texts"  # added to these for a table with rows of single texts
 DEFAULT_EXECUTOR: Any = "local"
-MAX_NAME = 100  # characters of a misspelled name that are compared with valid names
 
 
 def _refuse_unwritten(value: Any) -> Any:
@@ -107,7 +108,7 @@ class ExperimentSpec(SpecModel):
     """An experiment: which methods are compared on which tasks, how often, and how the results are analyzed.
 
     Make one with `load_spec`, or with `peekbench.spec.experiment.make_spec` from plain values. A spec never changes;
-    `with_executor_options` and `with_lock` return new ones.
+    `with_executor_options` and `with_pinned` return new ones.
 
     Raises
     ------
@@ -326,13 +327,24 @@ class ExperimentSpec(SpecModel):
         for group in PINNABLE:
             yield from ((group, component) for component in getattr(self, group))
 
-    def with_lock(self, lock: Mapping[str, Any], origin: Path) -> ExperimentSpec:
-        """Return the same experiment with the versions of a lock file, unless that was made for other options."""
-        pinned = {
-            (group, component.name): pinned_options(lock, group, component, origin)
-            for group, component in self.pinnable()
-        }
-        return self.model_copy(update={"pinned": FrozenDict(pinned)})
+    def with_pinned(self, pinned: Mapping[tuple[str, str], Mapping[str, Any]], origin: str) -> ExperimentSpec:
+        """Return the same experiment with pinned options, given by group and name of the component.
+
+        Raises
+        ------
+        SpecError
+            If an option is invalid; the message starts with the name of its origin.
+        """
+        validated = {}
+        for group, component in self.pinnable():
+            place = (group, component.name)
+            if place in pinned:
+                try:
+                    validated[place] = merge(component.options, pinned[place])
+                except ValidationError as error:
+                    written = Written(type(component.options), pinned[place], at=(*place, "pinned"))
+                    raise SpecError(f"{origin} is invalid:\n{describe(error, written)}") from error
+        return self.model_copy(update={"pinned": FrozenDict(validated)})
 
     def with_executor_options(self, **options: Any) -> ExperimentSpec:
         """Return the same experiment with other options of its executor, which do not change any number."""
@@ -382,8 +394,10 @@ def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
     """
     path = Path(path)
     spec = parse_spec(read_text(path), folder=path.absolute().parent, origin=str(path))
-    lock = read_lock(lock_path(path)) if locked else {}
-    return spec.with_lock(lock, lock_path(path)) if lock else spec
+    if not locked:
+        return spec
+    pinned = read_pinned(lock_path(path), spec.pinnable())
+    return spec.with_pinned(pinned, str(lock_path(path)))
 
 
 def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSpec:
@@ -430,14 +444,7 @@ def make_spec(
         If the spec is invalid; the message lists all errors with their places.
     """
     context = Origin(folder.absolute(), stored, () if stored and given is None else given)
-    try:
-        spec = ExperimentSpec.model_validate(raw, context=context)
-    except ValidationError as error:
-        written = Written(ExperimentSpec, raw, positions=written_positions(raw, context), locate=context.locate)
-        message = describe(error, written)
-        raise SpecError(f"{origin} is invalid:\n{message}") from None
-    except RecursionError as error:
-        raise SpecError(f"{origin}: nested too deeply, or an alias that contains itself; unfold it") from error
+    spec = validate(ExperimentSpec, raw, context, origin, written_positions(raw, context))
     return spec.model_copy(update={"folder": folder})
 
 

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from peekbench.cache import atomic_write
 from peekbench.errors import SpecError
-from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders
 from peekbench.spec.components import PinnableSpec
-from peekbench.spec.error_messages import Written, describe
 from peekbench.spec.yaml_loader import read_limited, read_yaml
 
 SUFFIX = ".lock"
@@ -123,28 +120,27 @@ def _has_groups(lock: object) -> bool:
     )
 
 
-def pinned_options(lock: Mapping[str, Mapping[str, Any]], group: str, component: PinnableSpec, path: Path) -> Options:
-    """Return a component's options with the versions of a lock file.
+def read_pinned(path: Path, components: Iterable[tuple[str, PinnableSpec]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the pinned options of a lock file, by group and name of the component.
 
     Raises
     ------
     SpecError
         If the lock file was made for other options.
     """
-    entry = lock.get(group, {}).get(component.name)
-    if entry is None:
-        return component.options
-    if (entry["use"], entry["options"]) != (component.use, _written_options(component)):
-        raise SpecError(
-            f"{path}: {group}: {component.name} was locked with other settings ({entry['use']}, {entry['options']}); "
-            "run `peekbench validate --lock SPEC` again, or delete the file"
-        )
-    model = type(component.options)
-    try:
-        return model.model_validate({**component.options.model_dump(), **entry["pinned"]})
-    except ValidationError as error:
-        place = (group, component.name, "pinned")
-        raise SpecError(f"{path} is invalid:\n{describe(error, Written(model, at=place))}") from error
+    lock = read_lock(path)
+    pinned: dict[tuple[str, str], dict[str, Any]] = {}
+    for group, component in components:
+        entry = lock.get(group, {}).get(component.name)
+        if entry is None:
+            continue
+        if (entry["use"], entry["options"]) != (component.use, _written_options(component)):
+            raise SpecError(
+                f"{path}: {group}: {component.name} was locked with other settings ({entry['use']}, "
+                f"{entry['options']}); run `peekbench validate --lock SPEC` again, or delete the file"
+            )
+        pinned[group, component.name] = entry["pinned"]
+    return pinned
 
 
 def _written_options(component: PinnableSpec) -> dict[str, Any]:

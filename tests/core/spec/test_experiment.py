@@ -63,7 +63,7 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
         ({"methods": [{"use": "toy.vote", "options": {7: 1}}]}, ["methods[0].options: 7 is not a name; put it in"]),
         ({"seed": -1}, ["seed: -1 is too small; use at least 0"]),
         ({"seed": "7"}, ["seed: '7' is not a whole number; write digits without quotes"]),
-        ({"tasks": []}, ["tasks: is empty; name at least one"]),
+        ({"tasks": []}, ["tasks: [] is empty; name at least one"]),
         ({"tasks": "toy.words"}, ["tasks: 'toy.words' is not a list; write [A, B]"]),
         ({"tasks": ["toy.wrods"]}, ["tasks[0].use: no data source 'toy.wrods'; did you mean toy.words?"]),
         ({"tasks": ["nothing.here"]}, ["tasks[0].use: no plugin 'nothing' is installed"]),
@@ -82,6 +82,9 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
         ({"tasks": [{"use": "toy.words", "num_test": [30, 40]}]},
          ["tasks[0].num_test: 40 is not in the design's num_test [30]; add it there, or remove it here"]),
         ({"tasks": [{"use": "toy.words", "num_test": [30, 30]}]}, ["tasks[0].num_test: [30, 30] has a number twice"]),
+        ({"design": {"num_train": 5, "num_test": [9, 20], "num_subsamples": [1, 2], "crossover": 30}},
+         ["design.num_subsamples: a list is not a whole number or a mapping; write digits without quotes, such as 50,",
+          "design.crossover: 30 is too large; use at most 20"]),
         ({"design": {"num_train": 5, "num_test": [9, 20], "num_subsamples": {9: 1, 20: "x"}}},
          ["design.num_subsamples[20]: 'x' is not a whole number"]),
         ({"design": {"num_train": 5, "num_test": [9, 20], "num_subsamples": {"9": 1}}},
@@ -191,7 +194,7 @@ def test_mappings_of_a_spec_are_frozen(make_raw: MakeRaw, tmp_path: Path) -> Non
     method = {"use": "toy.vote", "by_task": {"b": {"boldness": 1}}}
     design = {"num_train": 6, "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}}
     raw = make_raw(methods=[method], design=design)
-    spec = make_spec(raw, folder=tmp_path).with_lock({}, Path())
+    spec = make_spec(raw, folder=tmp_path).with_pinned({}, "x.lock")
     by_task: Any = spec.methods[0].by_task
     mappings: list[Any] = [spec.pinned, spec.design.num_subsamples, by_task, by_task["b"], spec.methods[0].by_task]
     mappings += [make_spec(make_raw(), folder=tmp_path).methods[0].by_task, make_spec(raw, folder=tmp_path).pinned]

@@ -16,12 +16,12 @@ def make(**stop: Any) -> Design:
 
 def test_each_test_size_is_looked_at_after_the_same_share_of_its_subsamples() -> None:
     even, listed = make(looks=5), make(looks=[10, 50])
-    assert [even.look_sizes(num_test) for num_test in even.num_test] == [(20, 40, 60, 80, 100), (4, 8, 12, 16, 20)]
-    assert [listed.look_sizes(num_test) for num_test in listed.num_test] == [(10, 50, 100), (2, 10, 20)]
+    assert [even.split_by_looks(number) for number in (100, 20)] == [(20, 40, 60, 80, 100), (4, 8, 12, 16, 20)]
+    assert [listed.split_by_looks(number) for number in (100, 20)] == [(10, 50, 100), (2, 10, 20)]
     assert listed.look_fractions() == (0.1, 0.5, 1.0)
     assert even.at_look(2).num_subsamples == {50: 40, 500: 8}
     assert even.look_number(60) == 3
-    assert Design(num_train=(5,), num_test=(5,), num_subsamples=7).look_sizes(5) == (7,)
+    assert Design(num_train=(5,), num_test=(5,), num_subsamples=7).split_by_looks(7) == (7,)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_each_test_size_is_looked_at_after_the_same_share_of_its_subsamples() ->
     [
         ({"looks": 30}, "stop.looks: num_test 500: 30 looks need more than 20 subsamples"),
         ({"looks": [10, 200]}, "stop.looks: 200 exceeds the largest num_subsamples, 100"),
-        ({"looks": []}, "give the number of looks, or the numbers of subsamples"),
+        ({"looks": []}, "at least 1 item"),
         ({"looks": [10, 10]}, "has a number twice"),
         ({"at": ["biassed"]}, "'biased' or 'equivalent'"),
     ],
