@@ -12,8 +12,8 @@ from unittest import SkipTest
 
 from peekbench.errors import ContractError, PluginError, SpecError
 from peekbench.plugins import registry
-from peekbench.plugins.entries import KINDS, TaskGroupEntry
-from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
+from peekbench.plugins.entries import TaskGroupEntry
+from peekbench.plugins.local_code import join_name, locate_code, split_name
 from peekbench.records.data import Dataset, SourceRef
 from peekbench_testing.executors import EXECUTOR_CHECKS, executor_to_check
 from peekbench_testing.methods import METHOD_CHECKS, method_to_check
@@ -76,26 +76,16 @@ def find_kinds(use: str) -> list[str]:
         If no plugin has such an entry, or only one that cannot be checked.
     """
     use = locate_code(use, Path.cwd())
-    registry.check_known(use)
-    plugin, name = split_name(use)
-    offers = registry.load(plugin).offers
-    kinds = [kind for kind in KINDS if name in offers[kind.name]]
-    if not kinds:
-        names = sorted(join_name(plugin, other) for entries in offers.values() for other in entries)
-        if is_code(plugin):
-            raise registry.explain_missing_function(use, names)
-        remedy = registry.suggest(use) or f"{plugin} offers: {', '.join(names)}"
-        raise PluginError(f"no entry {use!r}; {remedy}")
-    for kind in kinds:
-        entry = offers[kind.name][name]
+    found = registry.find_all(use)
+    for entry in found.values():
         if isinstance(entry, TaskGroupEntry):
-            members = ", ".join(join_name(plugin, member) for member in entry.members)
+            members = ", ".join(join_name(split_name(use)[0], member) for member in entry.members)
             raise PluginError(f"{use!r} is a group of data sources; check its members one by one: {members}")
-    checked = [kind.name for kind in kinds if kind.name in CONTRACTS]
+    checked = [kind for kind in found if kind in CONTRACTS]
     if not checked:
         raise PluginError(
-            f"{use!r} is one of the {kinds[0].plural}, which have no contract checks; checked are entries of the kinds "
-            f"{', '.join(CONTRACTS)}"
+            f"{use!r} is of the kind {next(iter(found))}, which has no contract checks; checked are entries of the "
+            f"kinds {', '.join(CONTRACTS)}"
         )
     return checked
 

@@ -19,9 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
-from peekbench.plugins.api_version import API_VERSION
 from peekbench.plugins.local_code import join_name
-from peekbench.plugins.validation import ENTRY_NAME
+from peekbench.plugins.validation import API_VERSION, ENTRY_NAME
 
 TEMPLATES = Path(__file__).parent / "templates"
 COMMON = "common"

@@ -20,11 +20,12 @@ from peekbench.errors import ContractError, PeekbenchError, ResultsError, SpecEr
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ReportFormatEntry
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.registry import find_format, list_files, write_format
+from peekbench.plugins.registry import find_format
 from peekbench.records.data import Dataset, Folders, SourceRef
 from peekbench.records.report import Analysis, Report
 from peekbench.records.runs import DesignPoint, PlannedDesign
 from peekbench.records.trials import Context
+from peekbench.report.render.files import list_files, write_format
 from peekbench.spec.components import AnalysisSpec, AuditSpec, TaskSpec, make_component
 from peekbench_testing.case import prepare
 from peekbench_testing.fresh_process import Answer, call, check_light_import, view_cache

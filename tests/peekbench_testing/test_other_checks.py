@@ -94,7 +94,7 @@ def test_sample_results_are_a_results_table() -> None:
     [
         ("toy.voet", "no entry 'toy.voet'; did you mean toy.vote?"),
         ("toy.all", "group of data sources; check its members one by one: toy.words"),
-        ("figures", "one of the renderers, which have no contract checks"),
+        ("figures", "of the kind renderer, which has no contract checks"),
         ("tyo.vote", "did you mean toy.vote?"),
     ],
 )

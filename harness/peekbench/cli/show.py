@@ -28,7 +28,7 @@ from peekbench.plugins.entries import (
     TaskGroupEntry,
     kind_of,
 )
-from peekbench.plugins.local_code import is_code, join_name, locate_code, split_name
+from peekbench.plugins.local_code import join_name, locate_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.similar_names import find_nearest
 from peekbench.plugins.validation import options_schema
@@ -175,22 +175,12 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
     Without options for the task, its data are loaded if no option is required and they are available.
     """
     use = locate_code(use, Path.cwd())
-    if not registry.is_known(split_name(use)[0]) and (near := find_nearest(use, HEADINGS)):
-        raise PluginError(f"cannot show {use!r}; did you mean {near}?")
-    registry.check_known(use)
     plugin_name, entry_name = split_name(use)
-    plugin = registry.load(plugin_name)
-    entries = [(kind, plugin.offers[kind.name][entry_name]) for kind in KINDS if entry_name in plugin.offers[kind.name]]
-    if not entries:
-        offered = sorted(join_name(plugin_name, name) for names in plugin.offers.values() for name in names)
-        if entry_name == plugin_name:
-            raise PluginError(f"{use!r} is a plugin; name one of its entries: {', '.join(offered)}")
-        if is_code(plugin_name):
-            raise registry.explain_missing_function(use, offered)
-        remedy = registry.suggest(use) or f"it offers: {', '.join(offered)}"
-        raise PluginError(f"plugin {plugin_name!r} offers no {entry_name!r}; {remedy}")
+    if not registry.is_known(plugin_name) and (near := find_nearest(use, HEADINGS)):
+        raise PluginError(f"cannot show {use!r}; did you mean {near}?")
+    found = registry.find_all(use)
     use = join_name(plugin_name, entry_name)
-    for kind, entry in entries:
+    for kind, entry in found.items():
         yield _describe_entry(use, kind, entry)
         if isinstance(entry, DataSourceEntry):
             yield _describe_data(use, entry, options)
@@ -239,8 +229,8 @@ def _format_detail(value: Any) -> str:
     return str(value)
 
 
-def _describe_entry(use: str, kind: PluginKind, entry: Entry) -> str:
-    lines = [f"{use}: {kind.name}", entry.summary]
+def _describe_entry(use: str, kind: str, entry: Entry) -> str:
+    lines = [f"{use}: {kind}", entry.summary]
     if isinstance(entry, TaskGroupEntry):
         plugin, _ = split_name(use)
         lines.append(f"members: {', '.join(join_name(plugin, member) for member in entry.members)}")

@@ -10,8 +10,8 @@ from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, UnavailableError
 from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
-from peekbench.plugins.missing_libraries import describe_missing
 from peekbench.plugins.protocols import Options
+from peekbench.plugins.source_files import describe_missing
 from peekbench.spec.components import AuditSpec, Component, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 

@@ -1,7 +1,6 @@
 from peekbench.gpus import Gpu as Gpu
 from peekbench.gpus import list_gpus as list_gpus
 
-from .api_version import API_VERSION as API_VERSION
 from .entries import AnalyzerEntry as AnalyzerEntry
 from .entries import AnalyzerRole as AnalyzerRole
 from .entries import AuditEntry as AuditEntry
@@ -18,6 +17,7 @@ from .protocols import Form as Form
 from .protocols import Options as Options
 from .references import Reference as Reference
 from .toolkit import ScoreOption as ScoreOption
+from .validation import API_VERSION as API_VERSION
 from .work_protocols import GPU_FRACTION_VARIABLE as GPU_FRACTION_VARIABLE
 from .work_protocols import NODE_VARIABLE as NODE_VARIABLE
 from .work_protocols import THREADS_VARIABLE as THREADS_VARIABLE

@@ -43,7 +43,7 @@ from peekbench.plugins.work_protocols import Executor
 from peekbench.records.data import Folders, TaskFacts, TaskKind
 from peekbench.records.trials import Control
 
-MethodTaskKind: TypeAlias = TaskKind | Literal["tabular_classification", "text_regression"]
+MethodTaskKind: TypeAlias = Literal[TaskKind, "tabular_classification", "text_regression"]
 
 AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
 """What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
@@ -59,7 +59,7 @@ class Preparation:
     --------
     >>> from peekbench.plugins import Preparation
     >>> Preparation(prefetch="my_package.download:download").prefetch
-    Reference('my_package.download:download')
+    Reference(target='my_package.download:download')
     """
 
     pin: CallableField[Pin[Any] | None] = CallableField(None)
@@ -135,7 +135,7 @@ class MethodEntry(OptionsEntry):
     >>> import peekbench
     >>> entry = peekbench.MethodEntry(name="lsa", method="my_package.lsa:fit", summary="LSA and a linear classifier")
     >>> entry.method
-    Reference('my_package.lsa:fit')
+    Reference(target='my_package.lsa:fit')
     """
 
     method: CallableField[Method[Any]] = CallableField()

@@ -7,21 +7,16 @@ level, while commands that only read a spec stay fast.
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from importlib import import_module
-from importlib.machinery import all_suffixes
 from importlib.metadata import Distribution, entry_points
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten
-from peekbench.plugins.api_version import API_VERSION
 
 REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 """Name of a callable in a module."""
@@ -30,8 +25,9 @@ MAX_ERROR = 300  # characters of another package's error in a message
 F = TypeVar("F")
 
 
+@dataclass(unsafe_hash=True)
 class Reference:
-    """A callable known by name, which is imported when it is first called.
+    """A callable known by name, which is imported when it is called.
 
     Parameters
     ----------
@@ -44,33 +40,11 @@ class Reference:
     3.0
     """
 
-    __slots__ = ("_function", "target")
-
-    def __init__(self, target: str) -> None:
-        self.target = target
-        self._function: Any = None
+    target: str
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        """Import the callable if it is not imported yet, and call it."""
-        if self._function is None:
-            self._function = resolve(self.target)
-        return self._function(*arguments, **options)
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both name the same callable."""
-        return isinstance(other, Reference) and other.target == self.target
-
-    def __hash__(self) -> int:
-        """Return a hash of the name."""
-        return hash(self.target)
-
-    def __repr__(self) -> str:
-        """Return the reference as code."""
-        return f"Reference({self.target!r})"
-
-    def __reduce__(self) -> tuple[type[Reference], tuple[str]]:
-        """Pickle the name only."""
-        return Reference, (self.target,)
+        """Import the callable, and call it."""
+        return resolve(self.target)(*arguments, **options)
 
 
 def resolve(target: str) -> Any:
@@ -101,7 +75,8 @@ def resolve(target: str) -> Any:
         raise
     except (Exception, SystemExit) as error:
         raise PluginError(
-            f"cannot import {target!r}: {_describe(error)}; correct the module {module_name!r}"
+            f"cannot import {target!r}: {type(error).__name__}: {shorten(str(error), MAX_ERROR)}; correct the module "
+            f"{module_name!r}"
         ) from error
     try:
         function = getattr(module, name)
@@ -115,23 +90,18 @@ def resolve(target: str) -> Any:
 def _import_remedy(error: ImportError, module: str) -> str:
     """Return how to repair a failed import."""
     missing = (error.name or "").partition(".")[0]
-    if find_extra(missing, module):
-        return missing_remedy(missing, module)
     if missing == module.partition(".")[0]:
         return f"correct the module {module!r} or the reference"
     if missing == "peekbench":
-        return f"correct the module, or upgrade peekbench, which has version {API_VERSION} of the plugin API"
-    return "install the missing package"
+        return "correct the module, or upgrade peekbench"
+    return missing_remedy(missing, module)
 
 
 def missing_remedy(library: str, module: str) -> str:
     """Return how to install a library: with an extra of the plugin's distribution, if one has the library."""
-    extra = find_extra(library, module)
-    return f"install {library} with `pip install {extra!r}`" if extra else "install the missing package"
-
-
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {shorten(str(error), MAX_ERROR)}"
+    if extra := find_extra(library, module):
+        return f"install {library} with `pip install {extra!r}`"
+    return "install the missing package"
 
 
 def find_reference(value: object) -> Reference | None:
@@ -141,7 +111,7 @@ def find_reference(value: object) -> Reference | None:
     --------
     >>> from functools import partial
     >>> find_reference(partial(Reference("math:pow"), 2))
-    Reference('math:pow')
+    Reference(target='math:pow')
     """
     while isinstance(value, partial):
         value = value.func
@@ -158,42 +128,6 @@ def iterate_callables(entry: Any) -> Iterator[tuple[str, Any]]:
             continue
         elif value is not None or not hasattr(type(entry), name):  # a field with a default is optional
             yield name, value
-
-
-def find_reference_error(reference: Reference) -> str:
-    """Describe what is wrong with a reference, without importing a module; empty if nothing is found.
-
-    Only the files of packages are searched. A module that cannot be searched in this way, such as one in a ZIP archive,
-    is taken to exist.
-    """
-    if not REFERENCE.fullmatch(reference.target):
-        return "is not of the form 'package.module:function'"
-    module = reference.target.partition(":")[0]
-    top_level, *parts = module.split(".")
-    if top_level == "__main__":
-        return "names the module '__main__', which is another one in worker processes"
-    if module in sys.modules:
-        return ""
-    try:
-        spec = find_spec(top_level)
-    except Exception as error:
-        return f"names the module {module!r}, which cannot be found ({_describe(error)})"
-    package = getattr(sys.modules.get(top_level), "__path__", spec and spec.submodule_search_locations)
-    if spec and (not parts or _has_module([Path(folder) for folder in package or ()], parts)):
-        return ""
-    return f"names the module {module!r}, which does not exist"
-
-
-def _has_module(package: Sequence[Path], parts: Sequence[str]) -> bool:
-    """Return whether a package in some folders has a module, as far as its files tell."""
-    if any(not folder.is_dir() for folder in package):
-        return True
-    *parents, name = parts
-    folders = [folder.joinpath(*parents) for folder in package]
-    return any(
-        (folder / name).is_dir() or any((folder / f"{name}{suffix}").is_file() for suffix in all_suffixes())
-        for folder in folders
-    )
 
 
 class CallableField(Generic[F]):

@@ -1,11 +1,18 @@
-"""Call the hooks of an imported plugin, and check and index the entries that they return."""
+"""Make a plugin of an imported module: check the version of its API, call its hooks, and check and index its entries.
+
+A plugin states the version that it was made for in its module, as text: ``PEEKBENCH_API = "2.0"``. The statement is
+read from the source code, so that a plugin for another major version is refused before it is imported.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar, get_args
 
@@ -15,22 +22,108 @@ from pydantic.errors import PydanticUserError
 from peekbench.errors import PluginError
 from peekbench.plugins import entries as hookspecs
 from peekbench.plugins.entries import (
+    GROUP,
     KINDS,
+    AnalyzerEntry,
     AnalyzerRole,
     DataSourceEntry,
     Entry,
     MethodEntry,
+    MethodTaskKind,
+    OptionsEntry,
     PluginKind,
     Preparation,
+    ReportFormatEntry,
+    TaskGroupEntry,
     kind_of,
 )
 from peekbench.plugins.functions import is_estimator, make_entry
 from peekbench.plugins.local_code import SESSION, complete_target, is_code
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
-from peekbench.records.data import TaskKind
+from peekbench.plugins.references import find_reference, iterate_callables
+from peekbench.plugins.source_files import find_reference_error
 
+API_VERSION = "2.0"
+"""Version of the plugin API, `major.minor`. A minor version adds to the API; only a major version changes or removes
+what plugins use.
+
+Examples
+--------
+>>> major, minor = map(int, API_VERSION.split("."))
+>>> major
+2
+"""
+MAJOR_CHANGES: Mapping[int, str] = {
+    2: "entries have the field `preparation`, a `Preparation` with `pin`, `prefetch`, `count_tokens` and `resources`"
+}
+"""What a plugin has to change for each major version after the first. docs/plugins/reference.md has the same table."""
+VERSION = re.compile(r"[1-9]\d{0,5}\.\d{1,6}", re.ASCII)
+DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".txt", ".xlsx")
+"""Ends of names under `tasks` that mean files."""
+ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
+FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)*", re.IGNORECASE)
 EntryT = TypeVar("EntryT", bound=Entry)
+
+
+def check_version(module: str, plugin: str) -> str:
+    """Return the version that a plugin states in its module, by default the current one, without importing the module.
+
+    Raises
+    ------
+    PluginError
+        If it has another major version, for which the message lists what to change in the plugin, or if the statement
+        is not text of the form `major.minor`.
+    """
+    stated = _find_stated_version(module, plugin)
+    (major, _), (current, _) = _numbers(stated), _numbers(API_VERSION)
+    mismatch = f"{plugin} {_describe_mismatch(stated)}"
+    if major > current:
+        raise PluginError(f"{mismatch}; upgrade peekbench, or install an older version of the plugin")
+    if major < current:
+        changes = "; ".join(MAJOR_CHANGES[number] for number in range(major + 1, current + 1))
+        raise PluginError(
+            f"{mismatch}; upgrade the plugin. Its author has to change: {changes}; and then to state "
+            f'PEEKBENCH_API = "{API_VERSION}" in the plugin\'s module'
+        )
+    return stated
+
+
+def describe_newer_version(stated: str) -> str:
+    """Return a clause about a version newer than this peekbench, which lacks what it adds; empty if it is not newer."""
+    return _describe_mismatch(stated) if _numbers(stated) > _numbers(API_VERSION) else ""
+
+
+def _describe_mismatch(stated: str) -> str:
+    return f"is made for version {stated} of the plugin API, and this peekbench has version {API_VERSION}"
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, minor = map(int, version.split("."))
+    return major, minor
+
+
+def _find_stated_version(module: str, plugin: str) -> str:
+    for node in _parse(module).body:
+        match node:
+            case ast.Assign(targets=[ast.Name("PEEKBENCH_API")]) | ast.AnnAssign(target=ast.Name("PEEKBENCH_API")):
+                stated = getattr(node.value, "value", None)
+                if isinstance(stated, str) and VERSION.fullmatch(stated):
+                    return stated
+                raise PluginError(
+                    f"{plugin}: {ast.unparse(node)} in line {node.lineno} of {module} is not a version; write it as "
+                    f'text, such as PEEKBENCH_API = "{API_VERSION}"'
+                )
+    return API_VERSION
+
+
+def _parse(module: str) -> ast.Module:
+    """Return the code of a module; empty if it cannot be read, which its import will tell."""
+    try:
+        loader: Any = getattr(find_spec(module), "loader", None)
+        with warnings.catch_warnings(action="ignore"):  # the import shows them
+            return ast.parse(loader.get_source(module))
+    except (Exception, SystemExit):  # a package that contains the module may raise anything
+        return ast.parse("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +151,7 @@ def make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugi
     PluginError
         If the module implements an unknown hook, or a hook raises an error or returns wrong entries.
     """
-    manager = pluggy.PluginManager(hookspecs.GROUP)
+    manager = pluggy.PluginManager(GROUP)
     manager.add_hookspecs(hookspecs)
     try:
         manager.register(module, name=name)
@@ -66,7 +159,7 @@ def make_plugin(name: str, module: ModuleType, place: str, plugin: str) -> Plugi
     except pluggy.PluginValidationError as error:
         hooks = ", ".join(kind.hook for kind in KINDS)
         raise PluginError(f"{plugin} implements a wrong hook: {error}; the hooks are {hooks}") from error
-    offers = {kind.name: _collect(manager, module, kind, plugin) for kind in KINDS}
+    offers = {kind.name: _collect(manager, module, kind, f"{plugin}: {kind.hook}") for kind in KINDS}
     if is_code(name):
         for entry_name, entry in _entries_of_functions(module):
             offers[kind_of(type(entry)).name].setdefault(entry_name, entry)
@@ -78,60 +171,42 @@ def _entries_of_functions(module: ModuleType) -> Iterator[tuple[str, Entry]]:
     has_only_own = module.__name__ == SESSION
     for name, thing in dict(vars(module)).items():
         is_own = has_only_own or getattr(thing, "__module__", "") == module.__name__ or is_estimator(thing)
-        if not name.startswith("_") and not name.startswith("peekbench_") and is_own:
+        if not name.startswith(("_", "peekbench_")) and is_own:
             with suppress(PluginError, ValueError, TypeError):  # `find` reports the error if the name is wanted
                 yield name, make_entry(thing, name)
 
 
-def _collect(manager: pluggy.PluginManager, module: ModuleType, kind: PluginKind, plugin: str) -> dict[str, Entry]:
-    """Call one hook of a plugin and return the checked entries by name."""
+def _collect(manager: pluggy.PluginManager, module: ModuleType, kind: PluginKind, hook: str) -> dict[str, Entry]:
+    """Call one hook of a plugin, and return the checked entries by name; `hook` describes it in messages."""
     caller: pluggy.HookCaller = getattr(manager.hook, kind.hook)
-    implementations = caller.get_hookimpls()
-    if callable(getattr(module, kind.hook, None)) and not implementations:
-        raise PluginError(f"{plugin}: {kind.hook} is not marked; put @hookimpl above it")
+    if not caller.get_hookimpls():
+        if callable(getattr(module, kind.hook, None)):
+            raise PluginError(f"{hook} is not marked; put @hookimpl above it")
+        return {}
     try:
-        answers = caller()
+        answer = next(iter(caller()), None)  # pluggy leaves out None
     except (Exception, SystemExit) as error:
-        raise PluginError(
-            f"{plugin}: {kind.hook} raised {type(error).__name__}: {error}; only return entries in a hook"
-        ) from error
-    if implementations and not answers:  # pluggy leaves out None
-        answers = [None]
-    entries: dict[str, Entry] = {}
-    for answer in answers:
-        _add_entries(answer, kind, plugin, entries, module)
-    return entries
-
-
-def _add_entries(answer: object, kind: PluginKind, plugin: str, entries: dict[str, Entry], module: ModuleType) -> None:
-    """Check what one hook returned and add it to `entries`."""
+        raise PluginError(f"{hook} raised {type(error).__name__}: {error}; only return entries in a hook") from error
     expected = " or ".join(entry_type.__name__ for entry_type in kind.entry_types)
     if not isinstance(answer, list):
-        raise PluginError(f"{plugin}: {kind.hook} must return a list of {expected}, not {type(answer).__name__}")
+        raise PluginError(f"{hook} must return a list of {expected}, not {type(answer).__name__}")
+    entries: dict[str, Entry] = {}
     for entry in answer:
         if not isinstance(entry, kind.entry_types):
-            raise PluginError(f"{plugin}: {kind.hook} must return a list of {expected}, but one item is {entry!r}")
-        name: Any = entry.name
-        if not (isinstance(name, str) and ENTRY_NAME.fullmatch(name)):
-            raise PluginError(
-                f"{plugin}: {kind.hook} returns an entry named {name!r}; use letters, digits, '_' and '-'"
-            )
-        if name in entries:
-            raise PluginError(f"{plugin}: {kind.hook} returns two entries named {name!r}; rename one")
-        entries[name] = entry
+            raise PluginError(f"{hook} must return a list of {expected}, but one item is {entry!r}")
+        if not (isinstance(entry.name, str) and ENTRY_NAME.fullmatch(entry.name)):
+            raise PluginError(f"{hook} returns an entry named {entry.name!r}; use letters, digits, '_' and '-'")
+        if entry.name in entries:
+            raise PluginError(f"{hook} returns two entries named {entry.name!r}; rename one")
+        entries[entry.name] = entry
         for _, function in iterate_callables(entry):
             if reference := find_reference(function):
                 reference.target = complete_target(reference.target, module)
     try:
         check_entries(entries)
     except PluginError as error:
-        raise PluginError(f"{plugin}: {kind.hook} returns a wrong entry: {error}") from error
-
-
-ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
-DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".txt", ".xlsx")
-"""Ends of names under `tasks` that mean files."""
-FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)+", re.IGNORECASE)
+        raise PluginError(f"{hook} returns a wrong entry: {error}") from error
+    return entries
 
 
 def check_entries(entries: Mapping[str, Entry]) -> None:
@@ -143,27 +218,36 @@ def check_entries(entries: Mapping[str, Entry]) -> None:
         If a field has a wrong value; the message names the entry, the field and the expected value.
     """
     for name, entry in entries.items():
-        if error := next(_entry_errors(entry, entries), ""):
+        for error in _find_errors(entry, entries):
             raise PluginError(f"{type(entry).__name__} {name!r}: {error}")
 
 
-def _entry_errors(entry: Any, entries: Mapping[str, Entry]) -> Iterator[str]:
-    yield from _callable_errors(entry)
-    for field in fields(entry):
-        if check := FIELD_CHECKS.get(field.name):
-            yield from check(entry, entries)
-
-
-def _callable_errors(entry: Any) -> Iterator[str]:
-    for name, value in iterate_callables(entry):
-        if (reference := find_reference(value)) and (error := find_reference_error(reference)):
+def _find_errors(entry: Entry, entries: Mapping[str, Entry]) -> Iterator[str]:
+    preparation = getattr(entry, "preparation", Preparation())
+    if not isinstance(preparation, Preparation):
+        yield f"preparation is {preparation!r}; give a peekbench.plugins.Preparation"
+    elif not isinstance(entry, MethodEntry) and (preparation.count_tokens or preparation.resources):
+        yield "its preparation has count_tokens or resources, which only methods can have; remove them"
+    for name, function in iterate_callables(entry):
+        if (reference := find_reference(function)) and (error := find_reference_error(reference)):
             yield f"{name} {error}: {reference.target!r}"
-        if not callable(value):
-            yield f"{name} is {value!r}; give a function, or a reference such as 'package.module:function'"
+        if not callable(function):
+            yield f"{name} is {function!r}; give a function, or a reference such as 'package.module:function'"
+    if isinstance(entry, OptionsEntry):
+        yield from _find_option_errors(entry.options)
+    if isinstance(entry, MethodEntry):
+        yield from _find_method_errors(entry)
+    if isinstance(entry, AnalyzerEntry) and entry.role not in get_args(AnalyzerRole):
+        yield f"role is {entry.role!r}; give one of {', '.join(map(repr, get_args(AnalyzerRole)))}"
+    if isinstance(entry, ReportFormatEntry) and not FILE_SUFFIX.fullmatch(entry.suffix):
+        yield f"suffix is {entry.suffix!r}; give the suffix of a file, such as '.tex', or omit it for a folder"
+    if isinstance(entry, TaskGroupEntry):
+        sources = {name for name, other in entries.items() if isinstance(other, DataSourceEntry)}
+        if not (isinstance(entry.members, tuple) and entry.members and sources.issuperset(entry.members)):
+            yield f"members is {entry.members!r}; give a tuple of names of the plugin's own data sources"
 
 
-def _options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    options = entry.options
+def _find_option_errors(options: type[Options]) -> Iterator[str]:
     if not (isinstance(options, type) and issubclass(options, Options)):
         yield f"options is {options!r}; give a class derived from peekbench.Options"
         return
@@ -172,55 +256,13 @@ def _options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
             yield f"its option {name!r} has an alias; give each option one name, for specs and code"
 
 
-def _task_kinds_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    value, kinds = entry.task_kinds, {*get_args(TaskKind), "tabular_classification", "text_regression"}
-    if not (isinstance(value, frozenset) and value and value <= kinds):
-        yield f"task_kinds is {value!r}; give a frozenset of one or more of {sorted(kinds)}"
-
-
-def _unlabeled_options_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    names = frozenset(entry.options.model_fields)
+def _find_method_errors(entry: MethodEntry) -> Iterator[str]:
+    kinds = frozenset(get_args(MethodTaskKind))
+    if not (isinstance(entry.task_kinds, frozenset) and entry.task_kinds and entry.task_kinds <= kinds):
+        yield f"task_kinds is {entry.task_kinds!r}; give a frozenset of one or more of {sorted(kinds)}"
+    names = entry.options.model_fields.keys()
     if not (isinstance(entry.unlabeled_options, frozenset) and entry.unlabeled_options <= names):
         yield f"unlabeled_options is {entry.unlabeled_options!r}; give a frozenset of names of its options"
-
-
-def _preparation_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    preparation = entry.preparation
-    if not isinstance(preparation, Preparation):
-        yield f"preparation is {preparation!r}; give a peekbench.plugins.Preparation"
-    elif not isinstance(entry, MethodEntry) and (preparation.count_tokens or preparation.resources):
-        yield "its preparation has count_tokens or resources, which only methods can have; remove them"
-
-
-def _role_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    if entry.role not in get_args(AnalyzerRole):
-        yield f"role is {entry.role!r}; give one of {', '.join(map(repr, get_args(AnalyzerRole)))}"
-
-
-def _suffix_errors(entry: Any, _: Mapping[str, Entry]) -> Iterator[str]:
-    if entry.suffix and not (isinstance(entry.suffix, str) and FILE_SUFFIX.fullmatch(entry.suffix)):
-        yield f"suffix is {entry.suffix!r}; give the suffix of a file, such as '.tex', or omit it for a folder"
-
-
-def _members_errors(group: Any, entries: Mapping[str, Entry]) -> Iterator[str]:
-    sources = frozenset(name for name, entry in entries.items() if isinstance(entry, DataSourceEntry))
-    if not (isinstance(group.members, tuple) and group.members and sources.issuperset(group.members)):
-        yield f"members is {group.members!r}; give a tuple of names of the plugin's own data sources"
-
-
-FIELD_CHECKS: Mapping[str, Callable[[Any, Mapping[str, Entry]], Iterator[str]]] = {
-    "options": _options_errors,
-    "task_kinds": _task_kinds_errors,
-    "preparation": _preparation_errors,
-    "unlabeled_options": _unlabeled_options_errors,
-    "role": _role_errors,
-    "suffix": _suffix_errors,
-    "members": _members_errors,
-}
-"""Check of each field that is not a callable, for entries of any type that has this field.
-
-Arguments are the entry and all entries of its hook.
-"""
 
 
 def options_schema(options: type[Options]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from installed_plugins import Install, load_error
 
-from peekbench.plugins import API_VERSION, api_version, registry
+from peekbench.plugins import API_VERSION, registry, validation
 
 METHOD = """
 from peekbench import {names}
@@ -36,9 +36,9 @@ def test_plugin_for_a_later_major_version_is_refused_before_its_import(install: 
 def test_plugin_for_an_earlier_major_version_is_told_what_to_change(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_version, "API_VERSION", "4.1")
+    monkeypatch.setattr(validation, "API_VERSION", "4.1")
     changes = {2: "rename `x`", 3: "drop `y`", 4: "return `z`"}
-    monkeypatch.setattr(api_version, "MAJOR_CHANGES", changes)
+    monkeypatch.setattr(validation, "MAJOR_CHANGES", changes)
     install("early", 'PEEKBENCH_API = "2.3"' + WORKING)
     message = load_error("early")
     assert "drop `y`; return `z`" in message
@@ -68,7 +68,7 @@ def test_newer_minor_version_is_an_error_only_if_something_is_missing(install: I
 def test_unreadable_statements_are_errors(install: Install, value: str) -> None:
     install("odd", f"\nPEEKBENCH_API = {value}{WORKING}")
     assert re.search(
-        r"PEEKBENCH_API = .+ in line 2 of plugin_odd is not a version; write it as text", load_error("odd")
+        r"PEEKBENCH_API.* = .+ in line 2 of plugin_odd is not a version; write it as text", load_error("odd")
     )
 
 
@@ -78,9 +78,9 @@ def test_module_that_cannot_be_parsed_is_a_broken_plugin(install: Install) -> No
 
 
 def test_document_has_the_changes_of_each_major_version() -> None:
-    major = api_version.Version.parse(API_VERSION).major
-    assert set(api_version.MAJOR_CHANGES) == set(range(2, major + 1))
+    major = int(API_VERSION.partition(".")[0])
+    assert set(validation.MAJOR_CHANGES) == set(range(2, major + 1))
     text = " ".join(PLUGIN_DOCUMENT.read_text(encoding="utf-8").split())
-    for number, change in api_version.MAJOR_CHANGES.items():
+    for number, change in validation.MAJOR_CHANGES.items():
         assert f"| {number}.0 | {change} |" in text
     assert f"The current version is {API_VERSION}" in text

@@ -251,7 +251,7 @@ def test_show_describes_options_with_type_default_and_meaning() -> None:
         describe("embedding.whitening")
     )
     assert "members: docstrings.stdlib" in "\n".join(describe("docstrings.all"))
-    with pytest.raises(PluginError, match=r"plugin 'classic' offers no 'lda'; did you mean classic\.lsa"):
+    with pytest.raises(PluginError, match=r"no entry 'classic.lda'; did you mean classic\.lsa"):
         "\n".join(describe("classic.lda"))
 
 

@@ -16,10 +16,11 @@ from typing import Any
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
+from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.local_code import locate_code
 from peekbench.plugins.protocols import Form
-from peekbench.plugins.registry import find_format, list_files, write_format
+from peekbench.plugins.registry import find_format
 from peekbench.records.report import Report
 from peekbench.report.render.content import make_printable
 from peekbench.report.render.html import render_html
@@ -81,7 +82,6 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    from typing import Any
     >>> report = Report("quickstart", "2 methods on 2 tasks")
     >>> with TemporaryDirectory() as folder:
     ...     [path.name for path in write_report(report, folder, ["markdown", "json"])]
@@ -179,7 +179,6 @@ def write_pictures(report: Report, folder: str | Path) -> list[Path]:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    from typing import Any
     >>> with TemporaryDirectory() as folder:
     ...     [path.name for path in write_pictures(Report("quickstart", "2 methods on 2 tasks"), folder)]
     ['terminal.svg']
@@ -204,7 +203,9 @@ def _write_formats_of_plugins(report: Report, folder: Path, uses: Sequence[str])
 def _write_format(report: Report, folder: Path, use: str) -> list[Path]:
     """Write the file or the folder of a format of a plugin, completely or not at all."""
     entry = find_format(use)
-    path = folder / (f"report-{folder_name(use)}{entry.suffix}" if entry.suffix else folder_name(use))
+    path = folder / folder_name(use)
+    if entry.suffix:
+        path = folder / f"report-{folder_name(use)}{entry.suffix}"
     if path.name in report.attachments:
         raise ContractError(f"report format {use}: an analysis attaches a file of the same name, {path.name}")
     try:
@@ -213,13 +214,41 @@ def _write_format(report: Report, folder: Path, use: str) -> list[Path]:
             part = Path(temporary) / path.name
             with one_line_errors(f"report format {use}", use):
                 names = write_format(use, entry, make_printable(report), part)
-            if names and (path.exists() or path.is_symlink()):
+            if not entry.suffix and (path.exists() or path.is_symlink()):
                 _refuse_other_files(path, names)
                 shutil.rmtree(path)
             os.replace(part, path)  # noqa: PTH105 - the name says that it must not fail half-way
     except OSError as error:
         raise _cannot_write(path, error) from error
-    return [path / name for name in names] or [path]
+    return [path / name for name in names]
+
+
+def write_format(use: str, entry: ReportFormatEntry, report: Report, path: Path) -> list[Path]:
+    """Let a format of a plugin write a report into a file, or into a folder if it has no suffix.
+
+    Returns
+    -------
+    list of Path
+        Files in the folder, sorted and relative to it; of a file, the path '.'.
+
+    Raises
+    ------
+    ContractError
+        If it writes no file.
+    """
+    if not entry.suffix:
+        path.mkdir()
+    entry.write(report, path)
+    if files := list_files(path):
+        return files
+    raise ContractError(f"report format {use} wrote no file; write to the path that is the second argument")
+
+
+def list_files(path: Path) -> list[Path]:
+    """Return the files in a folder and in its folders, sorted and relative to it; of a file, the path '.'."""
+    if path.is_file():
+        return [Path()]
+    return sorted(file.relative_to(path) for file in path.rglob("*") if not file.is_dir())
 
 
 def _refuse_other_files(folder: Path, names: Sequence[Path]) -> None:
