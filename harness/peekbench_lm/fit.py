@@ -16,7 +16,7 @@ from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.model_files import find_model
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import LanguageModelOptions, ModelFolder, ModelOptions, TrainingSettings, WeightMode
-from peekbench_lm.provision import check_model
+from peekbench_lm.provision import check_requirement
 from peekbench_lm.seeds import seed_for
 
 M = TypeVar("M", bound=PackedNetwork)
@@ -164,10 +164,10 @@ def acquire_language_model(
     Raises
     ------
     SpecError, DataError, PeekbenchError
-        As for `acquire_from` and `check_model`.
+        As for `acquire_from` and `check_requirement`.
     """
     lease = acquire_from(language_models, options, context, metrics, options.weight_mode)
-    check_model(options, lease.model.kind, lambda: lease.model.tokenizer)
+    check_requirement(options.model, lease.model.kind, options.requirement, lease.model.tokenizer)
     return lease
 
 

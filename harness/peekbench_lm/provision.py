@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,25 @@ from peekbench_lm.defects import check_weights
 from peekbench_lm.extras import check_extra
 from peekbench_lm.model_files import describe_model, find_model, is_path, pin_model, read_pooler
 from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
-from peekbench_lm.tokenizer import check_causal, check_mask, check_text_model, context_limit, load_tokenizer, model_kind
+from peekbench_lm.tokenizer import check_mask, context_limit, encode_whole, load_tokenizer, model_kind
 from peekbench_lm.tokenizer import count_tokens as count_text_tokens
+
+MASKED: tuple[Kind, str] = (
+    "masked",
+    "it continues texts, but a model that fills in masked tokens is required; choose a masked language model such as "
+    "builtin:bert-nano",
+)
+CAUSAL: tuple[Kind, str] = (
+    "causal",
+    "it fills in masked tokens, but a model that continues a text is required; choose a causal language model such as "
+    "gpt2 or builtin:gpt2-nano",
+)
+REQUIRED_KINDS: Mapping[Requirement, tuple[Kind, str]] = {
+    "masked": MASKED, "pooler": MASKED, "causal": CAUSAL, "text probabilities": CAUSAL,
+}  # fmt: skip
+"""Training objective that a requirement needs, and what to say about a model with the other one."""
+PROBE = "The \u201cNa\u00efve\u201d  caf\u00e9,\t\u00dcBER\r\n\n \u65e5\u672c \U0001f600\x7f e\u0301 ."
+"""Text that tokenizers change if they drop case, accents or spaces, or do not know all characters."""
 
 
 def check(*, options: LanguageModelOptions, folders: Folders) -> None:
@@ -25,7 +42,7 @@ def check(*, options: LanguageModelOptions, folders: Folders) -> None:
     """
     kind = known_kind(options.model, folders)
     if kind is not None:
-        check_kind(options.model, kind, options.requirement)
+        check_requirement(options.model, kind, options.requirement)
     check_extra("lm", "language models")
 
 
@@ -40,28 +57,32 @@ def known_kind(model: str, folders: Folders) -> Kind | None:
     return model_kind(folder)
 
 
-def check_model(options: LanguageModelOptions, kind: Kind, tokenizer: Callable[[], Any]) -> None:
-    """Check that a method can use a model whose files are here; the tokenizer is loaded if it is needed."""
-    if options.requirement == "text probabilities":
-        check_text_model(options.model, kind, tokenizer())
-    else:
-        check_kind(options.model, kind, options.requirement)
+def check_requirement(model: str, kind: Kind, requirement: Requirement, tokenizer: Any = None) -> None:
+    """Check that a model has the training objective that a method requires, and that its tokenizer keeps texts.
 
+    Parameters
+    ----------
+    model
+        Name of the model in the spec.
+    kind
+        Training objective of the model.
+    requirement
+        What the method requires.
+    tokenizer
+        Tokenizer of the model; None if its files are not on this machine.
 
-def check_kind(model: str, kind: Kind, requirement: Requirement) -> None:
-    """Check the training objective of a model."""
-    if requirement == "text probabilities":
-        check_causal(model, kind)
-    elif requirement in ("masked", "pooler") and kind != "masked":
-        raise SpecError(
-            f"model {model}: it continues texts, but a model that fills in masked tokens is required; choose a masked "
-            "language model such as builtin:bert-nano"
-        )
-    elif requirement == "causal" and kind != "causal":
-        raise SpecError(
-            f"model {model}: it fills in masked tokens, but a model that continues a text is required; choose a causal "
-            "language model such as gpt2 or builtin:gpt2-nano"
-        )
+    Raises
+    ------
+    SpecError
+        If the model has another training objective.
+    DataError
+        If the method requires probabilities of texts, and the tokenizer changes texts.
+    """
+    required, problem = REQUIRED_KINDS.get(requirement, (kind, ""))
+    if kind != required:
+        raise SpecError(f"model {model}: {problem}")
+    if requirement == "text probabilities" and tokenizer is not None:
+        encode_whole(tokenizer, [PROBE])
 
 
 def pin(*, options: ModelOptions, folders: Folders) -> Mapping[str, Any]:
@@ -78,10 +99,9 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
     check_weights(folder)
     kind, tokenizer = model_kind(folder), load_tokenizer(folder)
     check_mask(folder, kind, tokenizer)
-    if options.requirement != "any":
-        check_model(options, kind, lambda: tokenizer)
-        if options.requirement == "pooler":
-            read_pooler(folder)
+    check_requirement(options.model, kind, options.requirement, tokenizer)
+    if options.requirement == "pooler":
+        read_pooler(folder)
     return description
 
 

@@ -46,8 +46,6 @@ PARALLELISM = "TOKENIZERS_PARALLELISM"
 """Environment variable that tokenizers read at each call."""
 POSITION_KEYS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length")
 """Keys of the number of positions in the configurations of different models."""
-PROBE = "The \u201cNa\u00efve\u201d  caf\u00e9,\t\u00dcBER\r\n\n \u65e5\u672c \U0001f600\x7f e\u0301 ."
-"""Text that tokenizers change if they drop case, accents or spaces, or do not know all characters."""
 MAX_SHOWN = 60  # characters of a text in messages
 
 
@@ -128,21 +126,6 @@ def check_mask(folder: Path, kind: Kind, tokenizer: Any) -> None:
         raise DataError(
             f"{folder}: the tokenizer has no mask token; write `mask_token` in tokenizer_config.json, such as "
             '`"mask_token": "[MASK]"`, or choose a causal model'
-        )
-
-
-def check_text_model(model: str, kind: Kind, tokenizer: Any) -> None:
-    """Refuse a model that gives no probability of a text."""
-    check_causal(model, kind)
-    encode_whole(tokenizer, [PROBE])
-
-
-def check_causal(model: str, kind: Kind) -> None:
-    """Refuse a model that predicts masked tokens, where the probability of a text is needed."""
-    if kind != "causal":
-        raise DataError(
-            f"model {model}: it predicts masked tokens from the tokens on both sides, which gives no probability of a "
-            "text; choose a causal model such as gpt2 or builtin:gpt2-nano"
         )
 
 

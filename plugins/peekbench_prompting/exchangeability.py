@@ -23,6 +23,7 @@ from peekbench_lm.fit import acquire
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.likelihood import log_likelihoods
 from peekbench_lm.model_files import find_model
+from peekbench_lm.provision import check_requirement
 from peekbench_prompting.audit_options import Exchangeability
 
 Order: TypeAlias = NDArray[np.int64]
@@ -404,14 +405,11 @@ def _score_tasks(
 
     Raises
     ------
-    DataError
+    DataError, SpecError
         If the model is unavailable or not causal.
     """
     lease = acquire(find_model(model, revision, folders), device, "frozen")
-    if lease.model.kind != "causal":
-        raise DataError(
-            f"model {model}: it fills in masked tokens and assigns no likelihood to texts; choose a causal model"
-        )
+    check_requirement(model, lease.model.kind, "causal")
     lease.model.precision = options.precision
     limit = lease.model.context_limit(options.context_length)
     scores, median_tokens = {}, {}

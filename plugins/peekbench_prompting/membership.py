@@ -31,7 +31,7 @@ from peekbench_lm.fit import acquire
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.likelihood import score_pairs, score_tokens
 from peekbench_lm.model_files import find_model
-from peekbench_lm.provision import check_kind
+from peekbench_lm.provision import check_requirement
 from peekbench_prompting.audit_options import Codec, Membership, MinK
 
 MIN_TEXTS = 10  # of each group
@@ -145,7 +145,7 @@ def _score_tasks(
     device = choose_device(options.device)
     with deterministic(device, options.threads):
         lease = acquire(find_model(model, revision, folders), device, "frozen")
-        check_kind(model, lease.model.kind, "causal")
+        check_requirement(model, lease.model.kind, "causal")
         lease.model.precision = options.precision
         limit = lease.model.context_limit(options.context_length)
         results = {}

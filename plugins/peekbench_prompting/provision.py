@@ -12,7 +12,7 @@ from peekbench import Folders
 from peekbench.records import TokenCounts
 from peekbench_lm.extras import check_extra
 from peekbench_lm.model_files import describe_model, find_model, pin_model
-from peekbench_lm.provision import check_kind, count_tokens_without_limit, known_kind
+from peekbench_lm.provision import check_requirement, count_tokens_without_limit, known_kind
 from peekbench_lm.provision import prefetch as prefetch_model
 from peekbench_lm.tokenizer import load_tokenizer
 from peekbench_prompting.audit_options import Exchangeability, Membership
@@ -66,7 +66,7 @@ def check_models(*, options: Exchangeability | Membership, folders: Folders) -> 
     """
     for model in filter(None, (options.model, options.reference)):
         if kind := known_kind(model, folders):
-            check_kind(model, kind, "causal")
+            check_requirement(model, kind, "causal")
     check_extra("lm", "language models")
 
 

@@ -344,7 +344,7 @@ def test_unsuitable_tasks_models_and_options_are_refused(untrained: Path, tmp_pa
         audit(untrained, {"a": make_dataset(make_texts(60, 0))}, max_texts=30)
     with pytest.raises(DataError, match="task a: .*not texts"):
         audit(untrained, {"a": Dataset(np.zeros((60, 2)), np.zeros(60), kind="regression")})
-    with pytest.raises(DataError, match="fills in masked tokens"):
+    with pytest.raises(SpecError, match="fills in masked tokens"):
         audit(save_model("bert", tmp_path), {"a": make_dataset(make_texts(60, 0))})
     for row in ("no field", "{text} {other}", "{text", "{label}"):
         with pytest.raises(SpecError, match="row"):

@@ -14,11 +14,13 @@ from small_models import SENTENCES, save_model
 from torch.nn.functional import log_softmax
 
 from peekbench import Context, DataError, Dataset, Folders
+from peekbench.errors import SpecError
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.likelihood import split_for_training, text_log_likelihoods
 from peekbench_lm.nano import train_tokenizer
-from peekbench_lm.tokenizer import check_text_model, encode_whole
+from peekbench_lm.provision import check_requirement
+from peekbench_lm.tokenizer import encode_whole
 from peekbench_testing import check_entry, make_case
 from peekbench_testing.case import Case
 from peekbench_text_prediction.trained_model import Replay, Stream, TrainedModel
@@ -123,10 +125,10 @@ def test_the_probabilities_of_all_texts_sum_to_at_most_one(causal: LanguageModel
 def test_models_without_probabilities_of_texts_are_refused(causal: LanguageModel, tmp_path: Path) -> None:
     lossy = train_tokenizer("masked", list(SENTENCES), 400)
     with pytest.raises(DataError, match="the tokenizer has no end-of-text token"):
-        check_text_model("lossy", "causal", lossy)
+        check_requirement("lossy", "causal", "text probabilities", lossy)
     lossy.eos_token = "[SEP]"
     with pytest.raises(DataError, match=r"turns the text .* into .* every byte"):
-        check_text_model("lossy", "causal", lossy)
+        check_requirement("lossy", "causal", "text probabilities", lossy)
     with pytest.raises(DataError, match="turns the text 'An Old LAW' into 'an old law'"):
         encode_whole(lossy, ["An Old LAW"])
     with pytest.raises(DataError, match="lone surrogate"):
@@ -135,9 +137,9 @@ def test_models_without_probabilities_of_texts_are_refused(causal: LanguageModel
     for use in ("lm.pretraining", "lm.dynamic_evaluation"):
         spec = make_component(MethodSpec, use, {"model": str(bert)})
         assert spec.entry.preparation.prefetch is not None
-        with pytest.raises(DataError, match="predicts masked tokens"):
+        with pytest.raises(SpecError, match="fills in masked tokens"):
             spec.entry.preparation.prefetch(options=spec.options, folders=Folders(tmp_path, tmp_path))
-        with pytest.raises(DataError, match="predicts masked tokens"):
+        with pytest.raises(SpecError, match="fills in masked tokens"):
             case_of(use, bert, tmp_path).fit(None)
 
 
