@@ -118,11 +118,6 @@ def run(
         warn_of_run(note)
     if summary.failed:
         _warn_of_failures(finished)
-    for plugin in summary.changed_code:
-        warn_of_run(
-            f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}, which are not "
-            "computed again. To measure the present code alone, give the run another name, or use fresh=True"
-        )
     return finished
 
 

@@ -21,8 +21,8 @@ from peekbench.cli.options import (
 )
 from peekbench.cli.output import fail
 from peekbench.cli.reports import FormatOption, Printer, ReportOptions, check_formats, report_run, show_report
-from peekbench.execution.audits import audit as run_audits
-from peekbench.execution.audits import prepare
+from peekbench.execution.audits import run_audits
+from peekbench.execution.preparation import prefetch_audits
 from peekbench.execution.provenance import describe_session
 from peekbench.report import report_of_audits, report_of_comparison, report_of_ranking
 from peekbench.report.facts.reports import report_of_table
@@ -121,7 +121,7 @@ def audit(
     """
     printer.start()
     experiment = load(spec)
-    session = {**describe_session(experiment.folder), "methods": prepare(experiment)}
+    session = {**describe_session(experiment.folder), "methods": prefetch_audits(experiment)}
     report = report_of_audits(experiment, run_audits(experiment), session)
     printer.write_and_print(report, reports / report.name / "audits")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.api.inputs import check_new_store, load
+from peekbench.api.inputs import load
 from peekbench.cli.options import (
     ChangedCodeOption,
     KeepGoingOption,
@@ -17,7 +17,7 @@ from peekbench.cli.options import (
     WorkersOption,
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, echo, fail, make_console, warn
-from peekbench.cli.run import describe_stopped
+from peekbench.cli.run import describe_failures
 from peekbench.execution.runner import RunSummary
 from peekbench.execution.shards import MergeSummary, run_shard
 from peekbench.execution.shards import merge as merge_shards
@@ -57,7 +57,7 @@ def worker(
         fail(f"interrupted; finished trials are in {out}. To go on with this shard: {command}", INTERRUPTED)
     _print_shard(summary, part, out)
     if summary.failed:
-        fail(_describe_failures(summary, command), FAILED)
+        fail(describe_failures(summary, command), FAILED)
 
 
 def _print_shard(summary: RunSummary, shard: Shard, out: Path) -> None:
@@ -85,8 +85,6 @@ def merge(
     Example: peekbench merge specs/quickstart.yaml /shared/quickstart
     """
     experiment = load(spec)
-    if store is not None:
-        check_new_store(store)
     summary = merge_shards(experiment, folders, store=store, allow_changed_code=allow_changed_code)
     for change in summary.changes:
         warn(change)
@@ -127,12 +125,3 @@ def _describe_missing(summary: MergeSummary, spec: Path, folder: Path, store: Pa
 
 def _join(*arguments: object) -> str:
     return shlex.join(["peekbench", *map(str, arguments)])
-
-
-def _describe_failures(summary: RunSummary, command: str) -> str:
-    lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.store} has all tracebacks"]
-    lines += describe_stopped(summary.stopped)
-    retry = f"To retry them: {command}"
-    if summary.stopped:
-        retry += " (--keep-going tries all trials)"
-    return "\n".join([*lines, retry])

@@ -15,7 +15,7 @@ from peekbench.cli.options import WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.preflight import count_supported, describe_splits, describe_tasks, list_errors
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
-from peekbench.execution.planning import measure, planned_design
+from peekbench.execution.planning import estimate_size, planned_design
 from peekbench.execution.preparation import check_files, split_reachable
 from peekbench.formatting import duration, pluralize, shorten
 from peekbench.report import render_tables
@@ -48,7 +48,7 @@ def plan(
         **{name: len(facts["class_names"]) for name, facts in tasks.items()},
         **{task.name: _known_classes(experiment, task) for task in experiment.tasks if task.name in unread},
     }
-    size = measure(experiment, {name: max(1, number) for name, number in num_classes.items()})
+    size = estimate_size(experiment, {name: max(1, number) for name, number in num_classes.items()})
     trials = pluralize(size.trials, "trial")
     if experiment.design.stop:
         trials = f"at most {trials}"

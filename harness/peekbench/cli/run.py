@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from peekbench.api.inputs import check_new_store, load
+from peekbench.api.inputs import load
 from peekbench.cli.gates import FailOnOption, Gate, apply_gates, parse_gates
 from peekbench.cli.options import (
     ChangedCodeOption,
@@ -50,8 +50,11 @@ class RunOptions:
 
     def command(self, spec: Path) -> str:
         """Return the command that resumes the run of a spec."""
-        flags = ["--store", str(self.store)] if self.store else []
-        flags += ["--allow-changed-code"] if self.allow_changed_code else []
+        flags = []
+        if self.store:
+            flags += ["--store", str(self.store)]
+        if self.allow_changed_code:
+            flags.append("--allow-changed-code")
         for gate in parse_gates(self.fail_on):
             flags += ["--fail-on", gate.value]
         return shlex.join(["peekbench", "run", str(spec), *flags])
@@ -84,8 +87,8 @@ def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:
     gates = parse_gates(options.fail_on)
     printer.start()
     summary, report = _run(spec, options, printer, gates)
-    if problem := _describe_failures(summary, options.command(spec)):  # they weaken the verdicts that the gate judges
-        fail(problem, FAILED)
+    if summary.failed:  # which weakens the verdicts that the gate judges
+        fail(describe_failures(summary, options.command(spec)), FAILED)
     apply_gates(gates, report)
 
 
@@ -99,8 +102,6 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
             num_controls=num_controls,
             rules=[arm.name for arm in experiment.arms if arm.is_rule and not BLOCK_RULES[arm.kind].sees_as_many_texts],
         )
-    if options.store is not None:
-        check_new_store(options.store)
     path = options.store or store_path(experiment)
     try:
         # A live display would hide the prompt of a debugger in a method.
@@ -116,7 +117,10 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
                     allow_changed_code=options.allow_changed_code,
                     fresh=options.fresh,
                 )
-            _describe_summary(summary)
+            if summary.is_settled and not summary.finished + summary.failed:
+                note(f"nothing to do: the trials up to the look at which it stopped are in {summary.store}")
+            elif not summary.finished + summary.failed:
+                note(f"nothing to do: all {summary.planned:,} trials are in {summary.store}")
             choices = ReportOptions(options.allow_incomplete)
             report = report_run(path, options.reports, printer, choices, experiment.code, observers.analysis_finished)
             observers.report_written(options.reports / report.name)
@@ -125,34 +129,13 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
     return summary, report
 
 
-def _describe_summary(summary: RunSummary) -> None:
-    if not summary.finished and not summary.failed:
-        kept = (
-            "the trials up to the look at which it stopped" if summary.is_settled else f"all {summary.planned:,} trials"
-        )
-        note(f"nothing to do: {kept} are in {summary.store}")
-    for plugin in summary.changed_code:
-        warn(
-            f"the code of the plugin {plugin} differs from the code that made trials in {summary.store}, which are not "
-            "computed again. To measure the present code alone, give the run another name in the spec, or delete them "
-            "with --fresh"
-        )
-
-
-def _describe_failures(summary: RunSummary, command: str) -> str:
-    """Return what failed and how to retry it; empty if nothing failed."""
-    if not summary.failed:
-        return ""
-    lines = [
-        f"{pluralize(summary.failed, 'trial')} failed. The report lists them, and {summary.store} has all tracebacks",
-        *describe_stopped(summary.stopped),
-    ]
-    lines.append(f"To retry them: {command}" + (" (--keep-going tries all trials)" if summary.stopped else ""))
-    return "\n".join(lines)
-
-
-def describe_stopped(stopped: Mapping[str, int]) -> Iterator[str]:
-    """Yield a line on each method whose first trials all failed, given the number of its trials that were not tried."""
-    for method, num_trials in stopped.items():
+def describe_failures(summary: RunSummary, command: str) -> str:
+    """Return what failed and how to retry it."""
+    lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.store} has all tracebacks"]
+    for method, num_trials in summary.stopped.items():
         trials = pluralize(num_trials, "trial was", "trials were")
-        yield f"  {method}: its first {FIRST_TRIALS} trials failed in the same way; its other {trials} not tried"
+        lines.append(f"  {method}: its first {FIRST_TRIALS} trials failed alike; its other {trials} not tried")
+    retry = f"To retry them: {command}"
+    if summary.stopped:
+        retry += " (--keep-going tries all trials)"
+    return "\n".join([*lines, retry])

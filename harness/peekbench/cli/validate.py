@@ -12,8 +12,8 @@ from peekbench.api.inputs import find_spec, load
 from peekbench.cli.output import echo, fail, make_console, warn
 from peekbench.data.preflight import describe_splits, describe_tasks, expected_overlaps, warn_of_data
 from peekbench.errors import PeekbenchError
-from peekbench.execution.planning import measure
-from peekbench.execution.preparation import check_files, prefetch
+from peekbench.execution.planning import estimate_size
+from peekbench.execution.preparation import check_files, download_all
 from peekbench.formatting import pluralize
 from peekbench.records.data import Folders
 from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
@@ -78,7 +78,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
         return []
     experiment = load(path)
     if download:
-        for line in prefetch(experiment):
+        for line in download_all(experiment):
             echo(line)
     check_files(experiment)
     splits, warnings = [], []
@@ -90,7 +90,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
             check_analyses(experiment, facts)
         splits = [f"  {line}" for line in describe_splits(experiment)]
         warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
-    size = measure(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
+    size = estimate_size(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
     work = f"{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}"
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
     for line in [f"{path}: OK: {tasks}, {methods}, {work}", *splits]:

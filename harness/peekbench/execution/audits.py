@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from peekbench.data.loading import load_dataset
 from peekbench.errors import ContractError, PeekbenchError, SpecError
 from peekbench.execution.determinism import preserve_global_generators
-from peekbench.execution.preparation import prefetch_component
 from peekbench.execution.work import available_threads
 from peekbench.records.data import Dataset
 from peekbench.records.report import Analysis
@@ -18,7 +16,7 @@ from peekbench.spec.components import AuditSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 
-def audit(spec: ExperimentSpec) -> tuple[Analysis, ...]:
+def run_audits(spec: ExperimentSpec) -> tuple[Analysis, ...]:
     """Examine the data of all tasks of a spec.
 
     Returns
@@ -39,23 +37,6 @@ def audit(spec: ExperimentSpec) -> tuple[Analysis, ...]:
         )
     datasets = {task.name: load_dataset(spec.source(task)) for task in spec.tasks}
     return tuple(_run_audit(spec, component, datasets) for component in spec.audits)
-
-
-def prepare(spec: ExperimentSpec) -> dict[str, Mapping[str, Any]]:
-    """Prepare the audits of a spec, for example download their models.
-
-    Returns
-    -------
-    dict
-        Facts for readers, such as a model's commit, by audit.
-
-    Raises
-    ------
-    DataError
-        If something is unavailable.
-    """
-    users = [component for component in spec.audits if component.entry.preparation.prefetch is not None]
-    return {component.name: prefetch_component(spec, component) for component in users}
 
 
 def _run_audit(spec: ExperimentSpec, component: AuditSpec, datasets: Mapping[str, Dataset]) -> Analysis:

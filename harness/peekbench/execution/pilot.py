@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from peekbench.data.preflight import describe_tasks
-from peekbench.execution.preparation import prepare
+from peekbench.execution.preparation import prefetch_methods
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
 from peekbench.gpus import list_gpus
@@ -154,7 +154,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     PeekbenchError
         If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
-    facts = prepare(spec, note)
+    facts = prefetch_methods(spec, note)
     work = PilotWork(spec, identify(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)

@@ -86,7 +86,7 @@ PAGE_BYTES, ROW_OVERHEAD = 4096, 12  # of SQLite
 ROW_BYTES = 1950  # of a trial without predictions: about 1,800 measured for classification, 2,600 for regression
 
 
-def measure(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
+def estimate_size(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
     """Count the trials and fits of a spec and estimate the size of its store.
 
     Parameters

@@ -16,7 +16,7 @@ from peekbench.spec.components import AuditSpec, Component, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 
-def prefetch(spec: ExperimentSpec) -> Iterator[str]:
+def download_all(spec: ExperimentSpec) -> Iterator[str]:
     """Load every task and prefetch every method and audit, one after the other.
 
     Yields
@@ -216,7 +216,7 @@ def _placed_errors(place: str) -> Iterator[None]:
         raise kind(f"{place}: {error}") from error
 
 
-def prepare(spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+def prefetch_methods(spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:
     """Check libraries, and prefetch for each method once, before any worker starts.
 
     Parameters
@@ -244,3 +244,9 @@ def prepare(spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict
             note(f"preparing {method.name}")
             facts[method.name] = prefetch_method(spec, method)
     return facts
+
+
+def prefetch_audits(spec: ExperimentSpec) -> dict[str, Mapping[str, Any]]:
+    """Prefetch for each audit, and return facts for readers, such as a model's commit, by audit."""
+    users = [audit for audit in spec.audits if audit.entry.preparation.prefetch is not None]
+    return {audit.name: prefetch_component(spec, audit) for audit in users}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from peekbench.errors import StoreError
-from peekbench.execution.preparation import prepare
+from peekbench.execution.preparation import prefetch_methods
 from peekbench.formatting import pluralize
 from peekbench.plugins.local_code import SESSION
 from peekbench.records.trials import Trial
@@ -170,8 +170,8 @@ class StoredRun:
             )
         return StoreError("\n".join([*lines, remedy]))
 
-    def prepare(self, spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:
-        """Prepare the methods, and compare their files, such as the weights of a model, with those of stored trials.
+    def prefetch_methods(self, spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+        """Prefetch for the methods, and compare their files, such as weights, with those of stored trials.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class StoredRun:
         StoreError
             If files have changed.
         """
-        facts = prepare(spec, note)
+        facts = prefetch_methods(spec, note)
         used = []
         for position, method in sorted({(position, trial.method) for trial, position in self.session_of.items()}):
             known = self.sessions[position].get("methods", {})

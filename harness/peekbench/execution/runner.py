@@ -43,14 +43,12 @@ class RunSummary:
     """Trials finished in this run."""
     failed: int
     """Trials that failed in this run. The store has their tracebacks, and the next run tries them again."""
-    changed_code: tuple[str, ...] = ()
-    """Method plugins whose code differs from the code that made stored trials."""
     stopped: Mapping[str, int] = field(default_factory=dict)
     """Number of trials that were not tried, by method, because the first ones of the method failed in the same way."""
     look: PlannedLook | None = None
     """The last planned look before the maximum; None if there is none."""
     notes: tuple[str, ...] = ()
-    """Differences between the spec as it was given and `spec`, in sentences."""
+    """Stored trials that the spec as it was given does not ask for: of more subsamples, or of other code."""
 
     @property
     def is_settled(self) -> bool:
@@ -95,19 +93,25 @@ def run(
     if is_in_use(path):
         raise in_use_error(path)
     stored = StoredRun(path) if fresh else StoredRun.read(path)
-    notes: tuple[str, ...] = ()
+    notes = []
     written, spec = spec, stored.keep_subsamples(spec, tasks)
     if spec != written:
-        notes = (note_kept(stored, written),)
-        observers.warn(*notes)
+        notes.append(note_kept(stored, written))
     trials = list(spec.trials())
     code = describe_code(method.use for method in spec.methods)
-    changed_code = stored.changed_code(spec, trials, code, is_allowed=allow_changed_code)
+    notes += [
+        f"the code of the plugin {plugin} differs from the code that made trials in {path}, which are not computed "
+        "again. To measure the present code alone, give the run another name in the spec, or delete them with --fresh "
+        "(in Python, fresh=True)"
+        for plugin in stored.changed_code(spec, trials, code, is_allowed=allow_changed_code)
+    ]
+    for note in notes:
+        observers.warn(note)
     # All that can fail before the first trial comes before the store is opened, which makes or changes it.
     facts: dict[str, dict[str, Any]] | None = None
     if stored.pending(spec, trials):
         check_analyses(spec, tasks)
-        facts = stored.prepare(spec, observers.note)
+        facts = stored.prefetch_methods(spec, observers.note)
     with (
         StoreWriter.for_run(path, spec, tasks, verified=stored.verified, fresh=fresh) as opened,
         preserve_global_generators(),
@@ -127,7 +131,7 @@ def run(
             pending = [trial for trial in planned if trial not in done]
             if pending:
                 if work is None:
-                    facts = facts or stored.prepare(spec, observers.note)
+                    facts = facts or stored.prefetch_methods(spec, observers.note)
                     session = {**describe_session(spec.folder), "code": code, "versions": relevant_versions(code)}
                     opened.add_session({**session, "methods": facts}, host_name())
                     store_descriptions(spec, opened)
@@ -144,7 +148,7 @@ def run(
             if look.stops:
                 break
     return RunSummary(
-        spec, path, len(trials), num_done, driver.finished, driver.failed, changed_code, driver.stopped, look, notes,
+        spec, path, len(trials), num_done, driver.finished, driver.failed, driver.stopped, look, tuple(notes),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import host_name
 from peekbench.execution.observers import Observers
 from peekbench.execution.planning import group_trials
-from peekbench.execution.preparation import prepare
+from peekbench.execution.preparation import prefetch_methods
 from peekbench.execution.provenance import describe_code, describe_session, identify
 from peekbench.execution.resuming import StoredRun
 from peekbench.execution.runner import RunSummary, store_descriptions, store_path
@@ -28,11 +28,7 @@ from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.files import Shard, find_shards
 from peekbench.store.identity import Identity, files_of, find_differences
-from peekbench.store.merging import (
-    MergeCounts,
-    merge_shard,
-    open_shard,
-)
+from peekbench.store.merging import MergeCounts, merge_shard, open_shard
 from peekbench.store.reader import Store
 from peekbench.store.writer import StoreWriter
 
@@ -146,7 +142,7 @@ def run_shard(
     num_done = len(trials) - len(pending)
     if not pending:
         return RunSummary(spec, folder, len(trials), num_done, 0, 0)
-    facts = prepare(spec, observers.note)
+    facts = prefetch_methods(spec, observers.note)
     here = replace(here, files=files_of(facts))
     comparison.add(here)
     comparison.refuse_changes(is_allowed=allow_changed_code)
@@ -231,8 +227,10 @@ def merge(
     spec = stored.keep_subsamples(spec, tasks)
     comparison = JobComparison(spec, tasks)
     comparison.add(Identity(describe_code(method.use for method in spec.methods), place="this machine"))
-    for identity in _stored_identities(path):
-        comparison.add(identity)
+    for session in stored.sessions_with_trials():
+        identity = Identity.of_session(session, f"the store {path}")
+        # The machine of a run may have other versions than the cluster, as one that resumes a run may have.
+        comparison.add(identity if "shard" in session else replace(identity, versions={}))
     num_shards: Counter[int] = Counter()
     comparable = []
     for shard_path in paths:
@@ -256,19 +254,6 @@ def merge(
         failed = len(opened.failures())
     num_merged = num_shards.total()
     return MergeSummary(path, num_merged, len(paths) - num_merged, counts, planned, missing, failed, comparison.changes)
-
-
-def _stored_identities(path: Path) -> Iterator[Identity]:
-    """Yield the identities of sessions of a store that finished trials, as far as they are compared with shards."""
-    try:
-        with Store.open(path, verified=False) as stored:
-            sessions, positions = stored.sessions(), set(stored.sessions_of_trials().values())
-    except StoreError:  # no store yet, or one that cannot be used, which opening it for the merge reports
-        return
-    for session in (sessions[position] for position in sorted(positions)):
-        identity = Identity.of_session(session, f"the store {path}")
-        # The machine of a run may have other versions than the cluster, as one that resumes a run may have.
-        yield identity if "shard" in session else replace(identity, versions={})
 
 
 def _find_missing(spec: ExperimentSpec, done: set[Trial], num_shards: int) -> tuple[int, dict[Shard, int]]:

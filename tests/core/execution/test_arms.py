@@ -10,7 +10,7 @@ import pytest
 
 from peekbench.errors import SpecError
 from peekbench.execution.arms import count_fits, plan_arm
-from peekbench.execution.planning import measure
+from peekbench.execution.planning import estimate_size
 from peekbench.execution.runner import run
 from peekbench.execution.work import Fit, Prediction, rows_of, run_arms
 from peekbench.records.scores import SCORES
@@ -151,7 +151,7 @@ def test_all_scores_of_a_rule_are_those_of_its_joined_predictions(make_spec: Mak
 
 def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
     arms = ["base", "extra", "test", {"cross": 5}, "single"]
-    size = measure(make_spec(methods=["toy.vote"], arms=arms, design=DESIGN), {"a": 3, "b": 3})
+    size = estimate_size(make_spec(methods=["toy.vote"], arms=arms, design=DESIGN), {"a": 3, "b": 3})
     assert size.trials == 6
     assert size.fits == 6 * (3 + 2 * 5 + 2 * 30)
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import peekbench
 from peekbench.cli.app import app
 from peekbench.errors import ContractError, SpecError
-from peekbench.execution.audits import audit, prepare
-from peekbench.execution.preparation import prefetch
+from peekbench.execution.audits import run_audits
+from peekbench.execution.preparation import download_all, prefetch_audits
 from peekbench.plugins import registry
 from peekbench.spec.compatibility import incompatible_changes
 from peekbench.spec.components import AuditSpec, make_component
@@ -27,7 +27,7 @@ MakeSpec = Callable[..., ExperimentSpec]
 
 def test_an_audit_receives_all_rows_of_every_task_in_order(make_spec: MakeSpec) -> None:
     spec = make_spec(audits=["toy.sizes"])
-    (analysis,) = audit(spec)
+    (analysis,) = run_audits(spec)
     assert analysis.name == "sizes"
     rows = [peekbench.load_dataset(spec.source(task)) for task in spec.tasks]
     expected = [(name, 400, data.inputs[0].split()[0]) for name, data in zip("ab", rows, strict=True)]
@@ -36,7 +36,7 @@ def test_an_audit_receives_all_rows_of_every_task_in_order(make_spec: MakeSpec) 
 
 def test_the_seed_of_an_audit_depends_on_the_spec_seed_only(make_spec: MakeSpec) -> None:
     def note(**parts: Any) -> str:
-        return audit(make_spec(**parts))[-1].tables[0].note
+        return run_audits(make_spec(**parts))[-1].tables[0].note
 
     renamed = {"use": "toy.sizes", "name": "other"}
     assert note(audits=["toy.sizes"]) == note(audits=["toy.sizes", renamed])
@@ -45,15 +45,15 @@ def test_the_seed_of_an_audit_depends_on_the_spec_seed_only(make_spec: MakeSpec)
 
 def test_the_error_for_a_spec_without_audits_says_how_to_add_one(make_spec: MakeSpec) -> None:
     with pytest.raises(SpecError, match="has no audits; add some"):
-        audit(make_spec())
+        run_audits(make_spec())
 
 
 def test_errors_of_an_audit_name_it(make_spec: MakeSpec) -> None:
     with pytest.raises(RuntimeError, match="no sizes today") as caught:
-        audit(make_spec(audits=[{"use": "toy.sizes", "options": {"fail": True}}]))
+        run_audits(make_spec(audits=[{"use": "toy.sizes", "options": {"fail": True}}]))
     assert any("raised by the audit toy.sizes" in note for note in caught.value.__notes__)
     with pytest.raises(ContractError, match=r"toy.speech returned a str; return peekbench.Analysis"):
-        audit(make_spec(audits=["toy.speech"]))
+        run_audits(make_spec(audits=["toy.speech"]))
 
 
 def test_names_of_audits_are_unique(make_spec: MakeSpec) -> None:
@@ -73,12 +73,12 @@ def test_audit_versions_are_locked_and_prefetched(make_raw: Callable[..., dict[s
     path = tmp_path / "audited.yaml"
     path.write_text(yaml.safe_dump(make_raw(audits=["toy.sizes"])))
     spec = load_spec(path, locked=False)
-    assert "revision 0" in audit(spec)[0].tables[0].note
+    assert "revision 0" in run_audits(spec)[0].tables[0].note
     write_lock(make_lock(spec.pinnable(), spec.folders()), lock_path(path))
     locked = load_spec(path)
-    assert "revision 7" in audit(locked)[0].tables[0].note
-    assert prepare(locked) == {"toy.sizes": {"ruler": 7}}
-    assert "    ruler 7" in list(prefetch(locked))
+    assert "revision 7" in run_audits(locked)[0].tables[0].note
+    assert prefetch_audits(locked) == {"toy.sizes": {"ruler": 7}}
+    assert "    ruler 7" in list(download_all(locked))
 
 
 def test_the_command_prints_and_writes_a_report(make_raw: Callable[..., dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import peekbench
 from peekbench.errors import SpecError
-from peekbench.execution.planning import measure
+from peekbench.execution.planning import estimate_size
 from peekbench.execution.runner import run
 from peekbench.records.scores import average_scores
 from peekbench.results import load_results
@@ -107,7 +107,9 @@ def test_predictions_name_the_text_of_each_answer(make_spec: MakeSpec) -> None:
 
 def test_fits_rows_and_bytes_are_counted(make_spec: MakeSpec) -> None:
     def size(crossover: Any) -> Any:
-        return measure(make_spec(methods=["toy.vote"], design={**DESIGN, "crossover": crossover}), {"a": 3, "b": 3})
+        return estimate_size(
+            make_spec(methods=["toy.vote"], design={**DESIGN, "crossover": crossover}), {"a": 3, "b": 3}
+        )
 
     assert [size(number).fits for number in (False, 2, 3)] == [18, 18, 24]
     assert size(2).bytes > size(False).bytes

@@ -12,7 +12,7 @@ import pytest
 
 from peekbench.errors import DataError, SpecError, StoreError
 from peekbench.execution.pilot import run_pilot
-from peekbench.execution.preparation import check_files, prefetch, prefetch_method, prepare
+from peekbench.execution.preparation import check_files, download_all, prefetch_method, prefetch_methods
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.identity import Identity, find_differences
@@ -46,7 +46,7 @@ def test_each_set_of_options_is_prefetched_once(make_short: MakeSpec) -> None:
     facts |= {f"{task}: sha256": {"weights": sha(file)} for task, file in files.items()}
     assert prefetch_method(spec, spec.methods[0]) == facts
     assert CALLS.read_text().splitlines() == ["weights 0", "other 0", "weights 3"]
-    assert prepare(spec, print) == {"toy.short": facts}
+    assert prefetch_methods(spec, print) == {"toy.short": facts}
     only = make_short("b", b={"weights": "other"})
     assert prefetch_method(only, only.methods[0])["b: sha256"] == {"weights": sha("other")}
 
@@ -87,7 +87,7 @@ def test_an_error_names_method_and_task(make_short: MakeSpec) -> None:
     spec = make_short("ab", b={"weights": "gone"})
     with pytest.raises(DataError, match=r"method toy\.short, task b: there is no file gone"):
         run(spec)
-    steps = prefetch(spec)
+    steps = download_all(spec)
     lines = [next(steps) for _ in range(6)]
     assert lines[-1].strip() == "method toy.short, task b: there is no file gone"
     with pytest.raises(DataError, match="1 of 3 downloads failed: toy.short"):

@@ -154,7 +154,7 @@ def test_a_run_that_cannot_be_prepared_leaves_everything_as_it_is(make_spec: Mak
 def test_files_of_a_method_that_never_finished_may_change(make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         facts = {"toy.short": {"sha256": {"weights": "0" * 64}}}
-        patched.setattr("peekbench.execution.resuming.prepare", lambda spec, note: facts)
+        patched.setattr("peekbench.execution.resuming.prefetch_methods", lambda spec, note: facts)
         run(make_spec(tasks=[TASK], methods=[VOTE]))
     Path("weights").write_text("first")
     assert run(make_spec(tasks=[TASK], methods=[VOTE, "toy.short"])).resumed == 3
