@@ -36,7 +36,9 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "peekbench"
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "peekbench"
+    if not base.is_absolute():
+        base = Path.home() / ".cache"
+    return base / "peekbench"
 
 
 def read_cached(path: Path) -> dict[str, Any] | None:

@@ -61,7 +61,9 @@ def list_gpus() -> tuple[Gpu, ...] | None:
         detail = (getattr(error, "stdout", "") or getattr(error, "stderr", "") or str(error)).strip()
         raise PeekbenchError(f"{program} cannot list the GPUs of this machine: {detail}") from error
     visible = os.environ.get(VISIBLE_VARIABLE)
-    return None if visible and "MIG-" in visible else select_visible(parse_gpus(done.stdout), visible)
+    if visible and "MIG-" in visible:
+        return None
+    return select_visible(parse_gpus(done.stdout), visible)
 
 
 def parse_gpus(output: str) -> tuple[Gpu, ...]:

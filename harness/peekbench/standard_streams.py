@@ -24,8 +24,11 @@ class ProtectedStream(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Write text; characters that the encoding lacks become question marks or escapes."""
+        shown = text
+        if self.is_plain:
+            shown = visible_lines(text)
         try:
-            super().write(visible_lines(text) if self.is_plain else text)
+            super().write(shown)
         except OSError as error:
             self._discard(error)
         return len(text)

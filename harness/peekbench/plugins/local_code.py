@@ -222,7 +222,7 @@ def _import_module(name: str, folder: Path) -> ModuleType:
 
 def _import_file(code: Code, path: Path) -> ModuleType:
     if not path.is_file():
-        others = sorted(each.name for each in path.parent.glob(f"*{FILE}")) if path.parent.is_dir() else []
+        others = sorted(folder.name for folder in path.parent.glob(f"*{FILE}")) if path.parent.is_dir() else []
         near = find_nearest_file(path.name, others)
         hint = f"did you mean {near}?" if near else "relative paths start at the folder of the spec; copy it there"
         raise PluginError(f"no file {path} on this machine; {hint}")

@@ -147,7 +147,7 @@ def _spread(found: Any, numbers: IntArray, task: Task) -> Any:
 
 def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
     """Return the numbers of classes that are names or numbers."""
-    numbers = [_number_or_missing(each, task) for each in classes]
+    numbers = [_number_or_missing(label, task) for label in classes]
     if -1 in numbers:
         raise ContractError(
             f"{what} are {_show(classes)}, but classes of the task are {_show(task.class_names)}, with the numbers 0 "

@@ -49,8 +49,8 @@ def find_nearest_file(name: str, names: Iterable[str]) -> str:
     ('small.yaml', '')
     """
     by_stem: dict[str, str] = {}
-    for each in sorted(names, key=lambda each: Path(each).suffix != Path(name).suffix):
-        by_stem.setdefault(_stem(each), each)
+    for candidate in sorted(names, key=lambda candidate: Path(candidate).suffix != Path(name).suffix):
+        by_stem.setdefault(_stem(candidate), candidate)
     close = get_close_matches(_stem(name)[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR)
     return by_stem[close[0]] if close else ""
 

@@ -127,7 +127,7 @@ def _compare(store: Store, method: str, datasets: Mapping[str, Dataset]) -> pd.D
     """Return one row for each text that a method was tested on: means over trials, and their changes."""
     # By task, sums over trials in the order of `MEANS`, and the number of trials: (5, n_rows).
     sums: dict[str, FloatArray] = {task: np.zeros((5, len(data.labels))) for task, data in datasets.items()}
-    for trial in sorted((each for each in store.done() if each.method == method), key=str):
+    for trial in sorted((trial for trial in store.done() if trial.method == method), key=str):
         if (total := sums.get(trial.draw.task)) is not None:
             labels, rows = store.test_rows(trial.draw)
             predictions = store.predictions(trial)
