@@ -133,19 +133,24 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
         question.write_bytes(pickle.dumps((_own_modules(use), find_pickled_snapshots(content), content)))
         working.mkdir()
         code = f"import sys; sys.path[:] = {path!r}; from {__name__} import main; main({folder!r})"
-        with printed.open("wb") as file:  # a process that the function leaves behind would keep a pipe open
-            done = subprocess.run(  # noqa: S603
-                [sys.executable, "-c", code], env=os.environ | variables, stdout=file, stderr=subprocess.STDOUT,
-                cwd=working, check=False,
-            )  # fmt: skip
+        status = run_code(code, os.environ | variables, printed, working)
         output = printed.read_text(errors="replace").strip()
         if not answer.exists():
             raise ContractError(
-                f"it ended another process with status {done.returncode}: {shorten(output[-MAX_OUTPUT:], MAX_OUTPUT)}"
+                f"it ended another process with status {status}: {shorten(output[-MAX_OUTPUT:], MAX_OUTPUT)}"
             )
         result: Answer = pickle.loads(answer.read_bytes())  # noqa: S301 - written by the process above
         left = (path.name for path in working.iterdir() if not path.name.startswith((".", "__pycache__")))
         return replace(result, files=tuple(sorted(left)), output=output)
+
+
+def run_code(code: str, environment: Mapping[str, str], printed: Path, folder: Path) -> int:
+    """Run code in a new process in a folder, with its output in a file, and return its exit status."""
+    with printed.open("wb") as file:  # a process that the code leaves behind would keep a pipe open
+        command = [sys.executable, "-c", code]
+        return subprocess.run(  # noqa: S603
+            command, env=environment, stdout=file, stderr=subprocess.STDOUT, cwd=folder, check=False
+        ).returncode
 
 
 def _pickle(use: str, value: object) -> bytes:

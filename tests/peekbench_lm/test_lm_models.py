@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import requires
 from pathlib import Path
@@ -16,6 +13,7 @@ from typing import Any
 import needs_torch  # noqa: F401
 import pytest
 import torch
+from huggingface_hub import constants
 from loopback_hub import LoopbackHub
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -261,27 +259,31 @@ def test_a_file_is_no_model(folder: Path, folders: Folders) -> None:
         find_model(str(folder / "config.json"), "", folders)
 
 
-def run_remedy(error: DataError, folder: Path) -> None:
-    """Type the Python command that a message gives."""
+def run_remedy(error: DataError, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the Python command that a message gives, in this process, which has imported the libraries."""
     command = next(part for part in str(error).split("`") if part.startswith("python -c "))
-    offline = os.environ | {"HF_HUB_OFFLINE": "1"}  # otherwise, transformers asks the Hub for converted weights
-    subprocess.run([sys.executable, *shlex.split(command)[1:]], cwd=folder, check=True, env=offline)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)  # or transformers asks the Hub for converted weights
+    monkeypatch.chdir(folder)
+    _, _, code = shlex.split(command)
+    exec(code, {})
 
 
 @pytest.mark.slow
-def test_pickled_weights_are_converted_as_the_message_says(tmp_path: Path) -> None:
+def test_pickled_weights_are_converted_as_the_message_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save_model("bert", tmp_path / "it's pickled")
     before = weights(LanguageModel(folder, CPU))
     pickle_weights(folder)
     with pytest.raises(DataError) as caught:
         check_weights(folder)
-    run_remedy(caught.value, tmp_path)
+    run_remedy(caught.value, tmp_path, monkeypatch)
     assert max_difference(weights(LanguageModel(folder, CPU)), before) == 0
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")  # which peft reads
-def test_an_adapter_is_merged_as_the_message_says(tmp_path: Path, folders: Folders) -> None:
+def test_an_adapter_is_merged_as_the_message_says(
+    tmp_path: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from peft import LoraConfig, get_peft_model
     from transformers import AutoModelForCausalLM
 
@@ -291,7 +293,7 @@ def test_an_adapter_is_merged_as_the_message_says(tmp_path: Path, folders: Folde
     get_peft_model(network, config).save_pretrained(str(tmp_path / "adapter"))
     with pytest.raises(DataError, match="model: ./adapter-merged") as caught:
         find_model("./adapter", "", folders)
-    run_remedy(caught.value, tmp_path)
+    run_remedy(caught.value, tmp_path, monkeypatch)
     merged = LanguageModel(find_model("./adapter-merged", "", folders).path, CPU)
     assert max_difference(weights(merged), weights(LanguageModel(base, CPU))) > 0
 

@@ -294,12 +294,9 @@ def read(data: Any) -> Any:
     return dataset.inputs, dataset.labels, dataset.class_names
 
 
-def test_the_default_design_fits_the_rows() -> None:
+def test_sizes_that_are_not_chosen_fit_the_rows_and_the_others() -> None:
     run = pb.measure(SCALED, (X, CLASSES), progress=False)
     assert (run.planned, run.spec.design.num_train, run.spec.design.num_test) == (20, (40,), (40,))
-
-
-def test_sizes_that_are_not_chosen_fit_the_rows_and_the_others() -> None:
     run = pb.measure(SCALED, (X, CLASSES), design={"num_train": 20, "num_subsamples": 2}, progress=False)
     assert (run.planned, run.spec.design.num_train, run.spec.design.num_test) == (2, (20,), (50,))
     with pytest.raises(pb.PeekbenchError, match=r"30 rows leave 10 for each of two test sets.* choose the sizes"):
@@ -308,18 +305,15 @@ def test_sizes_that_are_not_chosen_fit_the_rows_and_the_others() -> None:
     assert pb.measure(SCALED, (X[:30], CLASSES[:30]), design=few, progress=False).finished == 2
 
 
-def test_missing_features_are_for_estimators_that_take_them() -> None:
-    assert (
-        measure(make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), (MISSING, CLASSES)).failed == 0
-    )
-
-
-def test_columns_that_no_step_sees_may_have_missing_values() -> None:
+def test_missing_features_are_for_estimators_that_take_them_or_do_not_see_them() -> None:
+    imputing = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
+    assert measure(imputing, (MISSING, CLASSES)).failed == 0
     unseen = TABLE.assign(height=MISSING[:, 0], weight=pd.array([None, *range(119)], dtype="Int64"))
     assert measure(BY_NAME, (unseen, CLASSES)).failed == 0
 
 
 def test_labels_are_classes_or_numbers() -> None:
+    assert read_held((X, np.where(Y > 0, 1, -1)), "data", [SCALED]).class_names == ("-1", "1")
     for labels, names in (([1.0, 0.0], ("0", "1")), ([True, False], ("false", "true")), ([10, 9], ("9", "10"))):
         assert read_held((TEXTS[:8], 4 * labels), "data", [LogisticRegression()]).class_names == names
     assert read_held((["a", "b"], [1, 2]), "data", [Ridge()]).kind == "regression"
@@ -440,10 +434,6 @@ def test_rows_without_a_text_are_missing_as_in_files(blank: Any) -> None:
     with pytest.raises(pb.DataError, match="data: row 0 has no text; drop or fill 1 row, or set drop_missing=True"):
         read_held((texts, NAMES), "data", [TFIDF])
     assert len(read_held((texts, NAMES), "data", [TFIDF], drop_missing=True).inputs) == len(TEXTS) - 1
-
-
-def test_minus_one_and_one_are_two_classes() -> None:
-    assert read_held((X, np.where(Y > 0, 1, -1)), "data", [SCALED]).class_names == ("-1", "1")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -207,31 +203,6 @@ def test_word2vec_gives_texts_without_known_words_the_same_probabilities(tmp_pat
     probabilities = case.fit(case.unlabeled).predict(("zzz qqq", "", "unheard"))
     assert np.allclose(probabilities, probabilities[0])
     assert probabilities.sum(axis=1) == pytest.approx(1)
-
-
-@pytest.mark.slow
-def test_probabilities_do_not_depend_on_the_hash_seed() -> None:
-    uses = ["classic.lsa", "classic.self_training", *(["classic.word2vec"] if HAS_GENSIM else [])]
-    code = f"""
-import json, tempfile, pathlib
-from peekbench.spec.components import MethodSpec, make_component
-from peekbench_testing import make_case
-probabilities = {{}}
-with tempfile.TemporaryDirectory() as folder:
-    for use in {uses!r}:
-        spec = make_component(MethodSpec, use)
-        case = make_case(use, spec.entry, spec.options, pathlib.Path(folder))
-        probabilities[use] = case.predict(case.unlabeled).tolist()
-print(json.dumps(probabilities))
-"""
-    results = [
-        subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
-            capture_output=True, text=True, check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert json.loads(results[0]) == json.loads(results[1])
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import sys
 import time
 from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -215,15 +214,6 @@ work = toy_work.Toy(toy_work.record)
 items = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(20)]
 print(sorted(outcome[0] for batch in execute(items, work, options=Local(workers=2)) for outcome in batch))
 """
-
-
-@pytest.mark.parametrize("source", ["script", "standard input"])
-def test_the_main_module_needs_no_guard(source: str, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(UNGUARDED)
-    arguments = [str(script)] if source == "script" else ["-"]
-    done = subprocess.run([sys.executable, *arguments], input=UNGUARDED, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["main module", str(list(range(20)))]
 
 
 def test_no_trial_fails_if_workers_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import needs_hf  # noqa: F401 - skips these tests without the extra 'hf'
 import needs_torch  # noqa: F401 - skips these tests without the extra 'lm'
 import pytest
 import yaml
+from forks import run_python
 
 PAPER = Path(__file__).parents[2] / "specs" / "paper"
 
@@ -28,8 +28,7 @@ def _unreachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def plan(path: Path) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, because the client of the Hub reads its address when it is imported."""
-    command = [sys.executable, "-m", "peekbench", "plan", str(path)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run_python("from peekbench.cli import main; main()", "plan", str(path))
 
 
 def test_a_spec_whose_data_are_out_of_reach_is_counted() -> None:

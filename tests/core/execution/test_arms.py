@@ -116,14 +116,14 @@ def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
     assert [results[arm].fit_seconds for arm in ("base", "extra", "test")] == pytest.approx([1.0, 2.0, 1.0])
 
 
-@pytest.mark.parametrize("crossover", [False, 2, 3])
+@pytest.mark.parametrize("crossover", [False, 3])
 def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: MakeSpec) -> None:
     """A method that knows the labels of its unlabeled texts is right about members, and as `extra` about others."""
     rules = ["leave-one-out", {"cross": 3}, {"stream": 4}, {"blocks": 5}, "single", "swap-in", {"swap-in": 3}]
     spec = make_spec(
         methods=[{"use": "controls.leak", "options": {"share": 1.0}}],
         arms=["base", "extra", "test", {"mix": 0.5}, *rules],
-        design={**DESIGN, "crossover": crossover},
+        design={"num_train": 12, "num_test": 12, "num_subsamples": 2, "crossover": crossover},
     )
     path = run(spec).store
     wide = pair_arms(load_results(path))
@@ -137,7 +137,7 @@ def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: M
     assert gain.mean() == pytest.approx(0.5, abs=0.2)
     assert check_store(path).problems == ()
     with Store.open(path) as store:
-        answers = store.answers("a", "controls.leak", 12, 30, ["extra", "single"])
+        answers = store.answers("a", "controls.leak", 12, 12, ["extra", "single"])
     assert np.allclose(answers.scores["single"].mean(axis=1), wide.xs("a", level="task")["single"])
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import run_python
 from typer.testing import CliRunner
 
 from peekbench.cli.app import app
@@ -161,12 +160,11 @@ def test_a_store_alone_imports_no_file(make_spec: Callable[..., Any]) -> None:
     )
     run(spec)
     code = "from peekbench.cli import main; main()"
-    command = [sys.executable, "-c", code, "report", "small"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python(code, "report", "small")
     assert done.returncode == 2
     assert "mine.py is code that only a store names, which is not imported" in done.stderr
     assert [path.name for path in Path("reports/small").iterdir()] == ["report.json"]
-    subprocess.run([*command, "--format", "mine.py:short"], capture_output=True, check=True)
+    assert run_python(code, "report", "small", "--format", "mine.py:short").returncode == 0
     assert Path("reports/small/report-mine.py-short.txt").read_text() == "small"
 
 
