@@ -20,7 +20,7 @@ from peekbench.formatting import format_signed
 from peekbench.records import TrialEvidence, Unit
 from peekbench.report import report_of_ranking, report_of_run, state
 from peekbench.report.render import sentences
-from peekbench.report.render.content import explain_adjustments, explain_decisions
+from peekbench.report.render.content import explain_decisions
 from peekbench.results import decide, paired_scores
 from peekbench_summary.biased_rule import Bias, Evidence, Region
 from peekbench_summary.families import count_biased_tasks, judge_family
@@ -252,8 +252,6 @@ def test_the_interval_of_an_equivalent_bias_has_the_level_of_two_one_sided_tests
     verdicts = [first, biased]
     assert explain_decisions(verdicts).startswith("95% intervals, 90% where equivalent. Biased")
     assert explain_decisions([first]).startswith("90% intervals. Biased")
-    assert "Two one-sided tests at 5% decide 'equivalent'." in explain_adjustments(verdicts)
-    assert "Two" not in explain_adjustments([biased])
     with pytest.raises(PeekbenchError, match="level: 0.5 is too small; use more than 0.5"):  # twice 1 - 0.5 is all
         summarize(pd.DataFrame(), level=0.5)
 

@@ -67,7 +67,7 @@ def test_details_follow_a_verdict() -> None:
     first, full = (" ".join(printed(report, full=full).split()) for full in (False, True))
     assert "Base: without unlabeled texts." in first
     assert "possibly by less than 0.50 points; bayes: equivalent." in first
-    for unfolded in ("Intervals are adjusted for 3 configurations.", "Bias in other tasks: yes, by the t test."):
+    for unfolded in ("adjusted for 3 configurations", "Bias in other tasks: yes, by the t test."):
         assert unfolded in full and unfolded not in first
     assert "95% intervals. Biased" in first
     assert "bayes" not in printed(Report("r", "h", (lead, replace(lead, analysis="bayes"))))

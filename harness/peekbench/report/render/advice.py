@@ -43,6 +43,8 @@ CROSS_FITTING = ("cross", "leave-one-out")
 NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
 NEXT = "What next?"
+ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
+"""How to add subsamples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     if undecided := {name: verdict for name, verdict in named if verdict.decision == "inconclusive"}:
         return _settle_all(report, undecided)
     if decisions & {"biased up", "biased down"}:
-        scores = "the reference benchmark" if effect == "contamination" else "extra"
+        scores = {"contamination": "the reference benchmark"}.get(effect, "extra")
         return Answer(NEXT, f"Report the scores of {scores}", f"The {effect} does not affect them.")
     if unchecked := [control.method for control in controls if control.decision == "undecided"]:
         return Answer(NEXT, "More data", f"The run is too small to be checked by {name_methods(unchecked)}.")
@@ -149,7 +151,7 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
         remedy = f"{_add_rows_or_tasks(merged)}, in a run with another name and seed"
         return Answer(NEXT, "More rows or tasks", f"{details}: {remedy}.")
     if any(map(_is_unmeasured, needed.values())):
-        how = "add them to the table" if extension.of == "table" else "set num_subsamples to at least 20"
+        how = {"table": ADD["table"]}.get(extension.of, "set num_subsamples to at least 20")
         text = f"They measure the noise, which is unknown with one: {how}"
         return Answer(NEXT, "At least 20 subsamples per task", *_then_run(text, report))
     details = "Draw larger test sets or more tasks, in a run with another name and seed."
@@ -173,7 +175,7 @@ def _extend(report: Report, merged: Settling, advice: Advice, needed: Mapping[st
     if len(known) > 1 and advice.probability is not None:
         likely = f"with at least {advice.probability:.0%} probability each"
     likely += _limit_to_biases(merged, format_size(first.region or 0.0, first.unit))
-    how = "add them to each num_subsamples" if extension.of == "run" else "add them to the table"
+    how = ADD[extension.of]
     if extension.num_subsamples is not None:
         how = f"set num_subsamples to {extension.num_subsamples + advice.subsamples}"
     time = ""
@@ -207,8 +209,10 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
     if evidence.is_zero:
         reason = f"{trials} are too few to exclude a bias that is not negligible; "
     elif evidence.has_too_few:
-        extended = ", so the interval is extended to 0" if evidence.is_extended else ""
-        reason = f"{trials} cannot support a verdict at this level{extended}; "
+        reason = f"{trials} cannot support a verdict at this level"
+        if evidence.is_extended:
+            reason += ", so the interval is extended to 0"
+        reason += "; "
     elif evidence.is_extended:
         tests = "sign flips of the trials, or a t test corrected for skewness,"
         if evidence.failure_loss:
@@ -275,7 +279,7 @@ def _limit_to_biases(needed: Settling, band: str) -> str:
     return f" if the bias is near zero or at least {band}, {other} whatever it is"
 
 
-def advise(needed: Settling, band: str) -> str:
+def advise(needed: Settling | None, band: str) -> str:
     """Return a clause on what settles a verdict, or several.
 
     Examples
@@ -283,6 +287,8 @@ def advise(needed: Settling, band: str) -> str:
     >>> advise(Settling(Advice(40, 0.8), Advice(90, 0.81)), "0.50 points")[-67:]
     'if the bias is near zero or at least 0.50 points, 90 whatever it is'
     """
+    if needed is None:
+        return "what settles this is unknown"
     if (advice := needed.advice) is not None:
         number = f"{advice.subsamples:,} more subsamples per task settle this {_state_chance(advice)}"
         return number + _limit_to_biases(needed, band)
@@ -344,10 +350,10 @@ def _state_rule(worth: RuleWorth) -> str:
     lowest = min(verdict.estimate.low for verdict in verdicts)
     highest = max(verdict.estimate.high for verdict in verdicts)
     listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
-    levels = " and ".join(sorted({f"{verdict.family.level:.0%}" for verdict in verdicts}))
+    intervals = f"{' and '.join(sorted({f'{verdict.family.level:.0%}' for verdict in verdicts}))} intervals"
+    intervals += f" of {pluralize(len(verdicts), 'method')}"
     if any(verdict.family.size > 1 for verdict in verdicts):
-        levels = f"adjusted {levels}"
-    intervals = f"{levels} {'interval' if len(verdicts) == 1 else 'intervals'} of {pluralize(len(verdicts), 'method')}"
+        intervals = f"adjusted {intervals}"
     rule = RULES[kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
     text = (
         f"{rule}. On these {rows} of {tasks}, the mean score {whose} differs from the mean score with independent "
@@ -355,17 +361,16 @@ def _state_rule(worth: RuleWorth) -> str:
     )
     if any(verdict.decision == "inconclusive" for verdict in verdicts):
         needed = merge_settling(map(find_settling, verdicts))
-        region = format_size(verdicts[0].region or 0.0, unit)
-        text += f" Not settled: {advise(needed, region) if needed else 'what settles this is unknown'}."
+        text += f" Not settled: {advise(needed, format_size(verdicts[0].region or 0.0, unit))}."
     return text
 
 
 def _state_inflation(inflation: Inflation) -> str:
     """State how much the score of the best configuration is inflated because it was chosen by this score."""
-    estimate = format_quantity(inflation.estimate, "spread" if inflation.unit == "difference" else "number")
-    texts = "" if inflation.num_texts is None else f" on {pluralize(inflation.num_texts, 'text')}"
-    beginning = f"At {inflation.sizes}, the" if inflation.sizes else "The"
-    return (
-        f"{beginning} score of the best of {inflation.num_configurations} configurations, chosen by this score{texts}, "
-        f"is inflated by {estimate}."
-    )
+    best = f"The score of the best of {inflation.num_configurations} configurations"
+    if inflation.sizes:
+        best += f" with {inflation.sizes}"
+    chosen = "chosen by this score"
+    if inflation.num_texts is not None:
+        chosen += f" on {pluralize(inflation.num_texts, 'text')}"
+    return f"{best}, {chosen}, is inflated by {format_quantity(inflation.estimate, inflation.unit)}."

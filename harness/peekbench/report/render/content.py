@@ -36,7 +36,7 @@ from peekbench.records.verdicts import (
 )
 from peekbench.report.render.advice import Answer, advise_next, choose_rule, name_methods
 from peekbench.report.render.pictures import Picture, name_figures
-from peekbench.report.render.sentences import SUBJECTS, compare, state, state_briefly
+from peekbench.report.render.sentences import SUBJECTS, Subject, compare, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
 MAX_FAILURES = 20  # with traceback; the JSON report has all
@@ -65,7 +65,7 @@ class Finding:
     @property
     def explained(self) -> str:
         """All sentences, with the data behind the verdict."""
-        return f"{self.details} (Based on {self.basis}.)" if self.basis else self.details
+        return " ".join(filter(None, (self.details, self.basis and f"(Based on {self.basis}.)")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +197,7 @@ def _describe_provenance(report: Report) -> Iterator[Block]:
 
 def name_heading(column: Column) -> str:
     """Return the heading of a column, with the unit that its cells do not show."""
-    unit = points(column.unit)
-    return f"{column.name},{unit}" if unit else column.name
+    return ",".join(filter(None, (column.name, points(column.unit))))
 
 
 def find_findings(report: Report) -> list[Finding]:
@@ -221,44 +220,43 @@ def find_findings(report: Report) -> list[Finding]:
 
 def make_sections(report: Report) -> list[Findings]:
     """Return the verdicts by question, then those on controls, of which failed ones come first."""
-    by_effect: dict[str, list[Finding]] = {}
+    by_subject: dict[Subject, list[Finding]] = {}
     controls: list[Finding] = []
     for finding in find_findings(report):
         if finding.verdict.control:
             controls.append(finding)
         else:
-            by_effect.setdefault(find_subject(finding.verdict), []).append(finding)
-    sections = [_make_section(report, effect, _rank(findings)) for effect, findings in by_effect.items()]
+            by_subject.setdefault(find_subject(finding.verdict), []).append(finding)
+    sections = [_make_section(report, subject, _rank(findings)) for subject, findings in by_subject.items()]
     if controls:
         controls.sort(key=lambda finding: finding.verdict.decision == "passed")
-        sections.append(_make_section(report, "", controls))
+        sections.append(_make_section(report, None, controls))
     return sections
 
 
-def find_subject(verdict: Verdict) -> str:
-    """Return the effect whose question a verdict answers: 'bias' for effects without a question of their own."""
-    return verdict.effect if verdict.effect in SUBJECTS else "bias"
+def find_subject(verdict: Verdict) -> Subject:
+    """Return what a verdict is about: effects without words of their own have those of 'bias'."""
+    return SUBJECTS.get(verdict.effect, SUBJECTS["bias"])
 
 
-def _make_section(report: Report, effect: str, findings: Sequence[Finding]) -> Findings:
-    """Return the findings on an effect, or those on controls if the effect is empty."""
+def _make_section(report: Report, subject: Subject | None, findings: Sequence[Finding]) -> Findings:
+    """Return the findings on a subject, or those on controls."""
     verdicts = [finding.verdict for finding in findings]
-    adjustments = explain_adjustments(verdicts)
     methods = {verdict.method for verdict in verdicts}
     pictures = tuple(picture for picture in name_figures(report) if _is_about(picture.figure, methods))
-    if not effect:
-        return Findings(CONTROLS, tuple(findings), pictures, background=adjustments, is_of_controls=True)
-    subject, rows = SUBJECTS[effect], verdicts[0].rows
-    background = [subject.background.format(rows=rows), adjustments]
-    if effect == "bias" and "columns" in report.provenance:
-        background.insert(1, "The analysis of a table assumes that its scores were obtained in this way.")
+    if subject is None:
+        return Findings(CONTROLS, tuple(findings), pictures, is_of_controls=True)
+    rows = verdicts[0].rows
+    background = subject.background.format(rows=rows)
+    if subject is SUBJECTS["bias"] and "columns" in report.provenance:
+        background += " The analysis of a table assumes that its scores were obtained in this way."
     return Findings(
         subject.question,
         tuple(findings),
         pictures,
         definition=subject.terms.format(rows=rows),
         explanation=explain_decisions(verdicts),
-        background=" ".join(filter(None, background)),
+        background=background,
     )
 
 
@@ -302,9 +300,9 @@ def _find_bias(judged: Sequence[Verdict]) -> Answer:
     outcome = next((outcomes[decision] for decision in outcomes if decision in found), "Cannot be seen")
     if len(judged) == 1:
         return Answer("Biased?", outcome, f"{judged[0].method} is {judged[0].decision}.")
-    verb = "is" if counts[found[0]] == 1 else "are"
-    listed = ", ".join(f"{counts[decision]:,} {decision}" for decision in found).replace(" ", f" {verb} ", 1)
-    return Answer("Biased?", outcome, f"Of {len(judged):,} methods, {listed}.")
+    listed = [f"{counts[decision]:,} {decision}" for decision in found]
+    listed[0] = f"{pluralize(counts[found[0]], 'is', 'are')} {found[0]}"
+    return Answer("Biased?", outcome, f"Of {len(judged):,} methods, {', '.join(listed)}.")
 
 
 def _measure(judged: Sequence[Verdict]) -> list[Answer]:
@@ -314,7 +312,9 @@ def _measure(judged: Sequence[Verdict]) -> list[Answer]:
     if not known:
         return []
     region, *others = {verdict.region for verdict in known}
-    negligible = f"Up to {format_size(region, unit)} is negligible." if region and not others else ""
+    negligible = ""
+    if region and not others:
+        negligible = f"Up to {format_size(region, unit)} is negligible."
     low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
     if len(known) == 1:
         return [Answer("How large?", format_quantity(low.estimate, unit), negligible)]
@@ -324,7 +324,9 @@ def _measure(judged: Sequence[Verdict]) -> list[Answer]:
 
 
 def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
-    short = f"{len(controls)} of {pluralize(len(controls), 'control')} passed" if controls else "No controls"
+    short = "No controls"
+    if controls:
+        short = f"{len(controls)} of {pluralize(len(controls), 'control')} passed"
     for outcome in ("undecided", "failed"):
         if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
             short = f"Control {outcome}: {name_methods(names)}"
@@ -333,7 +335,10 @@ def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Ver
         details += _assume(report.extension, [verdict for verdict in judged if verdict.estimate.has_interval])
     if report.failures:
         details.append(f"{pluralize(len(report.failures), 'trial')} failed.")
-    details.append(f"{pluralize(len(report.warnings), 'warning')}." if report.warnings else "No warnings.")
+    number = "No warnings"
+    if report.warnings:
+        number = pluralize(len(report.warnings), "warning")
+    details.append(f"{number}.")
     return Answer(TRUST, short, " ".join(details))
 
 
@@ -342,15 +347,16 @@ def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
     evidence = [verdict.evidence for verdict in verdicts if isinstance(verdict.evidence, TrialEvidence)]
     if not evidence:
         return
-    is_shared = any(facts.num_shared for facts in evidence)
+    noun = "pairs of scores of a method"
+    if is_shared := any(facts.num_shared for facts in evidence):
+        noun = "subsamples, each averaged over tasks,"
     numbers = [facts.num_shared or facts.num_trials for facts in evidence]
-    units = " to ".join(f"{number:,}" for number in dict.fromkeys((min(numbers), max(numbers))))
-    units += " subsamples, each averaged over tasks," if is_shared else " pairs of scores of a method"
+    units = f"{' to '.join(f'{number:,}' for number in dict.fromkeys((min(numbers), max(numbers))))} {noun}"
     looks = ""
     if extension.earlier[:-1]:
         looks = f" and were analyzed before at {list_numbers(extension.earlier[:-1])} subsamples per task only"
     elif extension.earlier:
-        option = "--earlier NUMBER" if extension.command else "earlier=[NUMBER]"
+        option = {"": "earlier=[NUMBER]"}.get(extension.command, "--earlier NUMBER")
         looks = f", of which no part was analyzed before (otherwise: {option})"
     yield f"The intervals assume that the {units} are independent samples{looks}; a table does not show this."
     if is_shared:
@@ -382,20 +388,6 @@ def _name_levels(verdicts: Sequence[Verdict]) -> str:
     return f"{levels.pop()} intervals{shorter}. "
 
 
-def explain_adjustments(verdicts: Sequence[Verdict]) -> str:
-    """Return for what intervals are adjusted, and why those of equivalent biases are shorter; can be empty."""
-    size = max(verdict.family.size for verdict in verdicts)
-    parts = [f"Intervals are adjusted for {size} configurations."] if size > 1 else []
-    levels = {verdict.family.level for verdict in verdicts if _is_by_two_tests(verdict)}
-    parts += [f"Two one-sided tests at {(1 - level) / 2:.0%} decide 'equivalent'." for level in sorted(levels)]
-    return " ".join(parts)
-
-
-def _is_by_two_tests(verdict: Verdict) -> bool:
-    evidence = verdict.evidence
-    return verdict.decision in WITHIN_REGION and isinstance(evidence, TrialEvidence) and not evidence.is_zero
-
-
 def basis_of(verdict: Verdict) -> str:
     """Return the data that a verdict is based on, such as '5 tasks, 250 trials'; empty if it does not say."""
     match verdict.evidence:
@@ -419,8 +411,8 @@ def make_printable(report: Report) -> Report:
     return cleaned
 
 
-OF_SEVERAL_LINES = ("warnings", "error", "traceback", "texts")
-"""Fields of a report and of its failures whose texts can have several lines."""
+OF_SEVERAL_LINES = dict.fromkeys(("warnings", "error", "traceback", "texts"), visible_lines)
+"""Fields of a report and of its failures whose texts can have several lines, with the function that cleans them."""
 
 
 def _clean(value: Any, escape: Callable[[str], str]) -> Any:
@@ -429,7 +421,9 @@ def _clean(value: Any, escape: Callable[[str], str]) -> Any:
         return escape(shorten(value, MAX_TEXT))
     if isinstance(value, tuple):
         cleaned = (_clean(item, escape) for item in value)
-        return type(value)._make(cleaned) if isinstance(value, Draw | Trial) else tuple(cleaned)
+        if isinstance(value, Draw | Trial):
+            return type(value)._make(cleaned)
+        return tuple(cleaned)
     if isinstance(value, list):
         return [_clean(item, escape) for item in value]
     if isinstance(value, Mapping):
@@ -437,6 +431,6 @@ def _clean(value: Any, escape: Callable[[str], str]) -> Any:
     if isinstance(value, TrialFailure):
         value = replace(value, error=shorten(value.error, MAX_ERROR))
     if is_dataclass(value) and not isinstance(value, type):
-        escapes = {part.name: visible_lines if part.name in OF_SEVERAL_LINES else escape for part in fields(value)}
+        escapes = {part.name: OF_SEVERAL_LINES.get(part.name, escape) for part in fields(value)}
         return replace(value, **{name: _clean(getattr(value, name), own) for name, own in escapes.items()})
     return value

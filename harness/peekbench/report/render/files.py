@@ -124,25 +124,27 @@ def check_same_report(report: Report, folder: Path) -> None:
         report of a run replaces only reports of runs.
     """
     is_run = "spec" in report.details
-    command, files = None, [folder / name for name in FILES.values() if (folder / name).exists()]
+    files = [folder / name for name in FILES.values() if (folder / name).exists()]
+    other = "another report"
     if folder / FILES["json"] in files:
         content = _read_json(folder / FILES["json"])
-        command = content.get("command")
-        is_same = "spec" in content if is_run else command == report.command
+        is_same = content.get("command") == report.command
+        if is_run:
+            is_same = "spec" in content
+        if content.get("command"):
+            other = f"the report of `{content['command']}`"
     else:
         is_same = is_run or all(_mentions(file, report.command) for file in files)
     if not is_same:
-        other = f"the report of `{command}`" if command else "another report"
         raise PeekbenchError(f"{folder} has {shorten(other, 500)}; delete it, or choose another folder with --reports")
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     """Return the content of a report; empty if the file is none."""
     try:
-        content = json.loads(_read_if_file(file))
-    except (OSError, ValueError):
+        return dict(json.loads(_read_if_file(file)))
+    except (OSError, TypeError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _mentions(file: Path, command: str) -> bool:
@@ -153,7 +155,9 @@ def _mentions(file: Path, command: str) -> bool:
 
 def _read_if_file(file: Path) -> str:
     """Return the text of a regular file; a pipe or a device, which may never end, is no report."""
-    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    if not file.is_file():
+        return ""
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 def write_pictures(report: Report, folder: str | Path) -> list[Path]:
@@ -205,7 +209,7 @@ def _write_format(report: Report, folder: Path, use: str) -> list[Path]:
     entry = find_format(use)
     path = folder / folder_name(use)
     if entry.suffix:
-        path = folder / f"report-{folder_name(use)}{entry.suffix}"
+        path = folder / f"report-{path.name}{entry.suffix}"
     if path.name in report.attachments:
         raise ContractError(f"report format {use}: an analysis attaches a file of the same name, {path.name}")
     try:
@@ -273,8 +277,9 @@ def _write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path
 
 
 def _write(path: Path, content: str | bytes) -> Path:
-    encoded = content.encode("utf-8") if isinstance(content, str) else content
-    return _replace(path, lambda temporary: temporary.write_bytes(encoded))
+    if isinstance(content, str):
+        content = content.encode("utf-8")
+    return _replace(path, lambda temporary: temporary.write_bytes(content))
 
 
 def _replace(path: Path, write: Callable[[Path], object]) -> Path:

@@ -40,7 +40,7 @@ from peekbench.report.render.content import (
     make_printable,
     name_heading,
 )
-from peekbench.report.render.pictures import Picture, Scale, alt_text, make_renderer
+from peekbench.report.render.pictures import Picture, Scale, alt_text, groups_of, make_renderer
 
 TEMPLATES = Path(__file__).parent / "templates"
 BLOCKS = (Answer, Findings, Paragraph, Table, Picture, TrialFailure, Facts, Code)
@@ -169,7 +169,7 @@ def _scale_of_forest(forest: Forest, own: Sequence[Interval] = ()) -> Scale:
 def cell_number(cell: Cell) -> float | None:
     """Return the number by which rows are sorted; None if a cell has none."""
     if isinstance(cell, Estimate):
-        cell = cell.mean if cell.is_known else cell.low
+        cell = next((number for number in (cell.mean, cell.low) if not math.isnan(number)), None)
     if isinstance(cell, bool) or not isinstance(cell, int | float) or not math.isfinite(cell):
         return None
     return cell
@@ -181,13 +181,12 @@ def count_key_columns(table: Table) -> int:
     for number in range(1, num_candidates + 1):
         if len({row[:number] for row in table.rows}) == len(table.rows):
             return number
-    return num_candidates if num_candidates < len(table.columns) else 1
+    return 1
 
 
 def _draw(figure: Figure, renderer: Renderer) -> str:
     """Return a figure as inline SVG, or its description and the reason if it is too large or cannot be drawn."""
-    groups = getattr(figure, {"violins": "columns", "curves": "panels"}.get(figure.kind, "groups"))
-    if sum(len(parts) for _, parts in groups) > MAX_PARTS:
+    if sum(len(members) for _, members in groups_of(figure)) > MAX_PARTS:
         return Markup('<p class="note">{} {}</p>').format(TOO_LARGE, alt_text(figure))
     try:
         return Markup(renderer(figure, "inline svg").decode())  # noqa: S704 - renderers escape text

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -91,44 +92,32 @@ def render_json(report: Report) -> str:
 
     Keys are sorted, and numbers that are not finite are null.
     """
-    content = {
-        "schema_version": SCHEMA_VERSION,
-        "name": report.name,
-        "headline": report.headline,
-        "verdicts": [_verdict_as_dict(verdict) for verdict in report.verdicts],
-        "warnings": list(report.warnings),
-        "figures": [asdict(figure) for figure in report.figures],
-        "tables": [asdict(table) for table in report.tables],
-        "failures": [
-            {
-                "task": failure.trial.draw.task,
-                "method": failure.trial.method,
-                "num_train": failure.trial.draw.num_train,
-                "num_test": failure.trial.draw.num_test,
-                "subsample": failure.trial.draw.subsample,
-                "error": shorten(failure.error, MAX_ERROR),
-                "traceback": shorten(failure.traceback, MAX_TRACEBACK),
-            }
-            for failure in report.failures
-        ],
-        "methods": [asdict(method) for method in report.methods],
-        "provenance": dict(report.provenance),
-        "command": report.command,
-        **report.details,
-    }
-    return json.dumps(_finite(content), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=True) + "\n"
+    content: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **report.details}
+    for name in ("name", "headline", "warnings", "figures", "tables", "methods", "provenance", "command"):
+        content[name] = getattr(report, name)
+    content["verdicts"] = [
+        {**asdict(verdict), "sentence": f"{verdict.method}: {state(verdict)}"} for verdict in report.verdicts
+    ]
+    content["failures"] = [
+        {
+            **failure.trial.draw._asdict(),
+            "method": failure.trial.method,
+            "error": shorten(failure.error, MAX_ERROR),
+            "traceback": shorten(failure.traceback, MAX_TRACEBACK),
+        }
+        for failure in report.failures
+    ]
+    return json.dumps(_as_json(content), indent=1, sort_keys=True, allow_nan=False, ensure_ascii=True) + "\n"
 
 
-def _verdict_as_dict(verdict: Verdict) -> dict[str, Any]:
-    """Return the facts of a verdict, with its sentences for readers."""
-    return {**asdict(verdict), "sentence": f"{verdict.method}: {state(verdict)}"}
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(key): _finite(item) for key, item in value.items()}
+def _as_json(value: Any) -> Any:
+    """Return records as dictionaries, and numbers that are not finite as None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if is_dataclass(value) and not isinstance(value, type):
+        return _as_json(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [_as_json(item) for item in value]
     return value

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from peekbench.formatting import capitalize, format_cell, format_quantity
 from peekbench.records.figures import Forest
@@ -27,6 +26,8 @@ from peekbench.report.render.pictures import FOLDER, PICTURES, UNDRAWN, Picture,
 from peekbench.report.render.terminal import forest_as_text
 
 FOREST_WIDTH = 100
+ALIGNMENT = {True: " --- ", False: " ---: "}
+"""Line below the heading of a column, by whether it has texts."""
 UNTITLED = ("answers", "verdicts", "warnings")
 """Parts whose blocks have no heading, or headings of their own."""
 
@@ -125,7 +126,7 @@ def _table_lines(table: Table) -> Iterator[str]:
 
 def _rows(table: Table) -> Iterator[str]:
     yield _row(name_heading(column) for column in table.columns)
-    yield "|" + "|".join(" --- " if column.is_text else " ---: " for column in table.columns) + "|"
+    yield f"|{'|'.join(ALIGNMENT[column.is_text] for column in table.columns)}|"
     for row in table.rows:
         yield _row(format_cell(cell, column.unit) for cell, column in zip(row, table.columns, strict=True))
 
@@ -180,10 +181,8 @@ def _card_lines(method: MethodFacts, report: Report) -> Iterator[str]:
     yield f"# {escape(method.name)}"
     if method.summary:
         yield from ("", escape(f"{capitalize(method.summary)}."))
-    facts = [("method", method.use), ("options", method.options)]
-    if spec := report.details.get("spec"):
-        facts += _describe_design(spec)
-    facts.append(("experiment", f"{report.name}, {report.headline}"))
+    experiment = f"{report.name}, {report.headline}"
+    facts = (("method", method.use), ("options", method.options), ("experiment", experiment))
     yield from ("", *_block_lines(Facts(tuple(fact for fact in facts if fact[1])), ""))
     yield from _part_lines([part for part in lay_out(_limit_to(method, report)).parts if part.name in IN_CARDS])
 
@@ -216,31 +215,3 @@ def _select_rows(table: Table, method: str) -> Table | None:
     if not rows or not kept:
         return None
     return replace(table, columns=tuple(table.columns[place] for place in kept), rows=rows)
-
-
-def _describe_design(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the design of a run as (name, text) pairs."""
-    design, trained_on = spec["design"], "training rows at most"
-    if any(task.get("kind") != "language_modeling" for task in spec["tasks"]):
-        trained_on += {"balanced": ", balanced by class"}.get(design["train"], ", at natural class shares")
-    yield "tasks", ", ".join(task["name"] for task in spec["tasks"])
-    yield trained_on, _list_sizes(design["num_train"])
-    yield "test rows, and the same number of extra rows", _list_sizes(design["num_test"])
-    yield "unlabeled rows in extra and test", str(design.get("num_unlabeled") or "")
-    yield "subsamples per task", _list_sizes(design["num_subsamples"])
-    for task in spec["tasks"]:
-        yield f"subsamples of {task['name']}", str(task.get("num_subsamples") or "")
-    yield "arms", ", ".join(map(_name_arm, spec["arms"]))
-    yield "seed", str(spec["seed"])
-
-
-def _name_arm(arm: str | Mapping[str, float]) -> str:
-    if isinstance(arm, str):
-        return arm
-    return ", ".join(f"{name} {share:g}" for name, share in arm.items())
-
-
-def _list_sizes(sizes: Any) -> str:
-    if isinstance(sizes, Mapping):
-        return ", ".join(f"{repeats} at {size} test rows" for size, repeats in sizes.items())
-    return ", ".join(map(str, sizes)) if isinstance(sizes, list | tuple) else str(sizes)

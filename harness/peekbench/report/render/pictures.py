@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from statistics import fmean
 
 from peekbench.formatting import TICK_STEPS, format_quantity, tick_decimals, with_sign
@@ -14,7 +13,7 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_default
-from peekbench.records.figures import Axis, Curve, Curves, Figure, Forest, Interval, Violins
+from peekbench.records.figures import Curve, Curves, Densities, Figure, Forest, Interval, Sample, Violins
 from peekbench.records.report import Report
 from peekbench.records.verdicts import Estimate, Unit
 
@@ -60,58 +59,42 @@ def alt_text(figure: Figure) -> str:
     >>> alt_text(Forest("Bias by task", (("lsa", (Interval("trec", 0.01, -0.02, 0.04),)),)))
     'lsa, trec: +1.00 [-2.00, +4.00] points.'
     """
-    parts: list[tuple[str, str, str]]
-    match figure:
-        case Forest():
-            parts = [
-                (heading, interval.label, _describe_interval(figure.axis, interval))
-                for heading, group in figure.groups
-                for interval in group
-            ]
-            if len(parts) > MAX_DESCRIBED:
-                parts = [(heading, "", _summarize(figure.axis, group)) for heading, group in figure.groups if group]
-        case Curves():
-            parts = [
-                (heading, curve.label, f"{_describe_point(figure, curve, 0)} to {_describe_point(figure, curve, -1)}")
-                for heading, curves in figure.panels
-                for curve in curves
-                if curve.x
-            ]
-        case _:
-            groups = figure.columns if isinstance(figure, Violins) else figure.groups
-            parts = [
-                (heading, sample.label, f"mean {format_quantity(fmean(sample.values), figure.axis.unit)}")
-                for heading, samples in groups
-                for sample in samples
-                if sample.values
-            ]
-    named = [(", ".join(filter(None, (heading, label))), text) for heading, label, text in parts[:MAX_DESCRIBED]]
-    shown = [": ".join(filter(None, part)) for part in named]
+    parts = []
+    for heading, members in groups_of(figure):
+        for member in members:
+            name = ", ".join(filter(None, (heading, member.label)))
+            if text := _describe(member, figure):
+                parts.append(": ".join(filter(None, (name, text))))
     if len(parts) > MAX_DESCRIBED:
-        shown.append(f"And {len(parts) - MAX_DESCRIBED} more")
-    return f"{'. '.join(shown) or 'No values'}."
+        parts[MAX_DESCRIBED:] = [f"And {len(parts) - MAX_DESCRIBED} more"]
+    return f"{'. '.join(parts) or 'No values'}."
 
 
-def _summarize(axis: Axis, group: Sequence[Interval]) -> str:
-    """Return the range of estimates that are too many to be listed."""
-    single = [interval for interval in group if not interval.is_average] or group
-    ends = [end(single, key=attrgetter("estimate")) for end in (min, max)]
-    low, high = (f"{format_quantity(interval.estimate, axis.unit)} ({interval.label})" for interval in ends)
-    number = sum(not interval.low <= 0 <= interval.high for interval in single)
-    averages = [interval for interval in group if interval not in single]
-    parts = [f"{interval.label} {_describe_interval(axis, interval)}" for interval in averages]
-    return "; ".join([f"{len(single)} estimates from {low} to {high}", f"{number} intervals exclude zero", *parts])
+def groups_of(figure: Figure) -> Sequence[tuple[str, Sequence[Interval | Sample | Curve]]]:
+    """Return the headings and the members of the groups, columns or panels of a figure."""
+    match figure:
+        case Violins():
+            return figure.columns
+        case Curves():
+            return figure.panels
+    return figure.groups
 
 
-def _describe_interval(axis: Axis, interval: Interval) -> str:
-    return format_quantity(Estimate(interval.estimate, interval.low, interval.high), axis.unit)
-
-
-def _describe_point(figure: Curves, curve: Curve, place: int) -> str:
-    estimate = Estimate(curve.y[place])
-    if curve.low:
-        estimate = Estimate(curve.y[place], curve.low[place], curve.high[place])
-    return f"{format_quantity(estimate, figure.y.unit)} at {format_quantity(curve.x[place], figure.x.unit)}"
+def _describe(member: Interval | Sample | Curve, figure: Figure) -> str:
+    """Describe an interval, the mean of a sample, or the ends of a curve; empty without any value."""
+    if isinstance(figure, Curves) and isinstance(member, Curve):
+        unknown = (math.nan,) * len(member.y)
+        points = zip(member.x, member.y, member.low or unknown, member.high or unknown, strict=True)
+        texts = [
+            f"{format_quantity(Estimate(*estimate), figure.y.unit)} at {format_quantity(x, figure.x.unit)}"
+            for x, *estimate in points
+        ]
+        return " to ".join(texts[:1] + texts[-1:])
+    if isinstance(figure, Forest) and isinstance(member, Interval):
+        return format_quantity(Estimate(member.estimate, member.low, member.high), figure.unit)
+    if isinstance(figure, Violins | Densities) and isinstance(member, Sample) and member.values:
+        return f"mean {format_quantity(fmean(member.values), figure.axis.unit)}"
+    return ""
 
 
 def find_renderer(use: str = "") -> RendererEntry:
@@ -161,7 +144,8 @@ class Scale:
         finite = [0.0, *(value for value in values if value is not None and math.isfinite(value))]
         low, high = min(finite), max(finite)
         if low == high:
-            low, high = (-0.01, 0.01) if unit == "difference" else (-1.0, 1.0)
+            high = {"difference": 0.01}.get(unit, 1.0)
+            low = -high
         added = (high - low) * margin
         return cls(low - added, high + added, unit)
 
@@ -171,7 +155,7 @@ class Scale:
 
     def ticks(self, max_number: float) -> list[tuple[float, str]]:
         """Return (value, label) of a few round numbers, including zero, in percentage points for differences."""
-        factor = 100 if self.unit == "difference" else 1
+        factor = {"difference": 100}.get(self.unit, 1)
         low, high = self.low * factor, self.high * factor
         step = next((step for step in TICK_STEPS if (high - low) / step <= max_number), TICK_STEPS[-1])
         numbers = range(math.ceil(low / step), math.floor(high / step) + 1)

@@ -17,7 +17,7 @@ from peekbench.formatting import (
     format_signed,
     format_size,
     list_numbers,
-    pluralize,
+    score_unit,
 )
 from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
@@ -54,11 +54,12 @@ class Subject:
 
 
 UNCERTAIN = (
-    "a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than {region}"
+    "a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than "
+    "{region}{odds}"
 )
 PREDICTED = (
-    "its score on {original}, {own_score}, is {distance} the {predicted} that its score on {reference}, "
-    "{reference_score}, predicts"
+    "its score on {evidence.original}, {evidence.score:.1%}, is {size} {direction} the {evidence.predicted:.1%} that "
+    "its score on {evidence.reference}, {evidence.reference_score:.1%}, predicts {interval}"
 )
 CLAIMS: Mapping[tuple[str, str], Claim] = {
     ("bias", "biased up"): Claim(
@@ -69,40 +70,40 @@ CLAIMS: Mapping[tuple[str, str], Claim] = {
     ),
     ("bias", "equivalent"): Claim(
         "Test {rows} change {score} by less than {region}",
-        "seeing the test {rows} changed {score} by less than {region} {scope}{nonzero}: {bias} {interval}",
+        "seeing the test {rows} changed {score} by less than {region}{odds} {scope}{nonzero}: {bias} {interval}",
     ),
     ("bias", "inconclusive"): Claim("Inconclusive", UNCERTAIN),
     ("bias", "not above"): Claim(
         "An increase of {score} by more than {region} is excluded",
-        UNCERTAIN + ", but an increase by more than {region} is excluded",
+        UNCERTAIN + ", but an increase by more than {region}{odds} is excluded",
     ),
     ("bias", "not below"): Claim(
         "A decrease of {score} by more than {region} is excluded",
-        UNCERTAIN + ", but a decrease by more than {region} is excluded",
+        UNCERTAIN + ", but a decrease by more than {region}{odds} is excluded",
     ),
     ("bias", "inert"): Claim(
         "The predictions do not depend on the unlabeled {rows}",
-        "its predictions are the same with the {rows} of extra and of test in all {num_trials:,} trials, so they do "
-        "not depend on the unlabeled {rows} and cannot show a bias; check that the method uses them.",
+        "its predictions are the same with the {rows} of extra and of test in all {evidence.num_trials:,} trials, so "
+        "they do not depend on the unlabeled {rows} and cannot show a bias; check that the method uses them.",
     ),
     ("bias", "no signal"): Claim(
         "The predictions are at chance, so a bias could not be seen",
         "its predictions carry no information on the labels (their balanced accuracy, or R^2, is not above that of "
         "chance), so a bias could not be seen; use more train {rows}, or other options of the method.",
     ),
-    ("contamination", "biased up"): Claim("The score is higher than predicted", PREDICTED + " {interval}."),
-    ("contamination", "biased down"): Claim("The score is lower than predicted", PREDICTED + " {interval}."),
+    ("contamination", "biased up"): Claim("The score is higher than predicted", PREDICTED + "."),
+    ("contamination", "biased down"): Claim("The score is lower than predicted", PREDICTED + "."),
     ("contamination", "equivalent"): Claim(
         "The score differs from the predicted one by less than {region}",
-        PREDICTED + " {interval}, which is negligible.",
+        PREDICTED + ", which is negligible.",
     ),
     ("contamination", "inconclusive"): Claim(
         "Inconclusive",
-        PREDICTED + " {interval}, too uncertain to distinguish from zero, or to call smaller than {region}.",
+        PREDICTED + ", too uncertain to distinguish from zero, or to call smaller than {region}.",
     ),
 }
 """What a verdict states, by effect and decision, or by what an inconclusive one excludes."""
-SMALLER = "a bias of {bias} {scope} {interval}: smaller than {region}, which these trials do not settle"
+SMALLER = "a bias of {bias} {scope} {interval}: smaller than {region}{odds}, which these trials do not settle"
 """What an inconclusive verdict states if its interval lies within the region."""
 OUTCOMES: Mapping[tuple[str, str], str] = {
     ("negative", "passed"): "As expected: a negative control cannot have a bias.",
@@ -115,13 +116,25 @@ OUTCOMES: Mapping[tuple[str, str], str] = {
 }
 """Sentence on a control, by kind and outcome."""
 UNEXPECTED: Mapping[tuple[str, str], str] = {
-    ("negative", "undecided"): "The negative control {} cannot have a bias, but its interval is too wide to exclude "
+    (
+        "negative",
+        "undecided",
+    ): "The negative control {method} cannot have a bias, but its interval is too wide to exclude "
     "one that is not negligible: test {rows} may leak to it unnoticed. Draw more subsamples",
-    ("negative", "failed"): "The negative control {} cannot have a bias, but this run finds one: by chance, or because "
+    (
+        "negative",
+        "failed",
+    ): "The negative control {method} cannot have a bias, but this run finds one: by chance, or because "
     "test {rows} leak to it. Find the cause before you trust any other verdict",
-    ("positive", "undecided"): "The positive control {} has a planted bias, but this run does not detect it: the run "
+    (
+        "positive",
+        "undecided",
+    ): "The positive control {method} has a planted bias, but this run does not detect it: the run "
     "may also miss the bias of another method. Draw more subsamples, or plant a larger bias",
-    ("positive", "failed"): "The positive control {} has a planted bias, but this run finds one of the opposite sign. "
+    (
+        "positive",
+        "failed",
+    ): "The positive control {method} has a planted bias, but this run finds one of the opposite sign. "
     "Find the cause before you trust any other verdict",
 }
 """Warning of a control whose known bias a run does not find, by kind and outcome."""
@@ -139,7 +152,7 @@ SUBJECTS: Mapping[str, Subject] = {
         "those of the test set. Bias: test - extra.",
         "Each method is fitted three times on the same training rows, and scored on the test set; test sees its {rows} "
         "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
-        "data sets.",
+        "data sets; those of equivalent biases belong to two one-sided tests.",
     ),
     "contamination": Subject(
         "Does a model score higher on a benchmark than its score on another benchmark predicts?",
@@ -153,14 +166,38 @@ SUBJECTS: Mapping[str, Subject] = {
 EXTENT: Mapping[str, str] = {"beyond": " by more than {region}", "open": ", possibly by less than {region}"}
 """What the short sentence adds on the size of a bias."""
 PROBLEMS: Mapping[str, str] = {
-    "too few families": "the reference models are of {families}, and at least {minimum} are needed",
-    "too few reference models": "there are {models}, and at least {minimum} are needed",
-    "reference scores do not differ": "the scores of the reference models on {reference} do not differ, so they give "
-    "no curve",
-    "out of range": "its score on {reference}, {reference_score:.1%}, is outside the range of the reference models, "
-    "{span[0]:.1%} to {span[1]:.1%}, in which they can predict scores",
+    "too few families": "the reference models are of {evidence.num_families} other families, and at least "
+    "{evidence.minimum} are needed",
+    "too few reference models": "there are {evidence.num_references} reference models, and at least "
+    "{evidence.minimum} are needed",
+    "reference scores do not differ": "the scores of the reference models on {evidence.reference} do not differ, so "
+    "they give no curve",
+    "out of range": "its score on {evidence.reference}, {evidence.reference_score:.1%}, is outside the range of the "
+    "reference models, {evidence.span[0]:.1%} to {evidence.span[1]:.1%}, in which they can predict scores",
 }
-"""Why reference models cannot predict the score of a model, with fields of `PredictionEvidence`."""
+"""Why reference models cannot predict the score of a model."""
+
+
+def fill(text: str, verdict: Verdict, scope: str = "") -> str:
+    """Fill a text with the facts of a verdict; the scope says on which tasks."""
+    evidence, estimate, unit = verdict.evidence, verdict.estimate, verdict.unit
+    odds = ""
+    if isinstance(evidence, TrialEvidence) and evidence.log_odds is not None:
+        odds = f" ({evidence.log_odds:g} log-odds)"
+    return text.format(
+        evidence=evidence,
+        method=verdict.method,
+        rows=verdict.rows,
+        scope=scope,
+        score=_name_score(verdict),
+        region=format_size(verdict.region or 0.0, unit),
+        odds=odds,
+        bias=format_quantity(estimate.mean, unit),
+        size=format_size(abs(estimate.mean), unit),
+        direction={True: "above", False: "below"}[estimate.mean > 0],
+        nonzero={True: ", although the bias is not zero", False: ""}[estimate.excludes_zero],
+        interval=f"({_name_interval(verdict, ':')} {format_range(estimate.low, estimate.high, unit)})",
+    )
 
 
 def state(verdict: Verdict) -> str:
@@ -209,20 +246,18 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     """
     if lead.control:
         return OUTCOMES[lead.control, lead.decision]
-    evidence, region = lead.evidence, format_size(lead.region or 0.0, lead.unit)
-    text = _claim_briefly(lead)
+    evidence, text = lead.evidence, fill(_claim_briefly(lead), lead)
     if isinstance(evidence, TrialEvidence) and _are_failures_open(lead, evidence):
         text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
-    advice = advise_briefly(find_settling(lead), region)
+    advice = advise_briefly(find_settling(lead), format_size(lead.region or 0.0, lead.unit))
     if advice and lead.size:
         text = f"{text}; {advice}"
     elif advice:
         text = capitalize(advice)
-    score = _name_score(lead)
-    text = text.format(rows=lead.rows, score=score, region=region)
     if isinstance(evidence, TrialEvidence) and (scores := _list_scores(evidence, lead.unit)):
-        named = scores if score in text else f"{score}: {scores}"
-        text += f" ({named})"
+        if _name_score(lead) not in text:
+            scores = f"{_name_score(lead)}: {scores}"
+        text += f" ({scores})"
     differing = (
         f"{other.analysis or 'another analysis'}: {other.decision}"
         for other in verdicts
@@ -246,9 +281,10 @@ def compare(lead: Verdict, other: Verdict) -> str:
     """
     name = other.analysis or "Another analysis"
     quote = capitalize(state(other))
+    if other.decision == lead.decision and other.estimate.is_known:
+        return f"{name} agrees: {format_quantity(other.estimate, other.unit)}."
     if other.decision == lead.decision:
-        estimate = format_quantity(other.estimate, other.unit)
-        return f"{name} agrees: {estimate}." if estimate else f"{name} agrees: {quote}"
+        return f"{name} agrees: {quote}"
     if other.unit != lead.unit:  # the analysis is about another score, so it need not agree
         return f"In another score, the verdict of {name} is {other.decision}: {quote}"
     return f"{name} does not agree, its verdict is {other.decision}: {quote}"
@@ -258,7 +294,7 @@ def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a warning for each control whose known bias a run does not find."""
     for verdict in verdicts:
         if text := UNEXPECTED.get((verdict.control, verdict.decision)):
-            yield text.format(verdict.method, rows=verdict.rows)
+            yield fill(text, verdict)
 
 
 def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
@@ -271,49 +307,40 @@ def state_looks(looks: LooksTaken, num_trials: int, num_tasks: int = 1) -> str:
         earlier = list_numbers([round(number / num_tasks) for number in looks.earlier])
         return f"This table was analyzed before at {earlier} subsamples per task. {account}"
     if looks.number:
-        planned = "of at most" if looks.share <= 1 else "of the first maximum of"  # the design was extended
-        return (
-            f"This is look {looks.number}, at {looks.share:.0%} {planned} {looks.maximum:,} subsamples; the interval "
-            "accounts for all looks."
-        )
+        planned = f"{looks.share:.0%} of at most {looks.maximum:,} subsamples"
+        if looks.share > 1:  # the design was extended
+            planned = planned.replace("at most", "the first maximum of")
+        return f"This is look {looks.number}, at {planned}; the interval accounts for all looks."
     return ""
 
 
-def _interval(verdict: Verdict, noun: str = "configurations") -> str:
-    """Return the interval of a verdict in parentheses."""
-    estimate, name = verdict.estimate, _name_interval(verdict, noun)
-    if verdict.family.size > 1:
-        name += ":"
-    return f"({name} {format_range(estimate.low, estimate.high, verdict.unit)})"
-
-
-def _name_interval(verdict: Verdict, noun: str = "configurations") -> str:
+def _name_interval(verdict: Verdict, colon: str = "") -> str:
+    """Return the name of an interval; a colon after it only follows what it is adjusted for."""
     name = f"{verdict.family.level:.0%} interval"
-    return f"{name}, adjusted for {verdict.family.size} {noun}" if verdict.family.size > 1 else name
+    if verdict.family.size > 1:
+        name += f", adjusted for {verdict.family.size} {_name_family(verdict)}{colon}"
+    return name
 
 
-def _claim(verdict: Verdict, *, scope: str, region: str) -> str:
+def _name_family(verdict: Verdict) -> str:
+    return {"contamination": "tests"}.get(verdict.effect, "configurations")
+
+
+def _claim(verdict: Verdict, scope: str) -> str:
     """Return a clause that states the decision on a bias, with its interval."""
-    estimate, unit, decision = verdict.estimate, verdict.unit, decision_of(verdict)
+    estimate, decision = verdict.estimate, decision_of(verdict)
     text = CLAIMS["bias", decision].long
     if decision == "inconclusive" and max(abs(estimate.low), abs(estimate.high)) < (verdict.region or 0.0):
         text = SMALLER
     elif decision == "inconclusive" and verdict.size:
         text = CLAIMS["bias", verdict.size].long
-    return text.format(
-        rows=verdict.rows,
-        score=_name_score(verdict),
-        region=region,
-        scope=scope,
-        bias=format_quantity(estimate.mean, unit),
-        size=format_size(abs(estimate.mean), unit),
-        nonzero=", although the bias is not zero" if estimate.excludes_zero else "",
-        interval=_interval(verdict),
-    )
+    return fill(text, verdict, scope)
 
 
 def _state_no_effect(rows: str, num_trials: int) -> str:
-    where = "the one trial" if num_trials == 1 else f"all {num_trials:,} trials"
+    where = f"all {num_trials:,} trials"
+    if num_trials == 1:
+        where = "the one trial"
     return f"seeing the test {rows} had no effect: the bias is exactly 0 in {where}"
 
 
@@ -326,7 +353,7 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
         parts.append(_state_failures(verdict, evidence))
     if (change := evidence.log_likelihood) is not None:
         low, high = sorted((abs(change.low), abs(change.high)))
-        verb = "improves" if change.mean > 0 else "worsens"
+        verb = {True: "improves", False: "worsens"}[change.mean > 0]
         interval = f"{100 * change.level:.3g}% interval {low:.4f} to {high:.4f}"
         parts.append(f"However, the log loss {verb} by {abs(change.mean):.4f} ({interval}).")
     if evidence.looks is not None:
@@ -337,7 +364,7 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
 def _state_mean(verdict: Verdict, evidence: TrialEvidence) -> str:
     decision = decision_of(verdict)
     if decision == "no signal" or (decision == "inert" and not verdict.control):
-        return CLAIMS["bias", decision].long.format(rows=verdict.rows, num_trials=evidence.num_trials)
+        return fill(CLAIMS["bias", decision].long, verdict)
     scope = f"on these {verdict.rows}"
     if evidence.num_tasks > 1:
         scope = f"on average over these {verdict.rows} of {evidence.num_tasks} tasks"
@@ -351,17 +378,19 @@ def _state_mean(verdict: Verdict, evidence: TrialEvidence) -> str:
     else:
         text = _state_bias(verdict, evidence, scope)
     if evidence.other_tasks and not evidence.is_zero and not verdict.control:
-        is_nonzero = decision == "equivalent" and evidence.other_tasks.startswith("yes")
-        text += f" {'Nonzero bias' if is_nonzero else 'Bias'} in other tasks: {evidence.other_tasks}."
-    return text + _state_unadjusted(verdict, "configurations")
+        bias = "Bias"
+        if decision == "equivalent" and evidence.other_tasks.startswith("yes"):
+            bias = "Nonzero bias"
+        text += f" {bias} in other tasks: {evidence.other_tasks}."
+    return text + _state_unadjusted(verdict)
 
 
-def _state_unadjusted(verdict: Verdict, noun: str) -> str:
+def _state_unadjusted(verdict: Verdict) -> str:
     """Return a sentence on the decision without the adjustment, if it is another one, with a space before it."""
     family = verdict.family
     if family.unadjusted in (None, decision_of(verdict)):
         return ""
-    return f" Without the adjustment for {family.size} {noun}, it would be {family.unadjusted}."
+    return f" Without the adjustment for {family.size} {_name_family(verdict)}, it would be {family.unadjusted}."
 
 
 def decision_of(verdict: Verdict) -> str:
@@ -382,8 +411,7 @@ def _state_zero(verdict: Verdict, evidence: TrialEvidence) -> str:
 def _state_bias(verdict: Verdict, evidence: TrialEvidence, scope: str) -> str:
     """State a bias that is not exactly zero, with what would settle it, and what its average over tasks hides."""
     decision, region, unit = decision_of(verdict), verdict.region or 0.0, verdict.unit
-    log_odds = "" if evidence.log_odds is None else f" ({evidence.log_odds:g} log-odds)"
-    text = _claim(verdict, scope=scope, region=format_size(region, unit) + log_odds)
+    text = _claim(verdict, scope)
     if decision == "inconclusive":
         text += f"; {explain_inconclusive(verdict, evidence)}"
     elif decision != "equivalent":
@@ -430,7 +458,9 @@ def _are_failures_open(verdict: Verdict, evidence: TrialEvidence) -> bool:
 
 def _required_loss(verdict: Verdict, evidence: TrialEvidence) -> float:
     """Return the loss of a failure for which 'equivalent' must hold."""
-    return (verdict.region or 0.0) if evidence.failure_loss is None else evidence.failure_loss
+    if evidence.failure_loss is not None:
+        return evidence.failure_loss
+    return verdict.region or 0.0
 
 
 def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
@@ -443,13 +473,15 @@ def _state_posterior(verdict: Verdict, evidence: PosteriorEvidence) -> str:
             f"{check.name} is {check.value:.3g} and should be {check.limit}" for check in evidence.failed
         )
         remedies = "; ".join(dict.fromkeys(check.remedy for check in evidence.failed))
-        estimate = f"{format_quantity(verdict.estimate.mean, unit)} {_interval(verdict)}"
-        return f"no conclusion, because {failures} ({remedies}). The estimate is {estimate}."
-    scope = "on this task" if evidence.num_tasks == 1 else f"on average over these {evidence.num_tasks} tasks"
+        return f"no conclusion, because {failures} ({remedies}). {fill('The estimate is {bias} {interval}.', verdict)}"
+    scope = "on this task"
+    if evidence.num_tasks > 1:
+        scope = f"on average over these {evidence.num_tasks} tasks"
     if evidence.models:
         scope += f" and {len(evidence.models)} models"
-    text = _claim(verdict, scope=scope, region=format_size(verdict.region or 0.0, unit))
-    text += f". The probability of a bias above zero is {_format_probability(evidence.positive)}."
+    text = (
+        f"{_claim(verdict, scope)}. The probability of a bias above zero is {_format_probability(evidence.positive)}."
+    )
     if evidence.models:
         listed = ", ".join(f"{format_signed(mean, unit)} with {name}" for name, mean in evidence.models)
         text += f" By model, the bias is {listed}."
@@ -468,29 +500,11 @@ def _format_probability(share: float) -> str:
 def _state_prediction(verdict: Verdict, evidence: PredictionEvidence) -> str:
     """State how far the score of a model is from the score that other models predict."""
     if evidence.problem:
-        problem = PROBLEMS[evidence.problem].format(
-            reference=evidence.reference,
-            reference_score=evidence.reference_score,
-            span=evidence.span,
-            minimum=evidence.minimum,
-            models=pluralize(evidence.num_references, "reference model"),
-            families=pluralize(evidence.num_families or 0, "other family", "other families"),
-        )
-        return f"cannot be judged: {problem}."
-    direction = "above" if verdict.estimate.mean > 0 else "below"
-    text = CLAIMS["contamination", verdict.decision].long.format(
-        original=evidence.original,
-        reference=evidence.reference,
-        own_score=format_cell(evidence.score, "fraction"),
-        predicted=format_cell(evidence.predicted, "fraction"),
-        reference_score=format_cell(evidence.reference_score, "fraction"),
-        distance=f"{format_size(abs(verdict.estimate.mean), verdict.unit)} {direction}",
-        region=format_size(verdict.region or 0.0, verdict.unit),
-        interval=_interval(verdict, "tests"),
-    )
+        return f"cannot be judged: {fill(PROBLEMS[evidence.problem], verdict)}."
+    text = fill(CLAIMS["contamination", verdict.decision].long, verdict)
     if verdict.decision == "biased up":
         text += SPECIFIC[evidence.kind]
-    return text + _state_unadjusted(verdict, "tests")
+    return text + _state_unadjusted(verdict)
 
 
 def _name_score(verdict: Verdict) -> str:
@@ -498,11 +512,11 @@ def _name_score(verdict: Verdict) -> str:
     evidence = verdict.evidence
     if isinstance(evidence, TrialEvidence | PosteriorEvidence) and evidence.score != "score":
         return f"the {find_score(evidence.score).title}"
-    return "accuracy" if verdict.unit == "difference" else "the score"
+    return {"difference": "accuracy"}.get(verdict.unit, "the score")
 
 
 def _list_scores(evidence: TrialEvidence, unit: Unit) -> str:
     """Return the scores beside a bias, as 'base 61.2%, extra 64.0%'; empty if they are unknown."""
-    score_unit: Unit = "fraction" if unit == "difference" else "number"
+    unit_of_scores = score_unit(is_accuracy=unit == "difference")
     known = (("base", evidence.base), ("extra", evidence.extra))
-    return ", ".join(f"{arm} {format_cell(score, score_unit)}" for arm, score in known if score is not None)
+    return ", ".join(f"{arm} {format_cell(score, unit_of_scores)}" for arm, score in known if score is not None)

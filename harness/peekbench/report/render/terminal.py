@@ -235,23 +235,24 @@ def _print_findings(section: Findings, console: Console, *, full: bool) -> None:
 
 def _print_plots(findings: Sequence[Finding], console: Console, *, full: bool) -> None:
     """Print verdicts; those with an interval in the same unit share an axis."""
-    groups: dict[Unit | None, list[Finding]] = {}
+    groups: dict[tuple[bool, Unit], list[Finding]] = {}
     for finding in findings:
-        verdict = finding.verdict
-        groups.setdefault(verdict.unit if verdict.estimate.has_interval else None, []).append(finding)
-    for unit, members in groups.items():
-        intervals = [_as_interval(finding.verdict) for finding in members if unit]
-        plot = Plot(intervals, unit or "change", min(MAX_PLOT_WIDTH, console.width) - DECISION_WIDTH)
-        for place, finding in enumerate(members):
+        groups.setdefault((finding.verdict.estimate.has_interval, finding.verdict.unit), []).append(finding)
+    for (is_drawn, unit), members in groups.items():
+        intervals = [_as_interval(finding.verdict) for finding in members if is_drawn]
+        plot = Plot(intervals, unit, min(MAX_PLOT_WIDTH, console.width) - DECISION_WIDTH)
+        for finding in members:
             verdict = finding.verdict
-            drawn = plot.draw(intervals[place]) if unit else Text(verdict.method)
+            drawn: RenderableType = Text(verdict.method)
+            if is_drawn:
+                drawn = plot.draw(_as_interval(verdict))
             console.print(_beside(Text(verdict.decision, DECISION_STYLES[verdict.decision]), drawn))
             is_short = len(findings) <= MAX_DETAILED and verdict.decision != "passed"
-            if full or is_short or unit is None:
+            if full or is_short or not is_drawn:
                 console.print(_beside(Text(""), Text(finding.short, "dim")))
-            if full or (unit is None and not verdict.control):
+            if full or not (is_drawn or verdict.control):
                 console.print(_beside(Text(""), Text(finding.explained, "dim")))
-        if unit:
+        if is_drawn:
             console.print(_beside(Text(""), plot.draw_axis()))
 
 
@@ -274,7 +275,9 @@ def _print_table(table: Table, console: Console, *, full: bool) -> None:
         places = [names.index(name) for name in table.overview if name in names]
     columns = [table.columns[place] for place in places]
     rows = [[format_cell(row[place], table.columns[place].unit) for place in places] for row in table.rows]
-    num_fitting, num_shown = _count_fitting(columns, rows, console.width), len(rows) if full else MAX_ROWS
+    num_fitting, num_shown = _count_fitting(columns, rows, console.width), len(rows)
+    if not full:
+        num_shown = min(num_shown, MAX_ROWS)
     panel = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     for column in columns[:num_fitting]:
         if column.is_text:
@@ -309,6 +312,8 @@ def _count_fitting(columns: Sequence[TableColumn], rows: Sequence[Sequence[str]]
 
 ESTIMATE, LINE, LEFT, RIGHT, ZERO = "●", "─", "├", "┤", "│"
 CHARACTERS_PER_TICK = 8
+LABEL_STYLES = {True: "bold", False: ""}
+"""Style of the label of an interval, by whether it is that of an average."""
 
 
 def draw_forest(forest: Forest, width: int) -> Group:
@@ -395,7 +400,7 @@ class Plot:
         plot = Text("".join(line))
         plot.highlight_regex(ESTIMATE, "bold")
         plot.highlight_regex(ZERO, "dim")
-        label, numbers = Text(interval.label, "bold" if interval.is_average else ""), f"{estimate} [{start}, {end}]"
+        label, numbers = Text(interval.label, LABEL_STYLES[interval.is_average]), f"{estimate} [{start}, {end}]"
         if cell_len(interval.label) <= self._label_width:
             return self._row(label, plot, numbers)
         return Group(label, self._row(Text(""), plot, numbers))
