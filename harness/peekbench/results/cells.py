@@ -29,19 +29,14 @@ from peekbench.results.columns import (
     MAJORITY,
     METRIC,
     SIZES,
+    TEXT,
     TEXT_DEFAULTS,
     TYPES,
     USER_COLUMNS,
 )
 from peekbench.results.user_columns import (
-    ARM,
-    METHOD,
-    MODEL,
     PERCENT,
     REGION,
-    SUBSAMPLE,
-    TASK,
-    TEXT,
     ColumnRoles,
     Role,
     explain_arms,
@@ -135,12 +130,12 @@ class CellReader:
         self._row_numbers = table.index + 1
         if options.tasks:
             self._select_tasks(options.tasks)
-        if TEXT in roles.sources:
+        if roles.named(TEXT.name):
             self._grades_as_numbers()
 
     def _select_tasks(self, tasks: Collection[str]) -> None:
         """Leave out the rows of other tasks before their cells are checked."""
-        names = self.joined_texts(TASK)
+        names = self.joined_texts("task")
         known = names.unique().tolist()
         for task in tasks:
             if task not in known:
@@ -265,9 +260,10 @@ class CellReader:
             self.require(texts.str.len() <= max_length, source, f"has more than {max_length} characters; shorten it")
         return texts
 
-    def joined_texts(self, role: Role) -> pd.Series[str]:
+    def joined_texts(self, column: str) -> pd.Series[str]:
         """Return the texts of the columns that form one together, such as 'lsa, 100'."""
-        first, *others = (self.texts(name, MAX_LENGTHS.get(role.column, MAX_NAME)) for name in self.roles.sources[role])
+        max_length = MAX_LENGTHS.get(column, MAX_NAME)
+        first, *others = (self.texts(source, max_length) for source in self.roles.named(column))
         for texts in others:
             both = first + ", " + texts
             first = both.where((first != "") & (texts != ""), first + texts)
@@ -345,14 +341,14 @@ def read_trials(reader: CellReader) -> pd.DataFrame:
     """Return the columns that are not of one arm, and the arm if each row has one."""
     trials = pd.DataFrame(index=reader.table.index)
     for column, default in (TEXT_DEFAULTS | {METRIC.name: ""}).items():
-        if Role(column) in reader.roles.sources:
-            trials[column] = reader.joined_texts(Role(column))
+        if reader.roles.named(column):
+            trials[column] = reader.joined_texts(column)
         elif column != "arm":
             trials[column] = pd.Series(default, index=trials.index, dtype="str")
     for column in (*SIZES, "num_scored"):
         trials[column] = reader.column(column)
         if trials[column].notna().any():
-            source = reader.roles.sources[Role(column)][0]
+            (source,) = reader.roles.named(column)
             reader.require_numbers(source, "fill it in as in other rows, or use ", ignoring(source))
     trials[MAJORITY] = reader.column(MAJORITY)
     if "arm" in trials.columns:
@@ -365,7 +361,7 @@ def read_trials(reader: CellReader) -> pd.DataFrame:
 
 def _read_arm_names(cells: pd.Series[str], reader: CellReader) -> pd.Series[str]:
     """Return the arms of the rows, with values that the user renames."""
-    (source,), renamed = reader.roles.sources[ARM], reader.roles.arm_names
+    (source,), renamed = reader.roles.named("arm"), reader.roles.arm_names
     values = [str(value) for value in cells.unique()]
     for name, arm in renamed.items():
         if name not in values:
@@ -427,9 +423,9 @@ def _check_names(trials: pd.DataFrame, reader: CellReader) -> None:
     for column, is_valid, problem in checks:
         if (source := reader.roles.source(column)) is not None:
             reader.require(is_valid, source, problem)
-    for role in (TASK, METHOD, MODEL):
-        for name in reader.roles.sources.get(role, ()):
-            reader.require_one_spelling(name)
+    for column in ("task", "method", "model"):
+        for source in reader.roles.named(column):
+            reader.require_one_spelling(source)
 
 
 def read_subsamples(reader: CellReader) -> pd.Series[int]:
@@ -438,7 +434,7 @@ def read_subsamples(reader: CellReader) -> pd.Series[int]:
     Whole numbers are kept. Texts, negative or very large numbers, and combinations of columns are numbered in their
     sorted order, if the user named the columns.
     """
-    first, *others = names = reader.roles.sources[SUBSAMPLE]
+    first, *others = names = reader.roles.named("subsample")
     for name in names:
         reader.require_numbers(name, "number every row, or none, and delete rows that are not draws, such as means")
         if name in reader.roles.mapped:
@@ -447,7 +443,7 @@ def read_subsamples(reader: CellReader) -> pd.Series[int]:
     numbers = to_floats(reader.table[first])
     if first not in reader.roles.mapped:
         problem = "is not a whole number; number the draws, delete rows that are not draws, or name them with "
-        reader.require(numbers == numbers.round(), first, problem, mapping(first, SUBSAMPLE))
+        reader.require(numbers == numbers.round(), first, problem, mapping(first, "subsample"))
         return reader.column("subsample")
     if not others and (numbers == numbers.round()).all() and numbers.between(0, MAX_SIZE).all():
         return numbers.astype("Int64")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice, product
 from typing import Any
 
 import pandas as pd
@@ -20,9 +20,6 @@ from peekbench.results.user_columns import ALLOW_INCOMPLETE, quoted
 
 MAX_LISTED = 5  # gaps listed in a message
 MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks
-
-Expected = tuple[tuple[Key, ...], str, set[int]]
-"""Configuration, task, and the numbers of the subsamples that it should have."""
 
 
 def join_sizes(results: pd.DataFrame) -> pd.DataFrame:
@@ -166,43 +163,30 @@ def _compare(
     """Yield each configuration and task of a design with the subsamples that it should have, and those complete."""
     arms = results.groupby(list(TRIAL), dropna=False, sort=False)["arm"].nunique().reset_index(name="count")
     is_complete = (arms["count"] == results["arm"].nunique()).tolist()
-    seen, complete = dict[Any, dict[str, set[int]]](), dict[Any, dict[str, set[int]]]()
+    seen: defaultdict[tuple[Any, ...], set[int]] = defaultdict(set)
+    complete: defaultdict[tuple[Any, ...], set[int]] = defaultdict(set)
     for (*sizes, task, subsample), is_whole in zip(arms[list(TRIAL)].itertuples(index=False), is_complete, strict=True):
-        configuration = tuple(map(plain_cell, sizes))
-        seen.setdefault(configuration, {}).setdefault(task, set()).add(subsample)
+        place = tuple(map(plain_cell, sizes)), task
+        seen[place].add(subsample)
         if is_whole:
-            complete.setdefault(configuration, {}).setdefault(task, set()).add(subsample)
+            complete[place].add(subsample)
     if planned:
-        expected = _group_planned(planned, {configuration[0]: configuration[1] for configuration in seen})
-    else:
-        expected = _expect_balance(seen, has_texts_as_draws=has_texts_as_draws)
-    for configuration, task, numbers in expected:
-        yield configuration, task, numbers, complete.get(configuration, {}).get(task, set())
-
-
-def _group_planned(planned: Sequence[Trial], models: Mapping[Key, Key]) -> Iterator[Expected]:
-    numbers: dict[tuple[tuple[Key, ...], str], set[int]] = {}
-    for trial in planned:
-        draw = trial.draw
-        configuration = (trial.method, models.get(trial.method, ""), draw.num_train, draw.num_test)
-        numbers.setdefault((configuration, draw.task), set()).add(draw.subsample)
-    return ((configuration, task, expected) for (configuration, task), expected in numbers.items())
-
-
-def _expect_balance(
-    seen: Mapping[tuple[Key, ...], Mapping[str, set[int]]], *, has_texts_as_draws: bool
-) -> Iterator[Expected]:
-    of_tasks: dict[str, set[int]] = {}
-    for by_task in seen.values():
-        for task, numbers in by_task.items():
-            of_tasks.setdefault(task, set()).update(numbers)
-    for configuration, by_task in seen.items():
-        of_all = set[int]().union(*by_task.values())
-        for task, of_task in of_tasks.items():
-            if has_texts_as_draws:
-                yield configuration, task, of_task
-            else:
-                yield configuration, task, of_all
+        models = {configuration[0]: configuration[1] for configuration, _ in seen}
+        expected: defaultdict[tuple[Any, ...], set[int]] = defaultdict(set)
+        for trial in planned:
+            draw = trial.draw
+            configuration = (trial.method, models.get(trial.method, ""), draw.num_train, draw.num_test)
+            expected[configuration, draw.task].add(draw.subsample)
+        for (configuration, task), numbers in expected.items():
+            yield configuration, task, numbers, complete.get((configuration, task), set())
+        return
+    unit = int(has_texts_as_draws)  # tasks have texts of their own; otherwise, all tasks have the same subsamples
+    of_units: defaultdict[Any, set[int]] = defaultdict(set)
+    for place, numbers in seen.items():
+        of_units[place[unit]] |= numbers
+    configurations, tasks = (dict.fromkeys(names) for names in zip(*seen, strict=True))
+    for place in product(configurations, tasks):
+        yield *place, of_units[place[unit]], complete.get(place, set())
 
 
 def drop_incomplete(results: pd.DataFrame) -> pd.DataFrame:

@@ -101,7 +101,11 @@ def load_results(path: str | Path, **options: Unpack[TableKeywords]) -> pd.DataF
     """
     table = TableOptions(**options)
     with python_messages(table):
-        return load_table(path, table).results
+        if not is_store(Path(path)):
+            return load_table(Path(path), table).results
+        refuse_options_of_store(Path(path), table)
+    with Store.open(path) as store:
+        return read_store(store)
 
 
 @contextmanager
@@ -113,22 +117,21 @@ def python_messages(options: TableOptions) -> Iterator[None]:
         raise error.in_python(options) from error
 
 
-def load_table(path: str | Path, options: TableOptions) -> TidyTable:
-    """Load the results table as `load_results`, with what was done with the columns of a user's table."""
-    path = Path(path)
+def load_table(path: Path, options: TableOptions) -> TidyTable:
+    """Load the results table of a file or folder, with what was done with its columns."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:  # ValueError: the path has a null byte
         raise ResultsError(
             f"{path}: no such file or folder; give a run's store, a CSV, Parquet or JSON file, or a folder"
         ) from error
-    if stat.S_ISDIR(mode):
-        return _load_tree(path, options)
-    if not is_store(path):
+    if not stat.S_ISDIR(mode):
         return tidy_table(read_file(path), str(path), options)
-    refuse_options_of_store(path, options)
-    with Store.open(path) as store:
-        return TidyTable(read_store(store), predictions=StoredPredictions(path))
+    table = read_tree(path)
+    unused = [name for name in STUDY_COLUMNS if name in table.columns]
+    tidied = tidy_table(table.drop(columns=unused), str(path), options)
+    ignored = {**tidied.columns.ignored, **dict.fromkeys(unused, "facts about the task's data")}
+    return replace(tidied, columns=replace(tidied.columns, ignored=ignored))
 
 
 def refuse_options_of_store(path: Path, options: TableOptions) -> None:
@@ -140,14 +143,6 @@ def refuse_options_of_store(path: Path, options: TableOptions) -> None:
 def is_results_table(table: pd.DataFrame) -> bool:
     """Return whether a table has the columns and types of the results table, so that it need not be checked again."""
     return list(table.columns) == list(COLUMN_NAMES) and all(table[name].dtype == TYPES[name] for name in COLUMN_NAMES)
-
-
-def _load_tree(root: Path, options: TableOptions) -> TidyTable:
-    table = read_tree(root)
-    unused = [name for name in STUDY_COLUMNS if name in table.columns]
-    tidied = tidy_table(table.drop(columns=unused), str(root), options)
-    ignored = {**tidied.columns.ignored, **dict.fromkeys(unused, "facts about the task's data")}
-    return replace(tidied, columns=replace(tidied.columns, ignored=ignored))
 
 
 def read_store(store: Store) -> pd.DataFrame:

@@ -19,21 +19,13 @@ from peekbench.formatting import pluralize
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES
 from peekbench.results.cells import CellReader, natural_key
-from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, MAJORITY, TEXT, TRIAL
-from peekbench.results.user_columns import TEXT as TEXT_ROLE
-from peekbench.results.user_columns import ignoring, is_missing, short
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, TEXT, TRIAL
+from peekbench.results.user_columns import is_missing, short
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
 MEANS = ("score", *(score.name for score in SCORES if score.is_mean))
 """Measures of all texts that are means of those of single texts."""
-OF_DRAW = (
-    *(score.name for score in SCORES if score.name not in (*MEANS, "num_correct")),
-    MAJORITY,
-    "fit_seconds",
-    "predict_seconds",
-)
-"""Measures of all texts that those of single texts do not give, so all texts must have the same value."""
 ARM = (*TRIAL, "arm")
 TASK = (*CONFIGURATION, "task")
 
@@ -101,13 +93,14 @@ def read_texts(reader: CellReader) -> RowTexts | None:
     ResultsError
         If a cell is empty, or is neither a text nor a number.
     """
-    if TEXT_ROLE not in reader.roles.sources:
+    sources = reader.roles.named(TEXT.name)
+    if not sources:
         return None
-    for source in reader.roles.sources[TEXT_ROLE]:
+    for source in sources:
         is_filled = ~reader.table[source].map(is_missing).astype("bool")
         problem = "is empty; name the text of each row, and delete rows that are not about a text"
         reader.require(is_filled, source, problem)
-    codes, found = pd.factorize(reader.joined_texts(TEXT_ROLE))
+    codes, found = pd.factorize(reader.joined_texts(TEXT.name))
     names = sorted(map(str, found), key=natural_key)
     positions = {name: position for position, name in enumerate(names)}
     numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]
@@ -135,8 +128,7 @@ def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.Da
     Raises
     ------
     ResultsError
-        If the arms of a draw have different texts, the draws of a task different numbers of texts, or rows contradict
-        each other.
+        If the arms of a draw have different texts, or the draws of a task different numbers of texts.
     """
     groups: IntArray = np.asarray(rows.groupby(list(ARM), sort=False, dropna=False).ngroup(), dtype=np.int64)
     counts = np.bincount(groups)
@@ -147,7 +139,6 @@ def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.Da
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
         texts = rows[TEXT.name].astype("Int64")
         return rows.assign(subsample=texts, num_test=rows[ANSWERS], num_scored=rows[ANSWERS]), None
-    _check_equal(rows, groups, origin)
     sums = {
         column: np.bincount(groups, weights=rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
         for column in (*MEANS, "num_correct")
@@ -200,18 +191,6 @@ def _check_sizes(arms: pd.DataFrame, counts: IntArray, origin: str) -> None:
             f"subsamples of this task and method have {smallest[position]}; give all the same number, or add num_test "
             "if the design has several sizes"
         )
-
-
-def _check_equal(rows: pd.DataFrame, groups: IntArray, origin: str) -> None:
-    """Refuse measures of all texts that differ between the rows of a draw and arm."""
-    for column in OF_DRAW:
-        is_other = rows.groupby(groups)[column].transform("nunique", dropna=False) > 1
-        if is_other.any():
-            raise ResultsError(
-                f"{origin}: {_describe(rows.iloc[int(is_other.to_numpy().argmax())])}: {column} differs between texts, "
-                f"and it is a measure of all texts; give the same value in all rows, or use ",
-                ignoring(column),
-            )
 
 
 def _describe(arm: pd.Series[Any]) -> str:

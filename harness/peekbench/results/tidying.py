@@ -20,6 +20,7 @@ from peekbench.results.columns import (
     LOSS,
     METRIC,
     SCORE_SOURCES,
+    TEXT,
     TRIAL,
     sort_arms,
 )
@@ -31,8 +32,6 @@ from peekbench.results.user_columns import (
     BY_ROW,
     BY_TEXT,
     REGION,
-    SUBSAMPLE,
-    TEXT,
     ColumnRoles,
     ColumnUse,
     assign_roles,
@@ -131,9 +130,9 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         fill_scores(rows, reader)
     else:
         fill_text_scores(rows, reader)
-        rows[TEXT.column] = np.tile(texts.numbers, num_arms)
-    if SUBSAMPLE in roles.sources:
-        _refuse_means(rows, reader)
+        rows[TEXT.name] = np.tile(texts.numbers, num_arms)
+    if source := roles.source("subsample"):
+        _refuse_means(rows, reader, source)
     if pairing in (BY_ORDER, BY_ROW):
         _refuse_copies(trials, rows, origin)
     if subsamples is None:
@@ -230,7 +229,7 @@ def _unnumbered(reader: CellReader, places: pd.DataFrame) -> ResultsError:
     if len(same) > MAX_LISTED:
         rows += ", ..."
     place = "task, method, model, sizes"
-    if TEXT in reader.roles.sources:
+    if "text" in places:
         place += ", text"
     unknown = dict.fromkeys(reader.roles.unknown, "MEANING")
     return ResultsError(
@@ -256,9 +255,8 @@ def _refuse_copies(trials: pd.DataFrame, rows: pd.DataFrame, origin: str) -> Non
         )
 
 
-def _refuse_means(rows: pd.DataFrame, reader: CellReader) -> None:
+def _refuse_means(rows: pd.DataFrame, reader: CellReader, source: str) -> None:
     """Refuse draws whose numbers are far from all others, such as -1, and whose scores are the means of the others."""
-    source = reader.roles.sources[SUBSAMPLE][0]
     numbers = to_floats(reader.table[source])
     order = np.unique(numbers.dropna())
     if len(order) < MIN_AVERAGED:
@@ -279,12 +277,11 @@ def _refuse_means(rows: pd.DataFrame, reader: CellReader) -> None:
 
 
 def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:
-    place, column = [*TRIAL, "arm"], "subsample"
-    listed = "task, method, model, sizes and arm"
-    if TEXT in reader.roles.sources:
-        place, column = [*place, TEXT.column], TEXT.column
-        listed = "task, method, model, sizes, subsample and arm"
-    source = reader.roles.source(column)
+    place, listed = [*TRIAL, "arm"], "task, method, model, sizes and arm"
+    source = reader.roles.source("subsample")
+    if TEXT.name in rows:
+        place, listed = [*place, TEXT.name], "task, method, model, sizes, subsample and arm"
+        source = reader.roles.source(TEXT.name)
     assert source is not None  # other numbers are distinct
     raise reader.error(
         int(rows.duplicated(place).to_numpy().argmax()) % len(reader.table),
@@ -300,14 +297,8 @@ def fill_text_scores(results: pd.DataFrame, reader: CellReader) -> None:
 
     Scores of 0 and 1 are those of a single answer, also if `num_test` is the number of all texts. With `num_correct`,
     `num_test` is the number of answers to each text. Other scores are no counts. Parameters and errors are those of
-    `fill_scores`; bits per byte are refused, because their mean over texts would be another measure.
+    `fill_scores`.
     """
-    for column in (names[0] for role, names in reader.roles.sources.items() if role.column == "bits_per_byte"):
-        raise ResultsError(
-            f"{reader.origin}: bits per byte of single texts cannot be averaged, because texts have different lengths; "
-            "give one row for each subsample and arm, or use ",
-            ignoring(column),
-        )
     given, sizes = results["num_correct"], results["num_test"]
     scores = results["score"].fillna(given.astype("float64"))
     if scores.isin((0.0, 1.0)).all() and (given.isna() | (given == scores)).all():
@@ -478,8 +469,8 @@ def sort_rows(results: pd.DataFrame) -> pd.DataFrame | None:
     arms = {arm: number for number, arm in enumerate(sort_arms(results["arm"].unique()))}
     keys = pd.DataFrame({name: rank(results[name]) for name in PLACE}, index=results.index)
     keys = keys.assign(subsample=results["subsample"], arm=results["arm"].map(arms))
-    if TEXT.column in results:
-        keys[TEXT.column] = results[TEXT.column]
+    if TEXT.name in results:
+        keys[TEXT.name] = results[TEXT.name]
     if keys.duplicated().any():
         return None
     return results.loc[keys.sort_values(list(keys.columns), kind="stable").index].reset_index(drop=True)

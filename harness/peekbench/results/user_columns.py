@@ -158,6 +158,13 @@ COMBINABLE = (TASK, METHOD, MODEL, SUBSAMPLE, TEXT)
 """Columns that several columns of a user can form together, such as a subsample for each seed and fold."""
 OF_ARMS = (*ARM_MEASURES, *LOSSES)
 """Columns that a table can have for each arm."""
+NOT_OF_TEXTS = (
+    *(score.name for score in SCORES if not score.is_mean and score.name not in ("score", "num_correct")),
+    "majority",
+    "fit_seconds",
+    "predict_seconds",
+)
+"""Measures of all texts that those of single texts do not give."""
 SINGLE_WORDS = ("single", "swap-in")  # arms whose names mean nothing as a part of a column's name
 COLUMN_NAMES_OF_USERS = [column.name for column in USER_COLUMNS]
 COLUMN_OF = {name: column.name for column in USER_COLUMNS for name in names_of(column)}
@@ -227,9 +234,13 @@ class ColumnRoles:
         """Arms of a table that has columns for each arm; none if it has one row for each arm."""
         return sort_arms({role.arm for role in self.sources if role.arm})
 
+    def named(self, column: str, arm: str = "") -> tuple[str, ...]:
+        """Return the user's columns that form a column of the results table together."""
+        return self.sources.get(Role(column, arm), ())
+
     def source(self, column: str, arm: str = "") -> str | None:
-        """Return the user's column that is a column of the results table, or None."""
-        return next(iter(self.sources.get(Role(column, arm), ())), None)
+        """Return the first of the user's columns that form a column of the results table, or None."""
+        return next(iter(self.named(column, arm)), None)
 
 
 def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> ColumnRoles:
@@ -257,12 +268,16 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
     for name in options.ignored:
         roles.pop(name, None)
     is_long, is_wide = ARM in roles.values(), any(role.arm for role in roles.values())
+    is_text = TEXT in roles.values()
     for name, role in list(roles.items()):
         if is_long and role.arm:
             unknown[name] = f"has values of the arm {role.arm!r}, and each row is one arm"
             del roles[name]
         elif is_wide and not is_long and not role.arm and role.column in OF_ARMS:
             unknown[name] = "does not name its arm"
+            del roles[name]
+        elif is_text and role.column in NOT_OF_TEXTS:
+            unknown[name] = "is a measure of all texts, and each row is about one"
             del roles[name]
     if not is_long and not is_wide and METHOD not in roles.values():  # scores of models
         roles = {name: METHOD if role == MODEL else role for name, role in roles.items()}
@@ -347,9 +362,9 @@ def _refuse_missing(missing: Role, roles: ColumnRoles, names: Sequence[str], ori
         f"{origin}: there is no column {str(missing)!r}{alternative.get(missing, '')}; the columns in the first line "
         f"are {quoted(names)}. Add it"
     )
-    warning = ""
+    warning = "".join(f". {short(name)!r} {reason}" for name, reason in roles.unknown.items() if reason)
     if missing.arm:
-        warning = f". {explain_arms(missing.arm)}"
+        warning += f". {explain_arms(missing.arm)}"
     if not roles.unknown:
         raise ResultsError(problem + warning)
     if likely := {name: role for name in roles.unknown if (role := _guess_role(name, missing))}:
