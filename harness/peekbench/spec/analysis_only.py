@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from peekbench.errors import ResultsError, SpecError
 from peekbench.formatting import shorten
@@ -28,7 +28,8 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+_ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]})
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), _ONE_OR_SEVERAL]
 
 
 class Selection(SpecModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic.json_schema import models_json_schema
@@ -22,7 +21,12 @@ from peekbench.spec.experiment import ExperimentSpec
 
 KINDS_OF_CODE = ("data source", "method", "analysis")
 BLOCKS = {"type": "integer", "minimum": 2}
-CODE = r"^[^:]+:[A-Za-z_]\w*$"
+OF_CODE = {
+    "type": "string",
+    "pattern": r"^[^:]+:[A-Za-z_]\w*$",
+    "description": "A function in a file or module, such as my_file.py:fit or package.module:fit.",
+}
+"""A function in a file or module, whose options are unknown."""
 ARM = {
     "anyOf": [
         {"enum": [*NAMED]},
@@ -45,16 +49,6 @@ ARM = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """An entry that a component can name, and the schema of its options."""
-
-    names: tuple[str, ...]
-    summary: str
-    options: Mapping[str, Any]
-    is_group: bool = False
-
-
 def make_schema() -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of specs, those that only analyze scores included; leave out broken plugins."""
     schema = ExperimentSpec.model_json_schema(mode="validation")
@@ -62,22 +56,14 @@ def make_schema() -> dict[str, Any]:
     definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
     working = [name for name in registry.installed() if name not in broken]
-    for name in ("task", "method", "model"):
-        several = {"type": "array", "items": {"type": "string"}}
-        properties = definitions["Selection"]["properties"]
-        description = properties[name]["description"]
-        properties[name] = {"anyOf": [{"type": "string"}, several], "description": description}
     for component in component_types():
-        choices = _list_choices(component.entry.kind, working, definitions)
         properties = definitions[component.__name__]["properties"]
         own = {name: part for name, part in properties.items() if name not in ("use", "options")}
-        definitions[component.__name__] = {
-            "anyOf": [
-                {"enum": sorted(name for choice in choices for name in choice.names)},
-                *(_with_options(choice, own) for choice in choices),
-                *(_of_code(own) if component.entry.kind.name in KINDS_OF_CODE else ()),
-            ]
-        }
+        kind = component.entry.kind
+        names, forms = _describe_entries(kind, working, own, definitions)
+        if kind.name in KINDS_OF_CODE:
+            forms += [OF_CODE, _describe_form(OF_CODE, {"type": ["object", "null"]}, own)]
+        definitions[component.__name__] = {"anyOf": [{"enum": sorted(names)}, *forms]}
     formats = [*OWN_FORMATS, *_list_names(kind_of(ReportFormatEntry), working)]
     definitions["ReportSpec"]["properties"]["formats"]["items"] = {"enum": formats, "type": "string"}
     definitions.pop("Options", None)
@@ -115,20 +101,31 @@ def _list_names(kind: PluginKind, working: Sequence[str]) -> list[str]:
     return [join_name(plugin, name) for plugin, name in names]
 
 
-def _list_choices(kind: PluginKind, working: Sequence[str], definitions: dict[str, Any]) -> list[_Choice]:
-    choices: list[_Choice] = []
+def _describe_entries(
+    kind: PluginKind, working: Sequence[str], own: Mapping[str, Any], definitions: dict[str, Any]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the names of all entries of a kind, and the schema of a component with each; add their options."""
+    names: list[str] = []
+    forms: list[dict[str, Any]] = []
     for plugin in working:
         for entry_name, entry in sorted(registry.load(plugin).offers[kind.name].items()):
-            names = tuple(dict.fromkeys([f"{plugin}.{entry_name}", join_name(plugin, entry_name)]))
-            if isinstance(entry, TaskGroupEntry):
-                members = [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]
-                choices.append(_Choice(names, entry.summary, {"allOf": members}, is_group=True))
-                continue
-            assert isinstance(entry, OptionsEntry)  # the rules for components need them
             key = f"options of {plugin}.{entry_name}"
-            definitions[key] = _self_contained(entry.options, key, definitions)
-            choices.append(_Choice(names, entry.summary, {"$ref": f"#/$defs/{key}"}))
-    return choices
+            options, properties = {"$ref": f"#/$defs/{key}"}, dict(own)
+            if isinstance(entry, TaskGroupEntry):
+                options = {"allOf": [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]}
+                del properties["name"]  # its members have their own
+            elif isinstance(entry, OptionsEntry):
+                definitions[key] = _self_contained(entry.options, key, definitions)
+            uses = list(dict.fromkeys([f"{plugin}.{entry_name}", join_name(plugin, entry_name)]))
+            names += uses
+            use = {"enum": uses, "description": entry.summary}
+            forms.append(_describe_form(use, {"anyOf": [options, {"type": "null"}]}, properties))
+    return names, forms
+
+
+def _describe_form(use: Mapping[str, Any], options: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {"use": use, "options": options, **own}
+    return {"type": "object", "additionalProperties": False, "required": ["use"], "properties": properties}
 
 
 def _self_contained(options: type[Options], key: str, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -139,28 +136,3 @@ def _self_contained(options: type[Options], key: str, definitions: dict[str, Any
     own: dict[str, Any] = parts.pop(options.__name__)
     definitions.update({f"{key} {name}": part for name, part in parts.items()})
     return own
-
-
-def _of_code(own: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the schemas of functions in files and modules, whose options are unknown."""
-    use = {
-        "type": "string",
-        "pattern": CODE,
-        "description": "A function in a file or module, such as my_file.py:fit or package.module:fit.",
-    }
-    properties = {"use": use, "options": {"type": ["object", "null"]}, **own}
-    return [use, {"type": "object", "additionalProperties": False, "required": ["use"], "properties": properties}]
-
-
-def _with_options(choice: _Choice, own: Mapping[str, Any]) -> dict[str, Any]:
-    named = {name: part for name, part in own.items() if not (choice.is_group and name == "name")}
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["use"],
-        "properties": {
-            "use": {"enum": list(choice.names), "description": choice.summary},
-            "options": {"anyOf": [choice.options, {"type": "null"}]},
-            **named,
-        },
-    }
