@@ -141,8 +141,8 @@ def test_the_commit_of_an_encoder_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp
     encoder = {"model": "some/encoder", "prompt": "query: "}
     method = make_component(MethodSpec, "transductive.centroids", {"encoder": encoder, "gamma": 2.0})
     assert method.model == "some/encoder"
-    lock = make_lock([("methods", method)], Folders(spec=tmp_path, cache=tmp_path))
-    pinned = merge(method.options, lock["methods"][method.name]["pinned"])
+    lock = make_lock([method], Folders(spec=tmp_path, cache=tmp_path))
+    pinned = merge(method.options, lock["methods"][method.name].pinned)
     expected = method.options.model_dump()
     expected["encoder"]["revision"] = "a" * 40
     assert pinned.model_dump() == expected

@@ -8,7 +8,7 @@ from typing import Any
 
 from peekbench.cli.show import describe_type
 from peekbench.report.render.json_report import report_schema
-from peekbench.spec.components import component_types
+from peekbench.spec.components import COMPONENTS
 from peekbench.spec.json_schema import make_schema
 from website.reference.markdown import GENERATED, code, page, plain, table
 from website.reference.options import UndocumentedError
@@ -33,7 +33,7 @@ def write_schemas() -> dict[str, str]:
 
 def _spec_page() -> str:
     definitions = make_schema()["$defs"]
-    components = {component.__name__: component.entry.kind for component in component_types()}
+    components = {component.__name__: component.entry.kind for component in COMPONENTS}
     unknown = {name for name in definitions if not name.startswith("options of ")}
     unknown -= {*SPEC_SECTIONS, *ALREADY_DESCRIBED}
     if unknown:

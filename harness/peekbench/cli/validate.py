@@ -118,5 +118,5 @@ def _lock(path: Path, *, newest: bool) -> None:
     write_lock(content, lock_path(path))
     for group in content.values():
         for name, entry in group.items():
-            echo(f"{name}: " + ", ".join(f"{option} {value}" for option, value in entry["pinned"].items()))
+            echo(f"{name}: " + ", ".join(f"{option} {value}" for option, value in entry.pinned.items()))
     echo(f"written: {lock_path(path)}")

@@ -30,6 +30,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_serializer
 
+from peekbench.formatting import pluralize
 from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.spec.design import SpecModel
 from peekbench.spec.error_messages import problem
@@ -99,6 +100,23 @@ class Arm(SpecModel):
         if not self.is_rule:
             return 1
         return self.blocks or num_test
+
+    def find_problem(self, num_test: int, num_scored: int) -> str:
+        """Return why a design cannot have the arm, and the remedy; empty if it can."""
+        peeked, blocks = self.num_peeked(num_test), self.num_blocks(num_test)
+        same = {0: EXTRA.name, num_test: TEST.name}.get(peeked)
+        if self.kind == "mix" and same:
+            return f"has {peeked} of the test texts, as the arm {same}; use a larger num_test, or another share"
+        if self.is_rule and not 2 <= blocks <= num_test:
+            return f"has {blocks} blocks; use 2 to {num_test}, or a larger num_test"
+        fits = num_scored * blocks
+        if fits > MAX_FITS:
+            return (
+                f"takes {fits:,} fits of each method in each trial, one for each of {blocks:,} blocks of "
+                f"{pluralize(num_scored, 'set')}, and at most {MAX_FITS:,} are allowed; use fewer blocks, such as "
+                f"`{self.kind}: 20`, or a smaller num_test"
+            )
+        return ""
 
     def blocks_of(self, num_test: int) -> list[tuple[int, int]]:
         """Return the first and the last position of each block, the last one excluded; sizes differ by at most one."""

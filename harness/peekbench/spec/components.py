@@ -123,6 +123,13 @@ class EntryField(Generic[EntryT]):
         return registry.find(use, self._entry_type)
 
 
+def _refuse_unknown(use: str, find: Callable[[str], object]) -> None:
+    try:
+        find(use)
+    except PluginError as error:
+        raise ValueError(str(error)) from error
+
+
 class Component(SpecModel):
     """A thing that a plugin registers, by name, with its options.
 
@@ -144,20 +151,19 @@ class Component(SpecModel):
         if isinstance(value, Mapping) and len(value) == 1 and not value.keys() & cls.model_fields.keys():
             ((use, options),) = value.items()
             if isinstance(options, Mapping | None) and "." in str(use):
-                written = {"use": str(use), "options": {str(name): each for name, each in (options or {}).items()}}
+                written = {"use": str(use), "options": options or {}}
                 example = shorten(json.dumps(written, ensure_ascii=False, default=str), 200)
                 raise ValueError(f"an entry names its plugin with `use`: write {example}")
-        return {"use": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"use": value}
+        return value
 
     @field_validator("use", mode="wrap")
     @classmethod
     def _locate_entry(cls, value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
         use = Origin.of(info).locate(value if isinstance(value, Code) else check(value))
         if not cls._is_without_plugin(use, info):
-            try:
-                cls.entry.find(use)
-            except PluginError as error:
-                raise ValueError(str(error)) from error
+            _refuse_unknown(use, cls.entry.find)
         return use
 
     @field_validator("options", mode="plain")
@@ -200,7 +206,9 @@ class NamedComponent(Component):
         if name != "":
             return name
         use = info.data.get("use", "unnamed")
-        return split_code(use)[1] if names_code(use) else use
+        if names_code(use):
+            return split_code(use)[1]
+        return use
 
 
 def _find_readers() -> Iterator[str]:
@@ -216,6 +224,7 @@ class TaskSpec(NamedComponent):
     """A task of an experiment."""
 
     entry: ClassVar[EntryField[DataSourceEntry]] = EntryField(DataSourceEntry)
+    group: ClassVar[str] = "tasks"
 
     kind: Literal["language_modeling"] | None = None
     """language_modeling: leave out the labels, and score how well a language model predicts the test texts. By default,
@@ -244,6 +253,7 @@ class MethodSpec(NamedComponent):
     """A method of an experiment."""
 
     entry: ClassVar[EntryField[MethodEntry]] = EntryField(MethodEntry)
+    group: ClassVar[str] = "methods"
 
     by_task: dict[str, dict[str, Any]] = Field(default_factory=FrozenDict)
     """Options that differ for some tasks, by the task's name. Of a nested option, give only the parts that differ."""
@@ -267,8 +277,7 @@ class MethodSpec(NamedComponent):
 
     def options_for(self, task: str, options: Options | None = None) -> Options:
         """Return the options for a task; some, such as pinned ones, can replace the method's own."""
-        options = options or self.options
-        return merge(options, self.by_task[task]) if task in self.by_task else options
+        return merge(options or self.options, self.by_task.get(task, {}))
 
     @property
     def model(self) -> str:
@@ -295,6 +304,7 @@ class AuditSpec(NamedComponent):
     """An audit of the tasks' data."""
 
     entry: ClassVar[EntryField[AuditEntry]] = EntryField(AuditEntry)
+    group: ClassVar[str] = "audits"
 
 
 class ExecutorSpec(Component):
@@ -309,44 +319,39 @@ class ObserverSpec(Component):
     entry: ClassVar[EntryField[ObserverEntry]] = EntryField(ObserverEntry)
 
 
-def _locate(use: str, info: ValidationInfo, check: Callable[[str], object]) -> str:
-    """Return the name of what writes reports, which a report of a store may lack."""
-    origin = Origin.of(info)
-    use = origin.locate(use)
-    if not origin.is_stored:
-        try:
-            check(use)
-        except PluginError as error:
-            raise ValueError(str(error)) from error
-    return use
+def _located_by(find: Callable[[str], object]) -> AfterValidator:
+    """Validate the name of what writes reports, which a report of a store may lack."""
+
+    def locate(use: str, info: ValidationInfo) -> str:
+        origin = Origin.of(info)
+        use = origin.locate(use)
+        if not origin.is_stored:
+            _refuse_unknown(use, find)
+        return use
+
+    return AfterValidator(locate)
 
 
-def _locate_format(use: str, info: ValidationInfo) -> str:
-    return _locate(use, info, check_format)
+def _find_renderer(use: str) -> RendererEntry | None:
+    if not use:
+        return None
+    return registry.find(use, RendererEntry)
 
 
 class ReportSpec(SpecModel):
     """Files of a report."""
 
-    formats: tuple[Annotated[str, AfterValidator(_locate_format)], ...] = DEFAULT_FORMATS
+    formats: tuple[Annotated[str, _located_by(check_format)], ...] = DEFAULT_FORMATS
     """Files to write into `reports/<name>/`. 'cards' are Markdown files, one for each method; 'svg' and 'png' are the
     figures. Cards and figures have folders of their own. Plugins add formats, which are named `plugin.thing`."""
     allow_incomplete: bool = False
     """Analyze the complete trials if trials are missing, instead of an error. The report says so."""
-    renderer: str = Field(default="", exclude_if=lambda renderer: not renderer)
+    renderer: Annotated[str, _located_by(_find_renderer)] = Field(default="", exclude_if=lambda renderer: not renderer)
     """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
 
-    @field_validator("renderer")
-    @classmethod
-    def _locate_renderer(cls, renderer: str, info: ValidationInfo) -> str:
-        return renderer and _locate(renderer, info, lambda use: registry.find(use, RendererEntry))
 
-
-def component_types(base: type[Component] = Component) -> list[type[Component]]:
-    """Return all classes of components that can name an entry."""
-    own = [base] if "entry" in vars(base) else []
-    return own + [component for derived in base.__subclasses__() for component in component_types(derived)]
-
+COMPONENTS: tuple[type[Component], ...] = (TaskSpec, MethodSpec, AnalysisSpec, AuditSpec, ExecutorSpec, ObserverSpec)
+"""Classes of components."""
 
 PinnableSpec: TypeAlias = TaskSpec | MethodSpec | AuditSpec
 """Components whose plugins may pin versions."""

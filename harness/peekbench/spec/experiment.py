@@ -21,12 +21,12 @@ from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry, kind_of
-from peekbench.plugins.local_code import Code, is_code, split_name
+from peekbench.plugins.local_code import Code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.records.data import Folders, SourceRef
 from peekbench.records.trials import Trial
-from peekbench.spec.arms import BASE, EXTRA, MAX_FITS, TEST, Arm, ArmSpec
+from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
 from peekbench.spec.components import (
     AnalysisSpec,
     AuditSpec,
@@ -42,7 +42,7 @@ from peekbench.spec.components import (
 )
 from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel, list_trials
 from peekbench.spec.error_messages import Written, describe, problem
-from peekbench.spec.lockfile import PINNABLE, lock_path, read_pinned
+from peekbench.spec.lockfile import lock_path, read_pinned
 from peekbench.spec.yaml_loader import read_text, read_yaml
 
 
@@ -62,13 +62,13 @@ def expand_groups(tasks: Any, info: ValidationInfo) -> Any:
 
 def _members(task: Any, origin: Origin) -> list[Any]:
     """Return the tasks that an entry under `tasks` means, each with all that was written there."""
-    use: Any = task.get("use") if isinstance(task, Mapping) else task
-    group = _find_group(use, origin)
+    written = task if isinstance(task, Mapping) else {"use": task}
+    group = _find_group(written.get("use"), origin)
     if group is None:
         return [task]
-    plugin, _ = split_name(use)
-    written = task if isinstance(task, Mapping) else {}
-    start = f"{plugin.rstrip(':')}:" if is_code(plugin) else f"{plugin}."
+    start = written["use"].removesuffix(group.name)  # a plugin's name alone means its group of the same name
+    if not start.endswith((".", ":")):
+        start = f"{written['use']}."
     return [{**written, "use": f"{start}{member}"} for member in group.members]
 
 
@@ -219,51 +219,16 @@ class ExperimentSpec(SpecModel):
 
     @model_validator(mode="after")
     def _check_sizes_of_arms(self) -> ExperimentSpec:
-        for position, arm in enumerate(self.arms):
-            for num_test in self.design.num_test:
-                peeked = arm.num_peeked(num_test)
-                if arm.kind == "mix" and peeked in (0, num_test):
-                    same = TEST if peeked else EXTRA
-                    raise problem(
-                        f"{arm.mix:g} of num_test {num_test} is {peeked} texts, as in the arm {same.name}; use a "
-                        "larger num_test, or another share",
-                        "arms",
-                        position,
-                        "mix",
-                    )
-                if arm.is_rule:
-                    self._check_blocks(position, arm, num_test)
         for num_test in self.design.num_test:
             seen: dict[tuple[str, int], Arm] = {}
             for position, arm in enumerate(self.arms):
+                place = f"{arm.name} with num_test {num_test}"
+                if message := arm.find_problem(num_test, self.design.crossover or 1):
+                    raise problem(f"{place} {message}", "arms", position)
                 same_arm = seen.setdefault((arm.kind, arm.num_blocks(num_test)), arm)
                 if arm.is_rule and same_arm is not arm:
-                    same = f"{arm.name} of num_test {num_test} is the same as {same_arm.name}; remove one of them"
-                    raise problem(same, "arms", position)
+                    raise problem(f"{place} is the same as {same_arm.name}; remove one of them", "arms", position)
         return self
-
-    def _check_blocks(self, position: int, arm: Arm, num_test: int) -> None:
-        """Refuse an arm with more blocks than texts, or with more fits than a trial should take."""
-        blocks = arm.num_blocks(num_test)
-        if not 2 <= blocks <= num_test:
-            raise problem(
-                f"{arm.name} divides num_test {num_test} into {blocks} blocks; use 2 to {num_test}, or a larger "
-                "num_test",
-                "arms",
-                position,
-            )
-        scored = self.design.crossover or 1
-        parts = f"{blocks:,} blocks"
-        if scored > 1:
-            parts += f" of {scored} sets"
-        if (fits := scored * blocks) > MAX_FITS:
-            raise problem(
-                f"{arm.name} with num_test {num_test} takes {fits:,} fits of each method in each trial, one for each "
-                f"of {parts}, and at most {MAX_FITS:,} are allowed; use fewer blocks, such as `{arm.kind}: 20`, or a "
-                "smaller num_test",
-                "arms",
-                position,
-            )
 
     def task(self, name: str) -> TaskSpec:
         """Return the task of a name."""
@@ -312,20 +277,18 @@ class ExperimentSpec(SpecModel):
         """Return a reference to the data of a task, with pinned versions."""
         return SourceRef(task.use, self.pinned_options(task).model_dump(mode="json"), self.folder, task.kind)
 
-    def pinned_options(self, component: TaskSpec | AuditSpec) -> Options:
-        """Return the options to call a data source or an audit with, pinned versions included."""
-        group = "tasks" if isinstance(component, TaskSpec) else "audits"
-        options: Options = self.pinned.get((group, component.name), component.options)
+    def pinned_options(self, component: PinnableSpec) -> Options:
+        """Return the options of a component, pinned versions included."""
+        options: Options = self.pinned.get((component.group, component.name), component.options)
         return options
 
     def options(self, method: MethodSpec, task: str = "") -> Options:
         """Return the options to call a method with on a task, pinned versions included."""
-        return method.options_for(task, self.pinned.get(("methods", method.name), method.options))
+        return method.options_for(task, self.pinned_options(method))
 
-    def pinnable(self) -> Iterator[tuple[str, PinnableSpec]]:
-        """Iterate over the components whose plugins may pin versions, each with its group."""
-        for group in PINNABLE:
-            yield from ((group, component) for component in getattr(self, group))
+    def pinnable(self) -> tuple[PinnableSpec, ...]:
+        """Return the components whose plugins may pin versions."""
+        return (*self.tasks, *self.methods, *self.audits)
 
     def with_pinned(self, pinned: Mapping[tuple[str, str], Mapping[str, Any]], origin: str) -> ExperimentSpec:
         """Return the same experiment with pinned options, given by group and name of the component.
@@ -336,8 +299,8 @@ class ExperimentSpec(SpecModel):
             If an option is invalid; the message starts with the name of its origin.
         """
         validated = {}
-        for group, component in self.pinnable():
-            place = (group, component.name)
+        for component in self.pinnable():
+            place = (component.group, component.name)
             if place in pinned:
                 try:
                     validated[place] = merge(component.options, pinned[place])

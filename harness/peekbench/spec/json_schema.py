@@ -16,7 +16,7 @@ from peekbench.plugins.validation import options_schema
 from peekbench.records.runs import OWN_FORMATS
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
 from peekbench.spec.arms import BLOCK_RULES, NAMED
-from peekbench.spec.components import component_types
+from peekbench.spec.components import COMPONENTS
 from peekbench.spec.experiment import ExperimentSpec
 
 KINDS_OF_CODE = ("data source", "method", "analysis")
@@ -56,7 +56,7 @@ def make_schema() -> dict[str, Any]:
     definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
     broken = broken_plugins()
     working = [name for name in registry.installed() if name not in broken]
-    for component in component_types():
+    for component in COMPONENTS:
         properties = definitions[component.__name__]["properties"]
         own = {name: part for name, part in properties.items() if name not in ("use", "options")}
         kind = component.entry.kind

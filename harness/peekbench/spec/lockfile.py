@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from peekbench.cache import atomic_write
 from peekbench.errors import SpecError
 from peekbench.records.data import Folders
 from peekbench.spec.components import PinnableSpec
+from peekbench.spec.design import SpecModel
 from peekbench.spec.yaml_loader import read_limited, read_yaml
 
 SUFFIX = ".lock"
 HEAD = "# Written by `peekbench validate --lock`. Runs of the spec beside this file use these versions.\n"
 CHECKSUM = "# SHA-256 of the lines below: "
-PINNABLE = ("tasks", "methods", "audits")
-"""Groups of a spec whose components may have pinned versions."""
+
+
+class LockedComponent(SpecModel):
+    """A component whose versions are locked, with the settings for which they were."""
+
+    use: str
+    """Name of the entry."""
+    options: dict[str, Any]
+    """Options that the user wrote, without defaults."""
+    pinned: dict[str, Any]
+    """Options that pin versions."""
+
+
+Lock: TypeAlias = dict[str, dict[str, LockedComponent]]
+"""Components by group and name."""
+LOCK: TypeAdapter[Lock] = TypeAdapter(Lock, config=ConfigDict(defer_build=True))
 
 
 def lock_path(spec: Path) -> Path:
@@ -32,13 +48,13 @@ def find_lock(specs: Iterable[Path]) -> Path | None:
     return next((lock_path(spec) for spec in specs if spec.suffix == ".yaml" and lock_path(spec).is_file()), None)
 
 
-def make_lock(components: Iterable[tuple[str, PinnableSpec]], folders: Folders) -> dict[str, dict[str, Any]]:
+def make_lock(components: Iterable[PinnableSpec], folders: Folders) -> Lock:
     """Ask the plugins of components for the options that pin their versions.
 
     Parameters
     ----------
     components
-        Pairs (group, component), from `ExperimentSpec.pinnable`.
+        From `ExperimentSpec.pinnable`.
     folders
         Folders for the plugins. If the cache folder is empty, plugins look for the newest versions instead of those
         that are in use here.
@@ -53,17 +69,16 @@ def make_lock(components: Iterable[tuple[str, PinnableSpec]], folders: Folders) 
     DataError
         If a version cannot be found.
     """
-    lock: dict[str, dict[str, Any]] = {}
-    for group, component in components:
+    lock: Lock = {}
+    for component in components:
         pin = component.entry.preparation.pin
-        pinned = {} if pin is None else dict(pin(options=component.options, folders=folders))
-        if pinned:
-            entry = {"use": str(component.use), "options": _written_options(component), "pinned": pinned}
-            lock.setdefault(group, {})[component.name] = entry
+        if pin is not None and (pinned := dict(pin(options=component.options, folders=folders))):
+            locked = LockedComponent(use=component.use, options=_written_options(component), pinned=pinned)
+            lock.setdefault(component.group, {})[component.name] = locked
     return lock
 
 
-def write_lock(lock: Mapping[str, Mapping[str, Any]], path: Path) -> None:
+def write_lock(lock: Lock, path: Path) -> None:
     """Write a lock file.
 
     Raises
@@ -71,7 +86,7 @@ def write_lock(lock: Mapping[str, Mapping[str, Any]], path: Path) -> None:
     SpecError
         If the file cannot be written.
     """
-    body = yaml.safe_dump(dict(lock), sort_keys=True, allow_unicode=True)
+    body = yaml.safe_dump(LOCK.dump_python(lock), sort_keys=True, allow_unicode=True)
     try:
         with atomic_write(path) as temporary:
             temporary.write_text(f"{HEAD}{CHECKSUM}{_checksum(body)}\n{body}", encoding="utf-8")
@@ -83,7 +98,7 @@ def _checksum(body: str) -> str:
     return hashlib.sha256(body.encode()).hexdigest()
 
 
-def read_lock(path: Path) -> dict[str, dict[str, Any]]:
+def read_lock(path: Path) -> Lock:
     """Return the content of a lock file, or an empty mapping if there is no file.
 
     Raises
@@ -106,21 +121,13 @@ def read_lock(path: Path) -> dict[str, dict[str, Any]]:
             f"{path} is incomplete or was changed: its checksum does not match its content; "
             "restore it from version control, or write it again with `peekbench validate --lock SPEC`"
         )
-    lock = read_yaml(body, str(path)) or {}
-    keys = {"use", "options", "pinned"}
-    entries = [entry for group in PINNABLE for entry in lock.get(group, {}).values()] if _has_groups(lock) else [None]
-    if not all(isinstance(entry, dict) and set(entry) == keys for entry in entries):
-        raise SpecError(f"{path} is not a lock file; write it again with `peekbench validate --lock SPEC`")
-    return dict(lock)
+    try:
+        return LOCK.validate_python(read_yaml(body, str(path)) or {})
+    except ValidationError as error:
+        raise SpecError(f"{path} is not a lock file; write it again with `peekbench validate --lock SPEC`") from error
 
 
-def _has_groups(lock: object) -> bool:
-    return (
-        isinstance(lock, dict) and set(lock) <= set(PINNABLE) and all(isinstance(part, dict) for part in lock.values())
-    )
-
-
-def read_pinned(path: Path, components: Iterable[tuple[str, PinnableSpec]]) -> dict[tuple[str, str], dict[str, Any]]:
+def read_pinned(path: Path, components: Iterable[PinnableSpec]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the pinned options of a lock file, by group and name of the component.
 
     Raises
@@ -130,16 +137,16 @@ def read_pinned(path: Path, components: Iterable[tuple[str, PinnableSpec]]) -> d
     """
     lock = read_lock(path)
     pinned: dict[tuple[str, str], dict[str, Any]] = {}
-    for group, component in components:
-        entry = lock.get(group, {}).get(component.name)
-        if entry is None:
+    for component in components:
+        locked = lock.get(component.group, {}).get(component.name)
+        if locked is None:
             continue
-        if (entry["use"], entry["options"]) != (component.use, _written_options(component)):
+        if (locked.use, locked.options) != (component.use, _written_options(component)):
             raise SpecError(
-                f"{path}: {group}: {component.name} was locked with other settings ({entry['use']}, "
-                f"{entry['options']}); run `peekbench validate --lock SPEC` again, or delete the file"
+                f"{path}: {component.group}: {component.name} was locked with other settings ({locked.use}, "
+                f"{locked.options}); run `peekbench validate --lock SPEC` again, or delete the file"
             )
-        pinned[group, component.name] = entry["pinned"]
+        pinned[component.group, component.name] = locked.pinned
     return pinned
 
 

@@ -159,7 +159,7 @@ def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
 @pytest.mark.parametrize(
     ("arm", "design", "message"),
     [
-        ({"cross": 31}, {}, r"arms\[3\]: cross-31 divides num_test 30 into 31 blocks; use 2 to 30"),
+        ({"cross": 31}, {}, r"arms\[3\]: cross-31 with num_test 30 has 31 blocks; use 2 to 30"),
         ("swap-in", {"num_test": 501}, r"arms\[3\]: swap-in with num_test 501 takes 1,002 fits of each method in each "
          r"trial, .* of 2 sets, .* use fewer blocks, such as `swap-in: 20`"),
         ("cross", {}, r"arms\[3\]: 'cross' needs a number of blocks; write `cross: 5`, or the arm leave-one-out"),

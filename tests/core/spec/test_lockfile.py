@@ -65,9 +65,9 @@ def test_empty_cache_folder_gives_the_newest_version(write_spec: Callable[..., P
     lock(path)
     (tmp_path / "newest").write_text("9")
     spec = load_spec(path)
-    assert make_lock(spec.pinnable(), spec.folders())["methods"]["toy.short"]["pinned"] == {"revision": 7}
+    assert make_lock(spec.pinnable(), spec.folders())["methods"]["toy.short"].pinned == {"revision": 7}
     newest = make_lock(spec.pinnable(), Folders(spec=tmp_path, cache=tmp_path / "empty"))
-    assert newest["methods"]["toy.short"]["pinned"] == {"revision": 9}
+    assert newest["methods"]["toy.short"].pinned == {"revision": 9}
 
 
 @pytest.mark.slow
