@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import list_names, pluralize, shorten, visible
+from peekbench.plugins.names import find_nearest
 from peekbench.plugins.references import Reference
-from peekbench.plugins.similar_names import find_nearest
 from peekbench.results.cells import MAX_NAME, natural_key
 from peekbench.results.columns import ARMS, is_arm
 from peekbench.results.read import check_regular, find_tool

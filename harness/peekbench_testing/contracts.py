@@ -13,7 +13,7 @@ from unittest import SkipTest
 from peekbench.errors import ContractError, PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import TaskGroupEntry
-from peekbench.plugins.local_code import join_name, locate_code, split_name
+from peekbench.plugins.names import join_name, locate_code, split_name
 from peekbench.records.data import Dataset, SourceRef
 from peekbench_testing.executors import EXECUTOR_CHECKS, executor_to_check
 from peekbench_testing.methods import METHOD_CHECKS, method_to_check

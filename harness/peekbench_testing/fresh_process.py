@@ -40,8 +40,8 @@ from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import list_names, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
-from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_code, split_name
-from peekbench.plugins.source_files import is_installed
+from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_installed
+from peekbench.plugins.names import is_code, split_name
 
 HASH_VARIABLE = "PYTHONHASHSEED"
 HOURS_EARLIER = 11  # no divisor of a day: what is day here is night there, and an odd hour is an even one

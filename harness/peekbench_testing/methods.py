@@ -26,7 +26,7 @@ from peekbench.execution.scoring import read_only, take
 from peekbench.formatting import shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.local_code import split_name
+from peekbench.plugins.names import split_name
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef
 from peekbench.spec.components import MethodSpec, make_component

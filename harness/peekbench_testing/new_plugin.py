@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
-from peekbench.plugins.local_code import join_name
+from peekbench.plugins.names import join_name
 from peekbench.plugins.validation import API_VERSION, ENTRY_NAME
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -16,7 +16,7 @@ from peekbench import DataError, Dataset, Folders
 from peekbench.data import hash_rows
 from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
-from peekbench.plugins.similar_names import find_nearest_file
+from peekbench.plugins.names import find_nearest_file
 from peekbench.records import Split
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import NoColumnError, Row, read

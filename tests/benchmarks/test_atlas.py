@@ -15,7 +15,7 @@ import pytest
 
 from peekbench import ExperimentSpec, load_spec
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.local_code import join_name
+from peekbench.plugins.names import join_name
 from peekbench.plugins.registry import DISTRIBUTION, installed, load
 from peekbench.results import paired_scores
 

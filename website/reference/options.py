@@ -19,7 +19,7 @@ from peekbench.plugins.entries import (
     PluginKind,
     TaskGroupEntry,
 )
-from peekbench.plugins.local_code import join_name, split_name
+from peekbench.plugins.names import join_name, split_name
 from peekbench.records.data import Folders, TaskFacts
 from website.reference.markdown import GENERATED, code, page, plain, table
 

@@ -14,8 +14,7 @@ from shlex import quote
 from typing import Any, Literal, TypeAlias
 
 from peekbench.errors import PeekbenchError, SpecError, warn_of_run
-from peekbench.plugins.local_code import Code
-from peekbench.plugins.similar_names import find_nearest_file
+from peekbench.plugins.names import Code, find_nearest_file
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS
 from peekbench.spec.design import NAME
 from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec

@@ -20,10 +20,8 @@ from peekbench.data.text_files import suffix_of
 from peekbench.errors import DataError, PluginError, SpecError
 from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
-from peekbench.plugins.functions import is_estimator, make_entry
-from peekbench.plugins.local_code import Code, hold, locate_code
-from peekbench.plugins.similar_names import OF_FEW, find_nearest
-from peekbench.plugins.toolkit import find_toolkit
+from peekbench.plugins.functions import find_toolkit, is_estimator, make_entry
+from peekbench.plugins.names import OF_FEW, Code, find_nearest, hold, locate_code
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset
 from peekbench.results.region import default_region

@@ -18,7 +18,7 @@ from peekbench.execution.observers import Observers
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.execution.runner import run as run_spec
 from peekbench.formatting import pluralize, shorten, visible
-from peekbench.plugins.similar_names import OF_FEW, find_nearest
+from peekbench.plugins.names import OF_FEW, find_nearest
 from peekbench.progress import PrintableConsole, make_display
 from peekbench.records.data import TableOptions
 from peekbench.report.facts.reports import report_of_run, report_of_table

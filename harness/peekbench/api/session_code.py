@@ -14,7 +14,7 @@ from typing import Any
 
 from peekbench.errors import PluginError
 from peekbench.plugins.functions import clone_estimator, is_estimator
-from peekbench.plugins.source_files import is_installed
+from peekbench.plugins.local_code import is_installed
 
 DIGITS = 8  # hexadecimal digits of a short hash
 PLAIN = (str, int, float, complex, bool, type(None), type(...), type(NotImplemented))

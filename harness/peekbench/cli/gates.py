@@ -12,7 +12,7 @@ import typer
 from peekbench.cli.output import ERROR, GATED, echo, note
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
-from peekbench.plugins.similar_names import OF_FEW, find_nearest
+from peekbench.plugins.names import OF_FEW, find_nearest
 from peekbench.records import Report
 from peekbench.records.report import Subject
 from peekbench.records.verdicts import Decision, Verdict

@@ -14,7 +14,7 @@ from peekbench.cli.options import IncompleteOption
 from peekbench.cli.output import be_quiet, echo, keep_results_apart, make_console
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
-from peekbench.plugins.local_code import Code, locate_code
+from peekbench.plugins.names import Code, locate_code
 from peekbench.plugins.registry import check_format
 from peekbench.records import Report
 from peekbench.records.report import Analysis

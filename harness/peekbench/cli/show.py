@@ -28,9 +28,8 @@ from peekbench.plugins.entries import (
     TaskGroupEntry,
     kind_of,
 )
-from peekbench.plugins.local_code import join_name, locate_code, split_name
+from peekbench.plugins.names import find_nearest, join_name, locate_code, split_name
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.similar_names import find_nearest
 from peekbench.plugins.validation import options_schema
 from peekbench.records.data import Folders, TaskFacts
 from peekbench.report.render.json_report import report_schema

@@ -16,7 +16,7 @@ from peekbench.api.inputs import find_run
 from peekbench.cli.options import RunArgument
 from peekbench.cli.output import make_console
 from peekbench.formatting import duration, pluralize, shorten
-from peekbench.plugins.local_code import Code
+from peekbench.plugins.names import Code
 from peekbench.report.render.terminal import render_verdicts
 from peekbench.results.planned_looks import MIN_SUBSAMPLES, Estimates, RunState, estimate, read_state
 from peekbench.store.files import is_in_use

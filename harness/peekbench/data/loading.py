@@ -20,7 +20,7 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.exceptions import one_line_errors
-from peekbench.plugins.local_code import locate_code
+from peekbench.plugins.names import locate_code
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset, Folders, SourceRef, Split, Task, TaskKind
 from peekbench.spec.components import TaskSpec, make_component

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import pluralize
-from peekbench.plugins.similar_names import find_nearest
+from peekbench.plugins.names import find_nearest
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.runs import ArmScores, RunFinished, RunStarted, RunStatus, TrialFinished
 from peekbench.records.trials import TrialFailure

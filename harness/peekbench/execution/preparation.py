@@ -11,7 +11,7 @@ from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, 
 from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.source_files import describe_missing
+from peekbench.plugins.references import describe_missing
 from peekbench.spec.components import AuditSpec, Component, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 

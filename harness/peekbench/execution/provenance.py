@@ -35,9 +35,9 @@ from peekbench.errors import PeekbenchError
 from peekbench.gpus import list_gpus
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.local_code import PACKAGE, Code, find_files_of_code, is_code
+from peekbench.plugins.local_code import PACKAGE, find_files, find_files_of_code, imported_modules, locate, read_code
+from peekbench.plugins.names import Code, is_code
 from peekbench.plugins.references import find_reference, iterate_callables
-from peekbench.plugins.source_files import find_files, imported_modules, locate, read_code
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.identity import Files, Identity, files_of, plugin_of
 

@@ -13,7 +13,7 @@ from typing import Any
 from peekbench.errors import StoreError
 from peekbench.execution.preparation import prefetch_methods
 from peekbench.formatting import pluralize
-from peekbench.plugins.local_code import SESSION
+from peekbench.plugins.names import SESSION
 from peekbench.records.trials import Trial
 from peekbench.spec.compatibility import Experiment, has_fixed_maximum, refuse_changes
 from peekbench.spec.design import Design

@@ -40,7 +40,7 @@ from peekbench.execution.scoring import (
 )
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
-from peekbench.plugins.local_code import names_code, split_name
+from peekbench.plugins.names import names_code, split_name
 from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve

@@ -13,10 +13,10 @@ from .entries import RendererEntry as RendererEntry
 from .entries import ReportFormatEntry as ReportFormatEntry
 from .entries import TaskGroupEntry as TaskGroupEntry
 from .entries import hookimpl as hookimpl
+from .functions import ScoreOption as ScoreOption
 from .protocols import Form as Form
 from .protocols import Options as Options
 from .references import Reference as Reference
-from .toolkit import ScoreOption as ScoreOption
 from .validation import API_VERSION as API_VERSION
 from .work_protocols import GPU_FRACTION_VARIABLE as GPU_FRACTION_VARIABLE
 from .work_protocols import NODE_VARIABLE as NODE_VARIABLE

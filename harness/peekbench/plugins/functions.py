@@ -1,5 +1,8 @@
 """Makes entries of plain functions and of estimators, so that they need no plugin.
 
+The core imports no library for estimators. The distribution of peekbench names one that implements `Toolkit`, as an
+entry point of the group `peekbench.toolkit`.
+
 A method takes any of the parameters of `peekbench.plugins.protocols.Method` by name; its other parameters are options:
 
 >>> def fit(unlabeled, train, task, seed, num_components: int = 10):
@@ -14,17 +17,20 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, ClassVar, TypeAlias, get_type_hints
+from functools import cache
+from importlib.metadata import distribution
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, cast, get_type_hints
 
-from pydantic import create_model
+from pydantic import AfterValidator, create_model
 from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.toolkit import find_toolkit
+from peekbench.records.data import Dataset, FloatArray, TaskKind
+from peekbench.records.scores import SCORE_NAMES, ScoreName
 
 FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
 METHOD = ("unlabeled", "train", "task", "context", "seed")
@@ -170,3 +176,66 @@ def is_estimator(thing: Any) -> bool:
 def clone_estimator(estimator: Any) -> Any:
     """Return an unfitted copy of an estimator."""
     return getattr(sys.modules.get("sklearn.base"), "clone", copy.deepcopy)(estimator)
+
+
+TOOLKIT_GROUP = "peekbench.toolkit"
+
+
+class Toolkit(Protocol):
+    """Makes entries of estimators, tasks of data in memory, and scores of stored predictions."""
+
+    def make_estimator_entry(self, estimator: Any, name: str) -> MethodEntry:
+        """Return the method of a classifier or regressor."""
+        ...
+
+    def unlabeled_steps(self, estimator: Any, chosen: str | Sequence[str] | None, name: str) -> Any:
+        """Return the steps that are fitted on train and unlabeled rows, or refuse those that are chosen."""
+        ...
+
+    def read_held(self, data: Any, name: str, methods: Sequence[Any], **options: Any) -> Dataset:
+        """Return the task of data frames, arrays, lists or data sets of other libraries."""
+        ...
+
+    def check_scorer(self, name: str) -> None:
+        """Refuse the name of a score that the library does not have, with a ValueError that names the nearest one."""
+        ...
+
+    def check_score(self, name: str, dataset: Dataset, task: str, method: Any) -> TaskKind:
+        """Return the kind of a task that has a score, or refuse the score with a SpecError."""
+        ...
+
+    def load_scorer(self, name: str) -> Callable[[FloatArray, Any], float]:
+        """Return a function of predictions and labels that computes a score."""
+        ...
+
+
+@cache
+def find_toolkit() -> Toolkit:
+    """Import the toolkit.
+
+    Raises
+    ------
+    PluginError
+        If the metadata of the installed peekbench name none.
+    """
+    for point in distribution("peekbench").entry_points.select(group=TOOLKIT_GROUP):
+        return cast(Toolkit, point.load())
+    raise PluginError(f"peekbench has no entry point of the group {TOOLKIT_GROUP!r}; install peekbench again")
+
+
+def _check_name(name: str) -> str:
+    if name not in SCORE_NAMES:
+        find_toolkit().check_scorer(name)
+    return name
+
+
+ScoreOption: TypeAlias = Annotated[ScoreName | str, AfterValidator(_check_name)]
+"""Score in the options of an analysis: a `peekbench.records.ScoreName`, or the name of a score of scikit-learn, which
+is computed from the predictions of a run.
+
+Examples
+--------
+>>> from pydantic import TypeAdapter
+>>> TypeAdapter(ScoreOption).validate_python("roc_auc")
+'roc_auc'
+"""

@@ -1,7 +1,4 @@
-"""Code without a distribution that a spec names: `my_file.py:fit` in a file, `package.module:fit` in a module.
-
-A name of code is a value, `Code`: the text in the spec, with the folder where it starts. Only such a value can be
-imported. A name that is mere text, such as one that was read from the store of somebody else, imports nothing.
+"""Code of users: the files of modules and what they import, and the import of code without a distribution.
 
 Each state of a file and of the modules beside it that it imports is a package of its own in `sys.modules`, named after
 the hash of their contents. Specs, cells and threads thus never meet, although their files have the same names.
@@ -9,167 +6,232 @@ the hash of their contents. Specs, cells and threads thus never meet, although t
 
 from __future__ import annotations
 
+import ast
 import builtins
 import hashlib
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence, Set
-from functools import cached_property
+import sysconfig
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property, lru_cache
 from importlib import import_module
 from importlib.abc import MetaPathFinder, SourceLoader
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from pkgutil import get_importer
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from peekbench.errors import PluginError
-from peekbench.plugins.similar_names import find_nearest_file
-from peekbench.plugins.source_files import (
-    find_files,
-    find_local_files,
-    is_installed,
-    is_library,
-    locate,
-    needed_modules,
-    read_code,
-    root_of,
-)
+from peekbench.plugins.names import FILE, GIVE_SPEC, SESSION, Code, find_nearest_file
 
-FILE = ".py"
+REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+"""Name of a callable in a module."""
+SUFFIXES = (FILE, *EXTENSION_SUFFIXES)
+STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()
+FOLDERS_OF_LIBRARIES = {"site-packages", "dist-packages"}
 PACKAGE = "peekbench_code_"
 """Begin of the names of the packages of snapshots."""
-SESSION = "__main__"
-"""Module of what only this process has: functions, estimators and data of a notebook or a script."""
 MAX_ERROR = 300  # characters of an error of the code
 DOT = "%2E"  # a dot in the name of a file, which in the name of a module would separate packages
-GIVE_SPEC = "if you trust it, give the spec of the run instead of its name or store, or name the code yourself"
 
 
-class Code(str):
-    """Name of code that the caller gave, with the folder where it starts. It is equal to the same text.
+def is_installed(path: Path) -> bool:
+    """Return whether a file or folder is of an installed library, rather than of the user.
+
+    An environment that sees the packages of another one has several folders of libraries. A `.pth` file can name
+    others, which have the metadata of their libraries.
+    """
+    path = path.resolve()
+    return (
+        path.is_relative_to(STANDARD_LIBRARY)
+        or not FOLDERS_OF_LIBRARIES.isdisjoint(path.parts)
+        or not _folders_of_libraries(tuple(sys.path)).isdisjoint(path.parents)
+    )
+
+
+@lru_cache(maxsize=16)
+def _folders_of_libraries(paths: tuple[str, ...]) -> frozenset[Path]:
+    return frozenset(folder for path in paths if any((folder := Path(path).resolve()).glob("*.dist-info")))
+
+
+def find_specs(name: str, folders: Sequence[str] | None = None) -> Iterator[ModuleSpec]:
+    """Iterate over the packages that a dotted name means, up to a module, without importing them.
 
     Parameters
     ----------
-    text
-        Name as in a spec, `my_file.py:fit`, or only the file or module.
-    folder
-        Folder where relative paths start, and where modules are searched. Codes of different folders differ.
-    module
-        Module that holds what only this process has. Other processes get the name without it.
-    digest
-        Hash of the content of the module, if something compares it.
-
-    Examples
-    --------
-    >>> Code("my_file.py:fit", Path("/a")) == Code("my_file.py:fit", Path("/b"))
-    False
-    >>> Code("my_file.py", Path("/a")).path
-    PosixPath('/a/my_file.py')
+    name
+        Such as 'package.module.function'.
+    folders
+        Folders from which it is imported; by default, those of this process.
     """
-
-    __slots__ = ("digest", "folder", "module")
-
-    folder: Path
-    module: ModuleType | None
-    digest: str
-
-    def __new__(cls, text: str, folder: Path, module: ModuleType | None = None, digest: str = "") -> Code:
-        """Make a name of code."""
-        code = super().__new__(cls, text)
-        code.folder, code.module, code.digest = folder, module, digest
-        return code
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether both are the same text, and start at the same folder if both have one."""
-        if isinstance(other, Code) and (other.folder, other.module) != (self.folder, self.module):
-            return False
-        return str.__eq__(self, other)  # the same text: stores keep nothing else
-
-    def __ne__(self, other: object) -> bool:
-        """Return whether they differ; see `__eq__`."""
-        return not self == other
-
-    __hash__ = str.__hash__
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the text and the folder."""
-        return Code, (str(self), self.folder)
-
-    @property
-    def path(self) -> Path | None:
-        """Full path of the file; None for a module."""
-        file, mark, _ = self.rpartition(":")
-        file = file if mark else str(self)
-        return self.folder / Path(file).expanduser() if file.endswith(FILE) else None
+    path = folders
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        module = ".".join(parts[:end])
+        spec = None
+        if folders is None:
+            spec = getattr(sys.modules.get(module), "__spec__", None)
+        if spec is None:
+            spec = _find_spec(module, path)
+        if spec is None:
+            return
+        yield spec
+        if spec.submodule_search_locations is None:
+            return
+        path = list(spec.submodule_search_locations)
 
 
-def locate_code(use: str, folder: Path) -> str:
-    """Return a name that the caller gives with the folder where it starts; the names of plugins as they are.
+def _find_spec(module: str, folders: Sequence[str] | None) -> ModuleSpec | None:
+    """Return the specification of a module in some folders, or at the first level."""
+    specs: list[Any]
+    if folders is None:
+        specs = [finder.find_spec(module, None) for finder in sys.meta_path]
+    else:
+        specs = [finder.find_spec(module) for finder in map(get_importer, folders) if finder is not None]
+    specs = [spec for spec in specs if spec is not None]
+    for spec in specs:
+        if spec.loader is not None:
+            return spec
+    if not specs:
+        return None
+    namespace = ModuleSpec(module, None)
+    namespace.submodule_search_locations = [folder for spec in specs for folder in spec.submodule_search_locations]
+    return namespace
 
-    The same file always has the same name: relative to the folder if it is below it.
 
-    Examples
-    --------
-    >>> locate_code("./my_file.py:fit", Path("/a")), locate_code("/a/my_file.py:fit", Path("/a"))
-    ('my_file.py:fit', 'my_file.py:fit')
+def locate(name: str, folders: Sequence[str] | None = None) -> tuple[str, Path] | None:
+    """Return the package or module that holds what a dotted name means, with its folder, file or archive.
+
+    Packages without a file of their own are namespaces, which several distributions may share, so the package or module
+    below them counts. Nothing is imported; see `find_specs`.
     """
-    if isinstance(use, Code) or not names_code(use):
-        return use
-    file, _, name = use.rpartition(":")
-    if file.endswith(FILE):
-        path = Path(file)
-        file = (path.relative_to(folder.absolute()) if path.is_relative_to(folder.absolute()) else path).as_posix()
-    return Code(f"{file}:{name}", folder.absolute())
+    for spec in find_specs(name, folders):
+        if spec.has_location and spec.origin:
+            place = Path(spec.origin)
+            if place.name.partition(".")[0] == "__init__":
+                place = place.parent
+            archives = [parent for parent in place.parents if parent.is_file()]
+            return spec.name, (archives or [place])[0]
+    return None
 
 
-def hold(thing: object, name: str, digest: str = "") -> Code:
-    """Return a name for a function, an estimator or data that only this process has."""
-    module = ModuleType(SESSION)
-    setattr(module, name, thing)
-    return Code(f"{SESSION}:{name}", Path.cwd(), module, digest)
+def root_of(module: str, place: Path) -> Path:
+    """Return the folder from which a module is imported."""
+    return place.parents[module.count(".")]
 
 
-def names_code(use: str) -> bool:
-    """Return whether a name in a spec means code without a plugin.
+def find_files(module: str, place: Path) -> dict[str, Path]:
+    """Return the files of a module or of a whole package by their path below the folder from which it is imported."""
+    if place.is_file() and not place.name.endswith(SUFFIXES):  # an archive, of which each file counts
+        return {place.name: place}
+    if place.is_file():
+        return {place.relative_to(root_of(module, place)).as_posix(): place}
+    paths = [path for path in place.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file()]
+    names = {path.relative_to(root_of(module, place)): path for path in paths}
+    return {  # other names, such as those of the backups of editors, cannot be imported
+        name.as_posix(): path
+        for name, path in names.items()
+        if all(part.partition(".")[0].isidentifier() for part in name.parts)
+    }
 
-    Examples
-    --------
-    >>> names_code("my_file.py:fit"), names_code("classic.lsa")
-    (True, False)
+
+def find_local_files(root: Path, names: Iterable[str]) -> dict[str, Path]:
+    """Return the files below a folder of modules and of all that these import, by their path below the folder.
+
+    Installed libraries take precedence over files and folders of the same name.
     """
-    return ":" in use
+    left, done = list(names), set()
+    files: dict[str, Path] = {}
+    while left:
+        found = locate(left.pop(), [str(root)])
+        if found is None or found[0] in done:
+            continue
+        done.add(found[0])
+        if is_library(found[0].partition(".")[0]):
+            continue
+        new = find_files(*found)
+        files |= new
+        left += [name for path in new.values() for name in needed_modules(read_code(path))]
+    return files
 
 
-def is_refused(use: str) -> bool:
-    """Return whether a name means code that no caller gave, such as one in the store of somebody else.
+def is_library(name: str) -> bool:
+    """Return whether a module or package of the first level is in the standard library or installed."""
+    if name in sys.stdlib_module_names:
+        return True
+    found = locate(name)
+    return found is not None and is_installed(found[1])
 
-    Examples
-    --------
-    >>> is_refused("evil.py:analyze"), is_refused("summary"), is_refused(locate_code("my_file.py:analyze", Path("/a")))
-    (True, False, False)
+
+def read_code(path: Path) -> bytes:
+    """Return the content of a file on which results depend.
+
+    Raises
+    ------
+    PluginError
+        If it cannot be read.
     """
-    return names_code(use) and not isinstance(use, Code)
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PluginError(
+            f"cannot read {path}: {error.strerror}; correct its permissions, because results depend on this code"
+        ) from error
 
 
-def split_code(use: str) -> tuple[str, str]:
-    """Split the name of code into the file or module, and the name in it.
+class Imports(NamedTuple):
+    """Dotted names in the content of a file."""
 
-    A module without a dot keeps its colon, so that it differs from the name of a plugin.
-
-    Examples
-    --------
-    >>> split_code("package.module:fit"), split_code("module:fit")
-    (('package.module', 'fit'), ('module:', 'fit'))
-    """
-    code, _, name = use.rpartition(":")
-    code = code if is_code(code) else f"{code}:"
-    return (Code(code, use.folder, use.module, use.digest) if isinstance(use, Code) else code), name
+    anywhere: frozenset[str] = frozenset()
+    """Names that import statements name, except relative ones."""
+    by_reference: frozenset[str] = frozenset()
+    """Modules of the references in its texts."""
+    at_top: frozenset[str] = frozenset()
+    """Names that import statements at its top level name; relative ones begin with dots."""
 
 
-def is_code(plugin: str) -> bool:
-    """Return whether the first part of a split name is a file or a module; names of plugins have neither mark."""
-    return any(mark in plugin for mark in ".:")
+def imported_modules(content: bytes) -> frozenset[str]:
+    """Return the dotted names that the content of a file imports anywhere; none if it is not valid Python."""
+    return read_imports(content).anywhere
+
+
+def needed_modules(content: bytes) -> frozenset[str]:
+    """Return the dotted names that the content of a file imports, and the modules that it names by reference."""
+    imports = read_imports(content)
+    return imports.anywhere | imports.by_reference
+
+
+@lru_cache(maxsize=2048)
+def read_imports(content: bytes) -> Imports:
+    """Return the names in the content of a file; none if it is not valid Python."""
+    with warnings.catch_warnings(action="ignore"):  # the interpreter warns when it imports the module
+        try:
+            tree = ast.parse(content)
+        except (SyntaxError, ValueError):
+            return Imports()
+    nodes = list(ast.walk(tree))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return Imports(
+        frozenset(name for node in nodes for name in _imported(node) if not name.startswith(".")),
+        frozenset(text.partition(":")[0] for text in texts if REFERENCE.fullmatch(text)),
+        frozenset(name for node in tree.body for name in _imported(node)),
+    )
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """Return the dotted names that an import statement names: what it imports can be modules."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    start = "." * node.level
+    if node.module:
+        start += f"{node.module}."
+    return [f"{start}{alias.name}" for alias in node.names]
 
 
 def load_module(code: str) -> ModuleType:
@@ -184,7 +246,7 @@ def load_module(code: str) -> ModuleType:
         raise PluginError(f"{code.rstrip(':')} is code that only a store names, which is not imported; {GIVE_SPEC}")
     if code.module is not None:
         return code.module
-    name = code.rstrip(":")
+    name, path = code.rstrip(":"), code.path
     if name == SESSION:
         raise PluginError(
             "only the process of a session has this function, estimator or data; use no other process, or put it into "
@@ -192,46 +254,64 @@ def load_module(code: str) -> ModuleType:
         )
     if not name:
         raise PluginError("nothing stands before the colon; name a file or a module, as in `my_file.py:fit`")
+    if path is not None:
+        name = path.stem.replace(".", DOT)
+        _check_exists(path)
+    package = ""
     try:
-        return _import_module(name, code.folder) if code.path is None else _import_file(code, code.path)
+        root, files = _find_local_code(code)
+        if files:
+            package = f"{Snapshot.of(root, {file: read_code(path) for file, path in files.items()}).name}."
+        return import_module(f"{package}{name}")
     except PluginError:
         raise
     except (Exception, SystemExit) as error:
-        remedy = "correct the code, or install what it imports"
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing and code.path and code.path.with_name(f"{missing}{FILE}").is_file():
-            remedy = f"the file beside it needs an import statement, `import {missing}`"
-        raise PluginError(
-            f"{code.path or name} cannot be imported: {type(error).__name__}: {str(error)[:MAX_ERROR]}; {remedy}"
-        ) from error
+        raise PluginError(_describe_failed_import(code, error, package)) from error
 
 
-def _import_module(name: str, folder: Path) -> ModuleType:
-    files = find_local_files(folder, [name])
-    package = f"{_take_snapshot(folder, files).name}." if files else ""
-    try:
-        return import_module(f"{package}{name}")
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name.removeprefix(package)}."):
-            raise
-        raise PluginError(
+def _check_exists(path: Path) -> None:
+    if path.is_file():
+        return
+    hint = "relative paths start at the folder of the spec; copy it there"
+    if near := find_nearest_file(path.name, sorted(file.name for file in path.parent.glob(f"*{FILE}"))):
+        hint = f"did you mean {near}?"
+    raise PluginError(f"no file {path} on this machine; {hint}")
+
+
+def _describe_failed_import(code: Code, error: BaseException, package: str) -> str:
+    name = code.rstrip(":")
+    missing = ""
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        missing = error.name.removeprefix(package)
+    if code.path is None and missing and f"{name}.".startswith(f"{missing}."):
+        return (
             f"no module {name!r} on this machine; install its distribution, put it beside the spec, or name a file, as "
             "in `use: my_file.py:fit`"
-        ) from error
+        )
+    remedy = "correct the code, or install what it imports"
+    if missing and code.path and code.path.with_name(f"{missing}{FILE}").is_file():
+        remedy = f"the file beside it needs an import statement, `import {missing}`"
+    return f"{code.path or name} cannot be imported: {type(error).__name__}: {str(error)[:MAX_ERROR]}; {remedy}"
 
 
-def _import_file(code: Code, path: Path) -> ModuleType:
-    if not path.is_file():
-        others = sorted(folder.name for folder in path.parent.glob(f"*{FILE}")) if path.parent.is_dir() else []
-        near = find_nearest_file(path.name, others)
-        hint = f"did you mean {near}?" if near else "relative paths start at the folder of the spec; copy it there"
-        raise PluginError(f"no file {path} on this machine; {hint}")
-    snapshot = _take_snapshot(path.parent, find_files_of_code(code))
-    return import_module(f"{snapshot.name}.{path.stem.replace('.', DOT)}")
+def _find_local_code(code: Code) -> tuple[Path, dict[str, Path]]:
+    """Return the folder of code, and the files in it that the code needs; none if another folder has its module."""
+    if path := code.path:
+        return path.parent, {path.name: path, **find_local_files(path.parent, needed_modules(read_code(path)))}
+    return code.folder, find_local_files(code.folder, [code.rstrip(":")])
 
 
-def _take_snapshot(root: Path, files: Mapping[str, Path]) -> Snapshot:
-    return Snapshot.of(root, {name: read_code(path) for name, path in files.items()})
+def find_files_of_code(code: Code) -> dict[str, Path]:
+    """Return the files of code and of the modules beside it that it needs, by their path below their folder."""
+    if code.module is not None:
+        return {}
+    _, files = _find_local_code(code)
+    found = locate(code.rstrip(":"))
+    if files or found is None:
+        return files
+    if is_installed(root_of(*found)):
+        return find_files(*found)
+    return find_local_files(root_of(*found), [code.rstrip(":")])
 
 
 class Snapshot:
@@ -264,7 +344,9 @@ class Snapshot:
         """Return the snapshot to whose package a module belongs; None if it is no module of a snapshot."""
         package = sys.modules.get(module.partition(".")[0])
         state = getattr(getattr(package, "__spec__", None), "loader_state", None)
-        return state if isinstance(state, cls) else None
+        if isinstance(state, cls):
+            return state
+        return None
 
     @cached_property
     def tops(self) -> Set[str]:
@@ -285,7 +367,9 @@ class Snapshot:
             return builtins.__import__(name, globals, locals, fromlist, level)
         package = self.part(top).name
         module = builtins.__import__(f"{package}.{name}", fromlist=fromlist)
-        return module if fromlist else sys.modules[f"{package}.{top}"]
+        if fromlist:
+            return module
+        return sys.modules[f"{package}.{top}"]
 
     def part(self, top: str) -> Snapshot:
         """Return the snapshot of a module and all that it needs, which all that import this module share."""
@@ -305,13 +389,11 @@ class Snapshot:
         place = name.partition(".")[2].replace(".", "/").replace(DOT, ".")
         for file in (f"{place}/__init__.py", f"{place}.py"):
             if file in self.contents:
-                path = self.root / file
-                folders = [str(path.parent)] if path.stem == "__init__" else None
-                loader = _Loader(self, path, self.contents[file])
-                return spec_from_file_location(name, path, loader=loader, submodule_search_locations=folders)
-        for file in (f"{place}{suffix}" for suffix in EXTENSION_SUFFIXES):
-            if file in self.contents:
-                return spec_from_file_location(name, self.root / file)
+                loader = _Loader(self, self.root / file, self.contents[file])
+                return spec_from_file_location(name, self.root / file, loader=loader)
+        for suffix in EXTENSION_SUFFIXES:
+            if f"{place}{suffix}" in self.contents:
+                return spec_from_file_location(name, self.root / f"{place}{suffix}")
         if not any(file.startswith(f"{place}/") for file in self.contents):
             raise ModuleNotFoundError(f"No module named {name.partition('.')[2]!r}", name=name)
         return ModuleSpec(name, None, is_package=True)  # a namespace
@@ -349,29 +431,20 @@ class _Finder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return how to import a module; None if it is of no snapshot."""
-        snapshot = Snapshot.find(fullname) if "." in fullname else None
-        return snapshot.find_spec(fullname) if snapshot else None
+        if "." in fullname and (snapshot := Snapshot.find(fullname)):
+            return snapshot.find_spec(fullname)
+        return None
 
 
 sys.meta_path.insert(0, _Finder())
 
 
-def find_files_of_code(code: Code) -> dict[str, Path]:
-    """Return the files of code and of the modules beside it that it needs, by their path below their folder."""
-    if code.module is not None:
-        return {}
-    if path := code.path:
-        return {path.name: path, **find_local_files(path.parent, needed_modules(read_code(path)))}
-    name = code.rstrip(":")
-    if (files := find_local_files(code.folder, [name])) or (found := locate(name)) is None:
-        return files
-    return find_files(*found) if is_installed(root_of(*found)) else find_local_files(root_of(*found), [name])
-
-
 def complete_target(target: str, module: ModuleType) -> str:
     """Return a reference in a module with the full name of the module that it means there."""
     snapshot, top = Snapshot.find(module.__name__), _top(target.partition(":")[0])
-    return f"{snapshot.part(top).name}.{target}" if snapshot and top in snapshot.tops else target
+    if snapshot is None or top not in snapshot.tops:
+        return target
+    return f"{snapshot.part(top).name}.{target}"
 
 
 def find_pickled_snapshots(content: bytes) -> list[tuple[Path, Mapping[str, bytes]]]:
@@ -379,34 +452,3 @@ def find_pickled_snapshots(content: bytes) -> list[tuple[Path, Mapping[str, byte
     names = [name for name in list(sys.modules) if name.startswith(PACKAGE) and name.encode() in content]
     snapshots = [snapshot for name in names if "." not in name and (snapshot := Snapshot.find(name))]
     return [(snapshot.root, snapshot.contents) for snapshot in snapshots]
-
-
-def split_name(use: str) -> tuple[str, str]:
-    """Split `plugin.thing` into the two names; a plugin's name alone means its entry of the same name.
-
-    Examples
-    --------
-    >>> split_name("classic.lsa")
-    ('classic', 'lsa')
-    >>> split_name("summary")
-    ('summary', 'summary')
-    >>> split_name("my_file.py:fit")
-    ('my_file.py', 'fit')
-    """
-    if names_code(use):
-        return split_code(use)
-    plugin, dot, entry_name = use.partition(".")
-    return plugin, entry_name if dot else plugin
-
-
-def join_name(plugin: str, entry_name: str) -> str:
-    """Return the shortest name that a spec can use for an entry of a plugin.
-
-    Examples
-    --------
-    >>> join_name("classic", "lsa"), join_name("summary", "summary")
-    ('classic.lsa', 'summary')
-    """
-    if is_code(plugin):
-        return f"{plugin.rstrip(':')}:{entry_name}"
-    return plugin if entry_name == plugin else f"{plugin}.{entry_name}"

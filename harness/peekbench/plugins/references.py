@@ -7,19 +7,23 @@ level, while commands that only read a spec stay fast.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from importlib import import_module
+from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, entry_points
+from importlib.util import resolve_name
+from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten
+from peekbench.plugins.local_code import REFERENCE, find_specs, read_imports
 
-REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-"""Name of a callable in a module."""
 MAX_ERROR = 300  # characters of another package's error in a message
 
 F = TypeVar("F")
@@ -128,6 +132,71 @@ def iterate_callables(entry: Any) -> Iterator[tuple[str, Any]]:
             continue
         elif value is not None or not hasattr(type(entry), name):  # a field with a default is optional
             yield name, value
+
+
+def find_reference_error(reference: Reference) -> str:
+    """Describe what is wrong with a reference, without importing a module; empty if nothing is found."""
+    if not REFERENCE.fullmatch(reference.target):
+        return "is not of the form 'package.module:function'"
+    module = reference.target.partition(":")[0]
+    if module == "__main__":
+        return "names the module '__main__', which is another one in worker processes"
+    if module in sys.modules or _find_module(module) is not None:
+        return ""
+    return f"names the module {module!r}, which does not exist"
+
+
+def _find_module(name: str) -> ModuleSpec | None:
+    """Return the specification of a module; None if there is none, or if a finder cannot tell."""
+    with suppress(Exception):
+        for spec in find_specs(name):
+            if spec.name == name:
+                return spec
+    return None
+
+
+def describe_missing(entry: Any) -> str:
+    """Describe the first library that a module with callables of an entry imports in vain; empty if there is none.
+
+    Nothing is imported: importing a module takes seconds, and one that crashes would end the process of the run instead
+    of a worker. Only imports at the top level of modules count, because others may be optional.
+    """
+    for _, function in iterate_callables(entry):
+        if reference := find_reference(function):
+            module = reference.target.partition(":")[0]
+            for library in _find_missing(module):
+                return f"it needs {library}, which is not installed; {missing_remedy(library, module)}"
+    return ""
+
+
+def _find_missing(module: str) -> Iterator[str]:
+    """Iterate over the libraries that are missing to a module, or to modules of its package or of this project."""
+    package = module.partition(".")[0]
+    left, done = [module], set[str]()
+    while left:
+        name = left.pop()
+        top = name.partition(".")[0]
+        is_own = top == package or top.startswith("peekbench_")
+        if not is_own:
+            name = top
+        if name in done:
+            continue
+        done.add(name)
+        if is_own:
+            left += _needed_at_import(name)
+        elif name not in sys.modules and _find_module(name) is None:
+            yield name
+
+
+def _needed_at_import(module: str) -> list[str]:
+    """Return the dotted names that the file of a module imports at its top level; none if its import will fail."""
+    spec = _find_module(module)
+    if spec is None or not str(spec.origin).endswith(".py"):
+        return []
+    with suppress(OSError, ImportError):
+        names = read_imports(Path(str(spec.origin)).read_bytes()).at_top
+        return [resolve_name(name, spec.parent) for name in names]
+    return []
 
 
 class CallableField(Generic[F]):

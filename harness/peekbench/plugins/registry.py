@@ -19,8 +19,8 @@ from peekbench.errors import PluginError, PluginWarning
 from peekbench.formatting import list_names
 from peekbench.plugins.entries import GROUP, KINDS, Entry, PluginKind, ReportFormatEntry, kind_of
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.local_code import FILE, is_code, join_name, load_module, split_name
-from peekbench.plugins.similar_names import OF_FEW, find_nearest
+from peekbench.plugins.local_code import load_module
+from peekbench.plugins.names import FILE, OF_FEW, find_nearest, is_code, join_name, split_name
 from peekbench.plugins.validation import Plugin, check_version, describe_newer_version, make_plugin
 from peekbench.records.runs import OWN_FORMATS
 

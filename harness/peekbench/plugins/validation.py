@@ -38,10 +38,10 @@ from peekbench.plugins.entries import (
     kind_of,
 )
 from peekbench.plugins.functions import is_estimator, make_entry
-from peekbench.plugins.local_code import SESSION, complete_target, is_code
+from peekbench.plugins.local_code import complete_target
+from peekbench.plugins.names import SESSION, is_code
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.references import find_reference, iterate_callables
-from peekbench.plugins.source_files import find_reference_error
+from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 
 API_VERSION = "2.0"
 """Version of the plugin API, `major.minor`. A minor version adds to the API; only a major version changes or removes

@@ -14,8 +14,8 @@ import pandas as pd
 from peekbench.data.loading import load_dataset
 from peekbench.errors import ContractError, ResultsError, SpecError
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
+from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.registry import find_default
-from peekbench.plugins.toolkit import find_toolkit
 from peekbench.records.data import Predictions, TableOptions
 from peekbench.records.report import Analysis, Subject
 from peekbench.records.runs import Looks, PlannedDesign

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from peekbench.plugins.local_code import Code, is_refused
+from peekbench.plugins.names import Code, is_refused
 from peekbench.records.report import Analysis
 from peekbench.records.runs import Looks, PlannedLook, Settled
 from peekbench.records.trials import TrialFailure

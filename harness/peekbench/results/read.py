@@ -24,8 +24,8 @@ import pandas as pd
 from peekbench.data.text_files import DELIMITERS, find_dialect, read_lines, read_objects, suffix_of
 from peekbench.errors import DataError, ResultsError, SpecError
 from peekbench.formatting import pluralize
+from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.references import missing_remedy
-from peekbench.plugins.toolkit import find_toolkit
 from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOptions
 from peekbench.records.scores import average_sets
 from peekbench.records.trials import Draw, Trial

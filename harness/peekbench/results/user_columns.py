@@ -14,7 +14,7 @@ import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
 from peekbench.formatting import list_names, visible
-from peekbench.plugins.similar_names import find_nearest
+from peekbench.plugins.names import find_nearest
 from peekbench.records.data import TableOptions
 from peekbench.results.columns import (
     ARM_MEASURES,

@@ -31,7 +31,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field, model_serializer
 
 from peekbench.formatting import pluralize
-from peekbench.plugins.similar_names import OF_FEW, find_nearest
+from peekbench.plugins.names import OF_FEW, find_nearest
 from peekbench.spec.design import SpecModel
 from peekbench.spec.error_messages import problem
 

@@ -36,7 +36,7 @@ from peekbench.plugins.entries import (
     RendererEntry,
     kind_of,
 )
-from peekbench.plugins.local_code import GIVE_SPEC, Code, is_refused, join_name, names_code, split_code, split_name
+from peekbench.plugins.names import GIVE_SPEC, Code, is_refused, join_name, names_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import check_format
 from peekbench.plugins.validation import DATA_SUFFIXES
@@ -207,7 +207,7 @@ class NamedComponent(Component):
             return name
         use = info.data.get("use", "unnamed")
         if names_code(use):
-            return split_code(use)[1]
+            return split_name(use)[1]
         return use
 
 

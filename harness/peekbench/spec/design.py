@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from peekbench.plugins.local_code import Code, locate_code
+from peekbench.plugins.names import Code, locate_code
 from peekbench.records.runs import LookMethod, Settled, Size
 from peekbench.records.trials import Draw, Trial
 from peekbench.spec.error_messages import problem

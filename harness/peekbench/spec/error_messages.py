@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten, visible
-from peekbench.plugins.similar_names import OF_FEW, find_nearest
+from peekbench.plugins.names import OF_FEW, find_nearest
 
 Place: TypeAlias = tuple[int | str, ...]
 

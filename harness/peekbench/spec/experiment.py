@@ -21,9 +21,8 @@ from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry, kind_of
-from peekbench.plugins.local_code import Code, split_name
+from peekbench.plugins.names import OF_FEW, Code, find_nearest, split_name
 from peekbench.plugins.protocols import Options
-from peekbench.plugins.similar_names import OF_FEW, find_nearest
 from peekbench.records.data import Folders, SourceRef
 from peekbench.records.trials import Trial
 from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec

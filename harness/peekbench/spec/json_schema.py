@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import OptionsEntry, PluginKind, ReportFormatEntry, TaskGroupEntry, kind_of
-from peekbench.plugins.local_code import join_name
+from peekbench.plugins.names import join_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.runs import OWN_FORMATS

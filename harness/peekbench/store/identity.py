@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from peekbench.formatting import list_names
-from peekbench.plugins.local_code import SESSION, split_name
+from peekbench.plugins.names import SESSION, split_name
 from peekbench.records.trials import Trial
 from peekbench.spec.experiment import ExperimentSpec
 

@@ -16,7 +16,7 @@ import pytest
 
 from peekbench.execution.provenance import describe_code
 from peekbench.plugins import registry
-from peekbench.plugins.local_code import locate_code
+from peekbench.plugins.names import locate_code
 from peekbench.store.identity import Files, describe_change
 
 METHOD = """

@@ -20,7 +20,8 @@ from peekbench.execution.provenance import describe_code
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.functions import make_entry
-from peekbench.plugins.local_code import Code, load_module, locate_code, split_name
+from peekbench.plugins.local_code import load_module
+from peekbench.plugins.names import Code, locate_code, split_name
 from peekbench.spec.experiment import make_spec as validate
 from peekbench_testing.contracts import find_kinds
 from peekbench_testing.fresh_process import call

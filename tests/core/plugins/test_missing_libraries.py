@@ -13,7 +13,7 @@ from peekbench.errors import PluginError, SpecError
 from peekbench.execution.preparation import check_files
 from peekbench.execution.runner import run
 from peekbench.plugins import MethodEntry
-from peekbench.plugins.source_files import describe_missing
+from peekbench.plugins.references import describe_missing
 from peekbench.spec.experiment import ExperimentSpec
 
 INDIRECT = """

@@ -11,8 +11,7 @@ import pytest
 
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import RendererEntry
-from peekbench.plugins.references import Reference, find_extra, resolve
-from peekbench.plugins.source_files import find_reference_error
+from peekbench.plugins.references import Reference, find_extra, find_reference_error, resolve
 from peekbench.plugins.validation import check_entries
 
 

@@ -15,7 +15,7 @@ from peekbench.cli.show import describe, list_lines
 from peekbench.errors import PluginError, PluginWarning
 from peekbench.plugins import registry
 from peekbench.plugins.entries import KINDS, AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry, kind_of
-from peekbench.plugins.local_code import split_name
+from peekbench.plugins.names import split_name
 from peekbench.plugins.registry import find_default
 from peekbench.spec.experiment import parse_spec
 from peekbench.spec.json_schema import broken_plugins, make_schema

@@ -13,7 +13,7 @@ import pandas as pd
 from peekbench.data.loading import fingerprint, load_dataset
 from peekbench.errors import PluginError, ResultsError
 from peekbench.formatting import shorten
-from peekbench.plugins.local_code import GIVE_SPEC, Code, is_refused
+from peekbench.plugins.names import GIVE_SPEC, Code, is_refused
 from peekbench.records.data import SourceRef
 from peekbench.records.report import Cell, Column, Table
 from peekbench.spec.design import Origin

@@ -17,7 +17,7 @@ from peekbench.errors import PeekbenchError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry
-from peekbench.plugins.local_code import Code
+from peekbench.plugins.names import Code
 from peekbench.records.data import TableOptions
 from peekbench.records.report import (
     Analysis,

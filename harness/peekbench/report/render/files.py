@@ -18,7 +18,7 @@ from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
 from peekbench.plugins.entries import ReportFormatEntry
 from peekbench.plugins.exceptions import one_line_errors
-from peekbench.plugins.local_code import locate_code
+from peekbench.plugins.names import locate_code
 from peekbench.plugins.protocols import Form
 from peekbench.plugins.registry import find_format
 from peekbench.records.report import Report

@@ -1,0 +1,232 @@
+"""Names in specs: entries of plugins, `plugin.thing`, and code without a plugin, such as `my_file.py:fit`.
+
+A name of code is a value, `Code`: the text in the spec, with the folder where it starts. Only such a value can be
+imported. A name that is mere text, such as one that was read from the store of somebody else, imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+FILE = ".py"
+SESSION = "__main__"
+"""Module of what only this process has: functions, estimators and data of a notebook or a script."""
+GIVE_SPEC = "if you trust it, give the spec of the run instead of its name or store, or name the code yourself"
+MAX_NAME = 100  # characters of a misspelled name that are compared
+SIMILAR = 0.75  # least similarity, between 0 and 1
+OF_FEW = 0.6  # the same for names of which there are few, so that another one is hardly meant
+
+
+class Code(str):
+    """Name of code that the caller gave, with the folder where it starts. It is equal to the same text.
+
+    Parameters
+    ----------
+    text
+        Name as in a spec, `my_file.py:fit`, or only the file or module.
+    folder
+        Folder where relative paths start, and where modules are searched. Codes of different folders differ.
+    module
+        Module that holds what only this process has. Other processes get the name without it.
+    digest
+        Hash of the content of the module, if something compares it.
+
+    Examples
+    --------
+    >>> Code("my_file.py:fit", Path("/a")) == Code("my_file.py:fit", Path("/b"))
+    False
+    >>> Code("my_file.py", Path("/a")).path
+    PosixPath('/a/my_file.py')
+    """
+
+    __slots__ = ("digest", "folder", "module")
+
+    folder: Path
+    module: ModuleType | None
+    digest: str
+
+    def __new__(cls, text: str, folder: Path, module: ModuleType | None = None, digest: str = "") -> Code:
+        """Make a name of code."""
+        code = super().__new__(cls, text)
+        code.folder, code.module, code.digest = folder, module, digest
+        return code
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether both are the same text, and start at the same folder if both have one."""
+        if isinstance(other, Code) and (other.folder, other.module) != (self.folder, self.module):
+            return False
+        return str.__eq__(self, other)  # the same text: stores keep nothing else
+
+    def __ne__(self, other: object) -> bool:
+        """Return whether they differ; see `__eq__`."""
+        return not self == other
+
+    __hash__ = str.__hash__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the text and the folder."""
+        return Code, (str(self), self.folder)
+
+    @property
+    def path(self) -> Path | None:
+        """Full path of the file; None for a module."""
+        file = self.rpartition(":")[0] or str(self)
+        if not file.endswith(FILE):
+            return None
+        return self.folder / Path(file).expanduser()
+
+
+def locate_code(use: str, folder: Path) -> str:
+    """Return a name that the caller gives with the folder where it starts; the names of plugins as they are.
+
+    The same file always has the same name: relative to the folder if it is below it.
+
+    Examples
+    --------
+    >>> locate_code("./my_file.py:fit", Path("/a")), locate_code("/a/my_file.py:fit", Path("/a"))
+    ('my_file.py:fit', 'my_file.py:fit')
+    """
+    if isinstance(use, Code) or not names_code(use):
+        return use
+    file, _, name = use.rpartition(":")
+    if file.endswith(FILE):
+        path = Path(file)
+        if path.is_relative_to(folder.absolute()):
+            path = path.relative_to(folder.absolute())
+        file = path.as_posix()
+    return Code(f"{file}:{name}", folder.absolute())
+
+
+def hold(thing: object, name: str, digest: str = "") -> Code:
+    """Return a name for a function, an estimator or data that only this process has."""
+    module = ModuleType(SESSION)
+    setattr(module, name, thing)
+    return Code(f"{SESSION}:{name}", Path.cwd(), module, digest)
+
+
+def names_code(use: str) -> bool:
+    """Return whether a name in a spec means code without a plugin.
+
+    Examples
+    --------
+    >>> names_code("my_file.py:fit"), names_code("classic.lsa")
+    (True, False)
+    """
+    return ":" in use
+
+
+def is_refused(use: str) -> bool:
+    """Return whether a name means code that no caller gave, such as one in the store of somebody else.
+
+    Examples
+    --------
+    >>> is_refused("evil.py:analyze"), is_refused("summary"), is_refused(locate_code("my_file.py:analyze", Path("/a")))
+    (True, False, False)
+    """
+    return names_code(use) and not isinstance(use, Code)
+
+
+def is_code(plugin: str) -> bool:
+    """Return whether the first part of a split name is a file or a module; names of plugins have neither mark."""
+    return "." in plugin or ":" in plugin
+
+
+def split_name(use: str) -> tuple[str, str]:
+    """Split a name into the plugin, file or module, and the name in it.
+
+    A plugin's name alone means its entry of the same name. A module without a dot keeps its colon, so that it differs
+    from the name of a plugin.
+
+    Examples
+    --------
+    >>> split_name("classic.lsa"), split_name("summary")
+    (('classic', 'lsa'), ('summary', 'summary'))
+    >>> split_name("my_file.py:fit"), split_name("module:fit")
+    (('my_file.py', 'fit'), ('module:', 'fit'))
+    """
+    if not names_code(use):
+        plugin, dot, name = use.partition(".")
+        if not dot:
+            name = plugin
+        return plugin, name
+    code, _, name = use.rpartition(":")
+    if not is_code(code):
+        code = f"{code}:"
+    if isinstance(use, Code):
+        code = Code(code, use.folder, use.module, use.digest)
+    return code, name
+
+
+def join_name(plugin: str, entry_name: str) -> str:
+    """Return the shortest name that a spec can use for an entry of a plugin.
+
+    Examples
+    --------
+    >>> join_name("classic", "lsa"), join_name("summary", "summary")
+    ('classic.lsa', 'summary')
+    """
+    if is_code(plugin):
+        return f"{plugin.rstrip(':')}:{entry_name}"
+    if entry_name == plugin:
+        return plugin
+    return f"{plugin}.{entry_name}"
+
+
+def find_nearest(use: str, names: Iterable[str], similar: float = SIMILAR) -> str:
+    """Return the name that was probably meant; empty if none is similar.
+
+    Capital letters, hyphens, slashes and a missing or wrong plugin do not matter.
+
+    Examples
+    --------
+    >>> find_nearest("LSA", ["classic.lsa", "controls.null"]), find_nearest("controls.nul", ["controls.null"])
+    ('classic.lsa', 'controls.null')
+    """
+    written = _normalize(use[:MAX_NAME].replace("/", ".").replace(" ", "_")).removeprefix("peekbench_")
+    by_name = {_normalize(name): name for name in names}
+    by_last_name: dict[str, str] = {}
+    for key, name in by_name.items():
+        by_last_name.setdefault(key.rpartition(".")[2], name)
+    choices = ((written, by_name), (written.rpartition(".")[2], by_last_name))
+    for key, among in choices:
+        if key in among:
+            return among[key]
+    for key, among in choices:
+        # Names of another length cannot be similar, and are many times as fast to leave out here.
+        possible = [name for name in among if 2 * min(len(name), len(key)) >= similar * (len(name) + len(key))]
+        for close in get_close_matches(key, possible, n=1, cutoff=similar):
+            return among[close]
+    return ""
+
+
+def find_nearest_file(name: str, names: Iterable[str]) -> str:
+    """Return the file that was probably meant; empty if none is similar.
+
+    Names are compared without their suffix, because all files of a kind share it.
+
+    Examples
+    --------
+    >>> find_nearest_file("smal.yml", ["small.yaml", "x.yaml"]), find_nearest_file("a.yaml", ["x.yaml"])
+    ('small.yaml', '')
+    """
+    by_stem: dict[str, str] = {}
+    for file in sorted(names, key=lambda file: Path(file).suffix != Path(name).suffix):
+        by_stem.setdefault(_stem(file), file)
+    for close in get_close_matches(_stem(name)[:MAX_NAME], by_stem, n=1, cutoff=SIMILAR):
+        return by_stem[close]
+    return ""
+
+
+def _stem(name: str) -> str:
+    """Return a name without the suffix of a file, which starts with a letter: '2' is none in 'tapt-1.2'."""
+    if Path(name).suffix[1:2].isalpha():
+        name = Path(name).stem
+    return _normalize(name).removeprefix("peekbench_")
+
+
+def _normalize(name: str) -> str:
+    return name.lower().replace("-", "_")
