@@ -32,9 +32,9 @@ for name in {sorted(path.stem for path in folder.glob("*.py"))!r}:
     except ImportError as error:
         assert error.name == "ray", (name, error)
     sys.path[:] = path  # the next one is imported as if it were the first
-    for each in set(sys.modules) - loaded:
-        if (getattr(sys.modules[each], "__file__", None) or "").startswith({str(FOLDER.parent / "tests")!r}):
-            del sys.modules[each]
+    for module in set(sys.modules) - loaded:
+        if (getattr(sys.modules[module], "__file__", None) or "").startswith({str(FOLDER.parent / "tests")!r}):
+            del sys.modules[module]
 """
     environment = {
         **os.environ,

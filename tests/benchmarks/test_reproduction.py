@@ -98,9 +98,9 @@ def test_the_script_finds_its_tables_and_columns(
 ) -> None:
     """A run on few trials with few repetitions fails if a table or column has another name."""
     tasks = ["trec", "emo", "limit", "ag_news"]
-    few = {name: each[each["task"].isin(tasks) & (each["subsample"] < 6)] for name, each in scores.items()}
-    largest = {name: each[each["num_test"].isin([500] if name in ("few_shot", "overtrained") else [100, 500])]
-               for name, each in few.items()}  # fmt: skip
+    few = {name: table[table["task"].isin(tasks) & (table["subsample"] < 6)] for name, table in scores.items()}
+    largest = {name: table[table["num_test"].isin([500] if name in ("few_shot", "overtrained") else [100, 500])]
+               for name, table in few.items()}  # fmt: skip
     parts = {"commit": "", "machine": "", "data": ""}
     for part in (script.design, script.draws, script.table_1, script.correlations, script.section_8,
                  script.section_9, script.consistency):  # fmt: skip

@@ -97,12 +97,12 @@ def test_rooms_import_only_from_groups_below_their_own() -> None:
     level = {room: number for number, group in enumerate(read_map()) for room in group}
     imports = imported_rooms()
     assert len(imports) > 100
-    assert [each for each in sorted(imports) if level[each[1]] >= level.get(each[2], -1)] == []
+    assert [found for found in sorted(imports) if level[found[1]] >= level.get(found[2], -1)] == []
 
 
 def test_the_map_has_the_layers_of_import_linter() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    (contract,) = [each for each in settings["contracts"] if "peekbench.cli" in str(each.get("layers"))]
+    (contract,) = [rule for rule in settings["contracts"] if "peekbench.cli" in str(rule.get("layers"))]
     layers = [{name.strip().removeprefix("peekbench.") for name in layer.split("|")} for layer in contract["layers"]]
     assert read_map() == [layer for layer in layers if layer != {"__main__"}]
 

@@ -20,7 +20,7 @@ def test_the_layout_lists_every_folder() -> None:
         for folder in parent.iterdir()
         if folder.is_dir() and folder.name not in GENERATED and any(folder.glob("*.*"))
     }
-    missing = {name for name in folders if name[0] != "." and not any(fnmatch(name, each) for each in listed)}
+    missing = {name for name in folders if name[0] != "." and not any(fnmatch(name, pattern) for pattern in listed)}
     assert missing <= {"harness", "tests", "plugins"}
     assert all((ROOT / name).is_dir() for name in listed if "*" not in name)
 

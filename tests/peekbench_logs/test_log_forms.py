@@ -89,7 +89,7 @@ def test_texts_without_a_score_are_left_out_of_all_arms_and_counted(tmp_path: Pa
     assert "(extra 2, test 1): 2, 3, 4" in done.stderr
     assert scores_by_arm(pd.read_csv("scores.csv")) == {"extra": [1, 0, 0], "test": [1, 1, 0]}
     for number, (arm, values) in enumerate(answers.items()):
-        repeated = [each for value in values for each in ("C", value)]  # each text has at least one score
+        repeated = [answer for value in values for answer in ("C", value)]  # each text has at least one score
         logs[number] = arm, write_scored(tmp_path / f"{arm}.json", grades(repeated, epochs=2), {})
     table = import_table("inspect", logs)
     assert scores_by_arm(table) == {"extra": [1, 0.5, 1, 1, 1, 0.5], "test": [1, 1, 1, 0.5, 1, 0.5]}
@@ -105,7 +105,7 @@ def test_a_statistic_that_is_not_compared_is_named(tmp_path: Path) -> None:
 
 def test_scores_of_a_larger_scale_need_a_region(tmp_path: Path) -> None:
     values = {"extra": [3, 8, 5, 5, "7"], "test": [3, 8, 8, 5, "no"]}
-    logs = [(arm, write_inspect(tmp_path / f"{arm}.json", each)) for arm, each in values.items()]
+    logs = [(arm, write_inspect(tmp_path / f"{arm}.json", scores)) for arm, scores in values.items()]
     command = ["import", "inspect", *(f"--arm={arm}={log}" for arm, log in logs), "-o", "scores.csv"]
     done = run_command(*command)
     assert done.returncode == 2
@@ -114,7 +114,7 @@ def test_scores_of_a_larger_scale_need_a_region(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "-0.8" in done.stdout
 
-    lower = [(arm, write_lm_eval(tmp_path / arm, each)) for arm, each in (("extra", [3, 8]), ("test", [2, 8]))]
+    lower = [(arm, write_lm_eval(tmp_path / arm, counts)) for arm, counts in (("extra", [3, 8]), ("test", [2, 8]))]
     for _, folder in lower:
         file = folder / f"results_{TIME}.json"
         file.write_text(json.dumps({**json.loads(file.read_text()), "higher_is_better": {"news": {"acc": False}}}))

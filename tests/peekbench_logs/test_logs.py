@@ -97,7 +97,7 @@ def test_losses_are_read_with_their_direction(tmp_path: Path) -> None:
         ("docs_text", "bits_per_byte", float),
     ):
         table = import_table("lm-eval", logs, metrics=[metric], tasks=[task])
-        extra, test = (unit(each[task][f"{metric},none"]) for each in stated)
+        extra, test = (unit(scores[task][f"{metric},none"]) for scores in stated)
         assert table.groupby("arm")["loss"].mean().to_dict() == pytest.approx({"extra": extra, "test": test})
         (verdict,) = analyze(table, AnalysisOptions(["summary"], TableOptions(region=0.01))).analyses[0].verdicts
         assert verdict.estimate.mean == pytest.approx(extra - test), "a lower loss is a better score"
@@ -138,8 +138,8 @@ def test_several_logs_of_an_arm_are_subsamples_that_share_texts(tmp_path: Path) 
     """A log can have one task only, as those of Inspect; the logs of a task are numbered in their order."""
     runs = {"extra": ([1, 0, 0], [1, 1, 0]), "test": ([1, 1, 0], [1, 1, 1])}
     logs = [
-        (arm, write_lm_eval(tmp_path / f"{arm}-{task}-{n}", each, task))
-        for arm, two in runs.items() for task in ("mail", "news") for n, each in enumerate(two)
+        (arm, write_lm_eval(tmp_path / f"{arm}-{task}-{n}", values, task))
+        for arm, two in runs.items() for task in ("mail", "news") for n, values in enumerate(two)
     ]  # fmt: skip
     table = import_table("lm-eval", logs)
     assert list(table.columns) == ["task", "method", "subsample", "arm", "text", "score", "num_correct", "metric"]

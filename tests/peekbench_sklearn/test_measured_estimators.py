@@ -87,9 +87,7 @@ def measure(method: Any, data: Any, **options: Any) -> pb.Run:
     return pb.measure(method, data, **{"design": DESIGN, "progress": False, **options})
 
 
-@pytest.mark.parametrize(
-    ("estimator", "data"), ESTIMATORS, ids=["-".join(getattr(each, "named_steps", ["alone"])) for each, _ in ESTIMATORS]
-)
+@pytest.mark.parametrize(("estimator", "data"), ESTIMATORS)
 def test_an_estimator_is_measured_without_an_adapter(estimator: Any, data: Any) -> None:
     run = measure(estimator, data)
     assert (run.finished, run.failed) == (2, 0)
@@ -201,8 +199,8 @@ def test_only_what_learns_without_labels_adapts() -> None:
     others += [TargetEncoder(), SelectFromModel(LogisticRegression()), PLSRegression(), make_union(SelectKBest())]
     others += ["passthrough", make_union("passthrough"), ColumnTransformer([("keep", "passthrough", [0])])]
     others += [ColumnTransformer([("keep", "passthrough", [0])], remainder=SelectKBest()), LogisticRegression()]
-    assert [type(each).__name__ for each in learn if not adapts(each)] == []
-    assert [type(each).__name__ for each in others if adapts(each)] == []
+    assert [type(step).__name__ for step in learn if not adapts(step)] == []
+    assert [type(step).__name__ for step in others if adapts(step)] == []
 
 
 NO_PROBABILITIES = make_pipeline(StandardScaler(), LinearSVC())

@@ -59,7 +59,7 @@ Predict = Callable[[Any, Any, Any, Any], Any]
 
 def code_city(train: Any, both: Any, test: Any) -> list[Any]:
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(both[["city"]])
-    return [encoder.transform(each[["city"]]) for each in (train, test)]
+    return [encoder.transform(rows[["city"]]) for rows in (train, test)]
 
 
 def code_zip(train: Any, labels: Any, test: Any) -> list[Any]:
@@ -73,7 +73,7 @@ def scale(train: Any, both: Any, test: Any) -> list[Any]:
 
 
 def classify(parts: list[Any], labels: Any, model: Any = None) -> Any:
-    join: Any = hstack if any(hasattr(each, "toarray") for pair in parts for each in pair) else np.hstack
+    join: Any = hstack if any(hasattr(part, "toarray") for pair in parts for part in pair) else np.hstack
     rows, test = (join([pair[side] for pair in parts]) for side in (0, 1))
     return (model or LogisticRegression()).fit(rows, labels).predict_proba(test)
 
@@ -81,7 +81,7 @@ def classify(parts: list[Any], labels: Any, model: Any = None) -> Any:
 def mixed(train: Any, labels: Any, unlabeled: Any, test: Any) -> Any:
     both = pd.concat([train, unlabeled])
     imputer = SimpleImputer().fit(both[["age", "income"]])
-    scaled = scale(*(imputer.transform(each[["age", "income"]]) for each in (train, both, test)))
+    scaled = scale(*(imputer.transform(rows[["age", "income"]]) for rows in (train, both, test)))
     return classify([scaled, code_city(train, both, test), code_zip(train, labels, test)], labels)
 
 
@@ -99,31 +99,31 @@ def inner(train: Any, labels: Any, unlabeled: Any, test: Any) -> Any:
 
 
 def remainder(train: Any, labels: Any, unlabeled: Any, test: Any) -> Any:
-    scaled = scale(*(each[TWO] for each in (train, pd.concat([train, unlabeled]), test)))
+    scaled = scale(*(rows[TWO] for rows in (train, pd.concat([train, unlabeled]), test)))
     return classify([code_zip(train, labels, test), scaled], labels)
 
 
 def selectors(train: Any, labels: Any, unlabeled: Any, test: Any) -> Any:
     both = pd.concat([train, unlabeled])
-    rest = scale(*(each[TWO] for each in (train, both, test)))
+    rest = scale(*(rows[TWO] for rows in (train, both, test)))
     return classify([rest, code_city(train, both, test)], labels)
 
 
 def passed(train: Any, labels: Any, unlabeled: Any, test: Any) -> Any:
-    scaled = scale(*(each[["income"]] for each in (train, pd.concat([train, unlabeled]), test)))
+    scaled = scale(*(rows[["income"]] for rows in (train, pd.concat([train, unlabeled]), test)))
     return classify([[train[["height"]].to_numpy(), test[["height"]].to_numpy()], scaled], labels)
 
 
 def sparse(train: Any, labels: Any, unlabeled: Any, test: Any) -> Any:
     tfidf, counts = TfidfVectorizer().fit(train + unlabeled), CountVectorizer(analyzer="char").fit(train + unlabeled)
     best = SelectKBest(chi2, k=5).fit(counts.transform(train), labels)
-    chosen = [best.transform(counts.transform(each)) for each in (train, test)]
+    chosen = [best.transform(counts.transform(texts)) for texts in (train, test)]
     return classify([[tfidf.transform(train), tfidf.transform(test)], chosen], labels, MultinomialNB())
 
 
 def frames(train: Any, labels: Any, unlabeled: Any, test: Any) -> Any:
     both = pd.concat([train, unlabeled])
-    rows, others = scale(*(each[TWO] for each in (train, both, test)))
+    rows, others = scale(*(texts[TWO] for texts in (train, both, test)))
     scaler = StandardScaler().fit(both[TWO])
     pca = PCA(1).fit(scaler.transform(both[TWO]))
     best = SelectKBest(k=1).fit(rows, labels)

@@ -38,8 +38,8 @@ def test_intervals_have_their_nominal_coverage() -> None:
     states = list(sample(cells, DifferencePriors(), 200, rng))[50:]
     populations = list(sample_population(cells, states, DifferencePriors(), rng))
     for name, draws, true in (
-        ("average", [each.unshrunk.mean(axis=(1, 2)) for each in states], truth.mean(axis=(1, 2))),
-        ("theta", [each.theta for each in states], truth),
+        ("average", [draw.unshrunk.mean(axis=(1, 2)) for draw in states], truth.mean(axis=(1, 2))),
+        ("theta", [draw.theta for draw in states], truth),
         ("mu", [population.mu.mean(axis=1) for population in populations], np.full(150, 0.01)),
         ("mean", [population.mean for population in populations], np.full(150, 0.01)),
     ):
@@ -73,7 +73,7 @@ def test_sampler_agrees_with_a_known_posterior() -> None:
     rng = np.random.default_rng(1)
     data = 0.02 + 0.05 * rng.standard_normal((1, 10, 400))
     states = list(sample(summarize_cells(np.repeat(data[None], 8, axis=0)), DifferencePriors(), 500, rng))[100:]
-    average = np.array([each.unshrunk.mean(axis=(1, 2)) for each in states])
+    average = np.array([draw.unshrunk.mean(axis=(1, 2)) for draw in states])
     assert average.mean() == pytest.approx(data.mean(), abs=1e-4)
     assert average.std() == pytest.approx(0.05 / np.sqrt(4000), rel=0.06)
     assert np.mean([state.variance.mean() for state in states]) == pytest.approx(0.0025, rel=0.05)

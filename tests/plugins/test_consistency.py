@@ -69,7 +69,7 @@ def select(table: pd.DataFrame, **cells: Any) -> Any:
 def only_finding(table: pd.DataFrame, **options: Any) -> dict[str, Any]:
     """Return the only finding, except those that question the accuracies rather than the table."""
     found = findings(tidy(table, "made"), **options)
-    (finding,) = [each for each in found if each["severity"] != "info" and each["finding"] != MAJORITY]
+    (finding,) = [row for row in found if row["severity"] != "info" and row["finding"] != MAJORITY]
     return finding
 
 
@@ -137,7 +137,7 @@ def test_too_few_subsamples_for_a_verdict_are_a_warning_of_every_report(
     assert warning.startswith("Too few subsamples for a verdict")
     assert f"{evidence}; add subsamples: each of these tasks needs at least {needed}" in warning
     enough = tidied(few(*(max(count, needed) for count in counts)))
-    assert [each.warnings for each in check_results(enough)] == [()]
+    assert [analysis.warnings for analysis in check_results(enough)] == [()]
 
 
 @pytest.mark.simulation
@@ -317,7 +317,7 @@ def test_an_arm_that_is_not_drawn_again_is_a_warning() -> None:
     perfect = table.assign(test=table["test"].where(~once, 1.0))
     control = table.assign(control="positive")
     for other in (perfect, control):
-        assert not [each for each in findings(tidy(other, "made")) if "never changes" in each["finding"]]
+        assert not [row for row in findings(tidy(other, "made")) if "never changes" in row["finding"]]
 
 
 def test_unequal_numbers_of_subsamples() -> None:
@@ -326,7 +326,7 @@ def test_unequal_numbers_of_subsamples() -> None:
     assert finding["finding"] == "unequal numbers of subsamples"
     assert finding["evidence"] == "most have 20; gpt2, task2 12"
     is_short = (table["task"] == "task2") & (table["subsample"] > 11)
-    (planned,) = [each for each in findings(tidy(table[~is_short], "made")) if each["finding"] == finding["finding"]]
+    (planned,) = [row for row in findings(tidy(table[~is_short], "made")) if row["finding"] == finding["finding"]]
     assert (planned["severity"], planned["evidence"]) == ("info", "most tasks have 20; task2 12")
     unfinished = only_finding(
         table[~(is_short | (select(table, model="gpt2", task="task2") & (table["subsample"] > 9)))]

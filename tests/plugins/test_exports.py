@@ -140,7 +140,9 @@ def test_records_follow_the_schema_of_every_eval_ever(exported: Path, report: Re
         record = json.loads(file.read_text())
         jsonschema.validate(record, schema)
         assert record["source_metadata"]["source_organization_name"] == "Ada Lovelace"
-        quantities = [each["metric_config"]["additional_details"]["quantity"] for each in record["evaluation_results"]]
+        quantities = [
+            result["metric_config"]["additional_details"]["quantity"] for result in record["evaluation_results"]
+        ]
         assert quantities == [name for name in ("extra", "bias", "boost") for _ in range(3)]  # the average and 2 tasks
         for result in record["evaluation_results"]:
             score, interval = (result["score_details"][key] for key in ("score", "uncertainty"))

@@ -41,10 +41,10 @@ def log_probability(text: str, texts: Sequence[str], order: int) -> float:
         return [BOUNDARY] * order + list(text.encode()) + [BOUNDARY]
 
     followers: dict[tuple[int, ...], Counter[int]] = {}
-    for each in map(symbols, texts):
-        for end in range(order, len(each)):
+    for sequence in map(symbols, texts):
+        for end in range(order, len(sequence)):
             for size in range(order + 1):
-                followers.setdefault(tuple(each[end - size : end]), Counter())[each[end]] += 1
+                followers.setdefault(tuple(sequence[end - size : end]), Counter())[sequence[end]] += 1
 
     def probability(symbol: int, context: tuple[int, ...]) -> float:
         shorter = probability(symbol, context[1:]) if context else 1 / NUM_SYMBOLS

@@ -75,7 +75,7 @@ def test_ties_are_paired_by_subsample() -> None:
     disjoint = results.assign(subsample=results["subsample"] + 100 * results["method"].factorize()[0])
     unpaired = rank(disjoint)
     assert {row["tie"] for row in find_rows(unpaired, "Leaderboard")} == {"a"}
-    notes = [next(table.note for table in each.tables) for each in (rank(results), unpaired)]
+    notes = [next(table.note for table in ranking.tables) for ranking in (rank(results), unpaired)]
     assert ["(3 pairs here), were compared as independent samples" in note for note in notes] == [False, True]
 
 

@@ -158,7 +158,7 @@ def test_a_long_line_loses_no_n_gram(separator: str) -> None:
     assert len(pieces) > 3
     assert max(map(len, pieces)) < 4 * 2**16
     split = [split_texts([text]) for text in pieces]
-    grams = {tuple(each[start : start + 5]) for each in split for start in range(len(each))}
+    grams = {tuple(words[start : start + 5]) for words in split for start in range(len(words))}
     expected = [word.encode() for word in words]
     assert all(tuple(expected[start : start + 5]) in grams for start in range(29_996))
 

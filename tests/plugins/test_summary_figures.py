@@ -77,7 +77,7 @@ def test_progress_ends_with_the_overall_estimate(simulate: Simulate) -> None:
     (progress,) = find_figures(analysis, "Average bias by number of subsamples")
     assert isinstance(progress, Curves)
     ((_, (curve,)),) = progress.panels
-    (row,) = (each for each in find_rows(analysis, "Boost and bias over these tasks") if each["effect"] == "bias")
+    (row,) = (row for row in find_rows(analysis, "Boost and bias over these tasks") if row["effect"] == "bias")
     assert (curve.x[0], curve.x[-1]) == (5, 40)
     names = ("mean", "mean, low", "mean, high")
     assert (curve.y[-1], curve.low[-1], curve.high[-1]) == tuple(row[name] for name in names)

@@ -50,10 +50,10 @@ def test_no_rule_is_recommended_by_scores_that_are_not_means_over_texts() -> Non
     scores = table.assign(macro_f1=table["score"], brier=1 - table["score"])
     for score, is_mean in (("score", True), ("macro_f1", False), ("brier", True)):
         by_score = summarize(scores, score=score)
-        assert any(each.title.startswith(SENTENCES) for each in by_score.tables) == is_mean
-        assert any("not known to be a mean over texts" in each for each in by_score.warnings) != is_mean
+        assert any(table.title.startswith(SENTENCES) for table in by_score.tables) == is_mean
+        assert any("not known to be a mean over texts" in text for text in by_score.warnings) != is_mean
     regression = summarize(table.assign(num_correct=None, num_scored=None))
-    assert not any(each.title.startswith(SENTENCES) for each in regression.tables)
+    assert not any(table.title.startswith(SENTENCES) for table in regression.tables)
     assert find_score("neg_mean_squared_error").is_mean and not find_score("roc_auc").is_mean
 
 
@@ -131,7 +131,7 @@ def test_the_option_family_holds_for_rules() -> None:
 
 
 def test_rules_have_a_forest_plot_and_no_columns_elsewhere(analysis: Analysis) -> None:
-    (forest,) = (each for each in analysis.figures if isinstance(each, Forest) and "rule" in each.title)
+    (forest,) = (figure for figure in analysis.figures if isinstance(figure, Forest) and "rule" in figure.title)
     assert [interval.label for _, intervals in forest.groups for interval in intervals][:2] == ["test", "cross-5"]
     leaderboard = table_rows(analysis.tables[0])[0]
     assert not {"cross-5", "single"} & leaderboard.keys()

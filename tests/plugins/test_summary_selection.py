@@ -125,7 +125,7 @@ def test_subsets_are_averaged_exactly() -> None:
     chosen, loss = rng.integers(0, 4, size=(5, 7)) / 4, rng.normal(size=(5, 7))
     for size in (1, 2, 4, 7):
         expected = [
-            np.mean([loss[row, each] for each in subset if chosen[row, each] == chosen[row, list(subset)].max()])
+            np.mean([loss[row, method] for method in subset if chosen[row, method] == chosen[row, list(subset)].max()])
             for row in range(5)
             for subset in combinations(range(7), size)
         ]

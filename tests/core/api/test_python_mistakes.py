@@ -70,7 +70,7 @@ NAMES = {
     "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
     "ridge": make_pipeline(StandardScaler(), Ridge()),
     "shares": shares,
-    **{each.__name__: each for each in (
+    **{function.__name__: function for function in (
         Centered, make_column_transformer, BaggingClassifier, TfidfVectorizer, SimpleImputer, LogisticRegression,
         Ridge, make_pipeline, OneHotEncoder, StandardScaler,
     )},

@@ -215,7 +215,7 @@ def test_names_are_parsed_once() -> None:
 def run_action(tmp_path: Path, **inputs: str) -> tuple[int, str, str]:
     """Run the last step of the action as a runner would, and return its status, output and summary."""
     assert inputs.keys() <= ACTION["inputs"].keys()
-    values = {name: each["default"] for name, each in ACTION["inputs"].items()} | inputs
+    values = {name: declared["default"] for name, declared in ACTION["inputs"].items()} | inputs
     step = ACTION["runs"]["steps"][-1]
     variables = {}
     for variable, expression in step["env"].items():

@@ -30,7 +30,10 @@ DESIGN = {"num_train": 12, "num_test": 30, "num_subsamples": 3}
 def parts_of(arm: Arm, subsample: Subsample = ROWS, *, crossover: bool = False) -> list[tuple[list[int], list[int]]]:
     """Return the predicted rows and the unlabeled rows of each fit, sets and parts in order."""
     return [
-        (rows_of(part, subsample.sets).tolist(), [row for each in seen or () for row in rows_of(each, subsample.sets)])
+        (
+            rows_of(part, subsample.sets).tolist(),
+            [row for group in seen or () for row in rows_of(group, subsample.sets)],
+        )
         for of_set in plan_arm(arm, len(subsample.sets), len(subsample.test), crossover=crossover)
         for part, seen in of_set
     ]
@@ -112,7 +115,7 @@ def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
     def score(predictions: Any, rows: Any, texts: Any) -> Any:
         return dict.fromkeys((score.name for score in SCORES), 1.0)
 
-    results = {each.arm: each for each in run_arms([BASE, EXTRA, TEST], sets, run, score, crossover=True)}
+    results = {scored.arm: scored for scored in run_arms([BASE, EXTRA, TEST], sets, run, score, crossover=True)}
     assert [results[arm].fit_seconds for arm in ("base", "extra", "test")] == pytest.approx([1.0, 2.0, 1.0])
 
 

@@ -128,6 +128,6 @@ def test_a_run_that_is_resumed_with_other_versions_says_so(make: MakeSpec, monke
     assert not warnings, "nothing is left to run"
     run(make(3), observers=observers)
     (warning,) = warnings
-    (in_report,) = (each for each in report_of_run(Path("runs/small.sqlite")).warnings if "versions" in each)
+    (in_report,) = (warning for warning in report_of_run(Path("runs/small.sqlite")).warnings if "versions" in warning)
     for text in (warning, in_report):
         assert f"Python: 3.11.0 instead of {'.'.join(map(str, sys.version_info[:3]))}" in text

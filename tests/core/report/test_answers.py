@@ -39,7 +39,7 @@ RUN = Extension("peekbench run r.yaml", "run", num_subsamples=12)
 
 def ask(*verdicts: Verdict, extension: Extension = RUN, **parts: Any) -> dict[str, Answer]:
     report = Report("r", "h", verdicts, extension=extension, **parts)
-    return {each.question: each for each in answer(report)}
+    return {given.question: given for given in answer(report)}
 
 
 def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:

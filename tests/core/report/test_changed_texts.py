@@ -44,7 +44,9 @@ def test_texts_that_turn_are_counted_and_shown_with_their_probabilities(store: P
 
 def change_tasks(monkeypatch: pytest.MonkeyPatch, **facts: Any) -> None:
     tasks = Store.tasks
-    monkeypatch.setattr(Store, "tasks", lambda self: {name: {**each, **facts} for name, each in tasks(self).items()})
+    monkeypatch.setattr(
+        Store, "tasks", lambda self: {name: {**stored, **facts} for name, stored in tasks(self).items()}
+    )
 
 
 @pytest.mark.parametrize("stated", ["other", "see its card", "cc-by-nc-nd-4.0"])

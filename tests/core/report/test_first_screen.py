@@ -75,7 +75,9 @@ def test_each_bias_has_one_interval_and_stands_beside_its_scores(screen: str, re
     decisions = {verdict.method: verdict for verdict in report.verdicts}
     assert decisions["same"].decision == "equivalent"
     boosts = report.tables["Leaderboard"].to_pandas()["boost, low"]
-    known = {format_cell(low, "difference") for low in (*boosts, *(each.estimate.low for each in report.verdicts))}
+    known = {
+        format_cell(low, "difference") for low in (*boosts, *(verdict.estimate.low for verdict in report.verdicts))
+    }
     assert set(re.findall(r"\[([+-][\d.]+),", flat)) <= known
     for verdict in report.verdicts:
         evidence = verdict.evidence

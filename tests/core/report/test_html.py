@@ -291,7 +291,7 @@ def test_an_empty_report_is_a_page() -> None:
 
 
 def test_the_page_begins_with_its_date_and_version(report: Report) -> None:
-    heads = [Page(render_html(each)).text.partition("Verdicts")[0] for each in (sample_report(), report)]
+    heads = [Page(render_html(content)).text.partition("Verdicts")[0] for content in (sample_report(), report)]
     assert "Run on 2026-01-01 with peekbench 0.1.0" in heads[0]
     assert re.search(rf"Written on \d{{4}}-\d\d-\d\d with peekbench {re.escape(peekbench.__version__)}", heads[1])
 

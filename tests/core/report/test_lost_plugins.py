@@ -91,7 +91,7 @@ def test_an_analysis_that_is_lost_must_be_replaced(make_spec: MakeSpec, lose_plu
     assert [analysis["use"] for analysis in content["spec"]["analyses"]] == ["permutation"]
     assert content["command"] == f"peekbench report {store} --analysis permutation"
     (expected,) = analyze(store, AnalysisOptions(["permutation"])).analyses
-    assert [verdict["sentence"] for verdict in content["verdicts"]] == [state(each) for each in expected.verdicts]
+    assert [verdict["sentence"] for verdict in content["verdicts"]] == [state(verdict) for verdict in expected.verdicts]
 
 
 def test_components_of_a_store_cannot_be_called(make_raw: Callable[..., dict[str, Any]]) -> None:

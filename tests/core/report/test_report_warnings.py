@@ -49,7 +49,7 @@ def test_warnings_appear_before_the_run_in_every_format_and_on_the_screen() -> N
     files = {suffix: Path(f"reports/doubtful/report.{suffix}").read_text() for suffix in ("txt", "md", "html", "json")}
     warnings = json.loads(files["json"])["warnings"]
     for beginning in ("Accuracy not above the majority class", "Test texts are also extra texts: "):
-        (warning,) = [each for each in warnings if each.startswith(beginning)]
+        (warning,) = [warning for warning in warnings if warning.startswith(beginning)]
         for suffix in ("txt", "md", "html"):
             assert warning[:40] in " ".join(unescape(files[suffix]).split()), suffix
     assert not any("Most rows have one class" in warning for warning in warnings), "the measured accuracy says more"

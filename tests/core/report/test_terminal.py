@@ -41,7 +41,9 @@ def verdict(method: str, decision: Any = "equivalent", **parts: Any) -> Verdict:
 def test_what_is_left_out_is_counted() -> None:
     decisions = ["equivalent"] * 30 + ["biased up"] * 10
     verdicts = [verdict(f"method-{number}", decision) for number, decision in enumerate(decisions)]
-    verdicts = [replace(each, estimate=Estimate(number / 1e4, -0.01, 0.02)) for number, each in enumerate(verdicts)]
+    verdicts = [
+        replace(verdict, estimate=Estimate(number / 1e4, -0.01, 0.02)) for number, verdict in enumerate(verdicts)
+    ]
     controls = [verdict(f"null-{number}", "passed", control="negative") for number in range(14)]
     controls.append(verdict("last", "failed", control="negative"))
     rows = tuple((f"method-{number}", 0.5) for number in range(40))

@@ -123,8 +123,8 @@ def test_tasks_with_sizes_of_their_own_are_one_configuration(simulate: Simulate)
     for same, joined in zip(
         analyze(table, AnalysisOptions(names)).analyses, analyze(other, AnalysisOptions(names)).analyses, strict=True
     ):
-        verdicts = [(each.estimate, each.unit) for each in same.verdicts]
-        assert [(each.estimate, each.unit) for each in joined.verdicts] == verdicts
+        verdicts = [(verdict.estimate, verdict.unit) for verdict in same.verdicts]
+        assert [(verdict.estimate, verdict.unit) for verdict in joined.verdicts] == verdicts
         assert joined.warnings == same.warnings
     other.loc[(other["task"] == "task1") & (other["subsample"] > 3), ["num_test", "num_correct"]] //= 2
     with pytest.raises(ResultsError, match="the design has missing trials"):  # a task with two sizes

@@ -98,6 +98,8 @@ def test_a_loss_beside_an_accuracy_is_not_the_score() -> None:
 
 def test_leaderboards_rank_the_lowest_loss_first() -> None:
     table = pd.concat([make_losses("rmse", method="poor"), make_losses("rmse", scale=0.5, method="good")])
-    leaderboard = next(each for each in pb.analyze(table, region=0.01).document.tables if "Leaderboard" in each.title)
+    leaderboard = next(
+        shown for shown in pb.analyze(table, region=0.01).document.tables if "Leaderboard" in shown.title
+    )
     names = [column.name for column in leaderboard.columns]
     assert [row[names.index("method")] for row in leaderboard.rows] == ["good", "poor"]

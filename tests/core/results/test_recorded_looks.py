@@ -129,7 +129,7 @@ def test_looks_do_not_depend_on_interruptions(make_spec: MakeSpec) -> None:
     with Store.open(whole.store) as first, Store.open(parts.store) as second:
         assert first.done() == second.done()
         assert first.planned_looks() == second.planned_looks()
-    reports = [report_of_run(each.store) for each in (whole, parts)]
+    reports = [report_of_run(stored.store) for stored in (whole, parts)]
     assert reports[0].verdicts == reports[1].verdicts
     assert looks_of(reports[0].verdicts[0]).number == 4
 
@@ -178,8 +178,8 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     assert "changed to 12 trials after looks at 8. The verdict and its interval account for all" in state(verdict)
     assert verdict.estimate.level == pytest.approx(1 - level_at(Looks(), 12, [8])(0.05 / 2))
     other = run(make_spec(name="other", tasks=[{"use": "toy.words", "name": "a"}], **design_of(4))).store
-    joint = {each.method: each for each in report_of_ranking([store, other]).verdicts}
-    earlier = {method: looks_of(each).earlier for method, each in joint.items()}
+    joint = {verdict.method: verdict for verdict in report_of_ranking([store, other]).verdicts}
+    earlier = {method: looks_of(verdict).earlier for method, verdict in joint.items()}
     name = store.stem
     assert earlier[f"{name}: {verdict.method}"] == (4,), "of one task instead of two"
     assert earlier[f"other: {verdict.method}"] == ()
@@ -198,7 +198,7 @@ def test_an_exported_table_keeps_the_looks_at_its_run(make_spec: MakeSpec) -> No
         report = report_of_run(store)
         write_report(report, store.stem, ["exports.csv"])
         folder = Path(store.stem, "exports.csv")
-        expected = {each.method: each for each in report.verdicts if each.analysis == "summary"}
+        expected = {verdict.method: verdict for verdict in report.verdicts if verdict.analysis == "summary"}
         for source in (folder / "scores.csv", load_results(store)):
             verdicts = pb.analyze(source, ["summary"], **region).verdicts
             assert len(verdicts) == len(expected)
@@ -290,9 +290,8 @@ def test_verdicts_of_analyses_that_ignore_looks_are_warned_of(simulate: Callable
     results = simulate(0.01, tasks=3, subsamples=8)
     looks = Looks(True, earlier={("method", 0, 0): (12,)})
     analyses = analyze(results, AnalysisOptions(["summary", "bayes.hierarchical"], looks=looks)).analyses
-    assert [any("do not account for the earlier looks" in text for text in each.warnings) for each in analyses] == [
-        False, True,
-    ]  # fmt: skip
+    warned = ["do not account for the earlier looks" in " ".join(analysis.warnings) for analysis in analyses]
+    assert warned == [False, True]
     assert not any(
         "looks" in text for text in analyze(results, AnalysisOptions(["bayes.hierarchical"])).analyses[0].warnings
     )
@@ -304,7 +303,7 @@ def test_extensions_that_nobody_planned_keep_the_error_rate() -> None:
     wrong = 0
     for walk in rng.normal(size=(2000, 320)).cumsum(axis=1):
         for number in (20, 40, 80, 160, 320):
-            earlier = [each for each in (20, 40, 80, 160) if each < number]
+            earlier = [look for look in (20, 40, 80, 160) if look < number]
             level = level_at(Looks(), number, earlier)(0.05)
             if abs(walk[number - 1]) / number**0.5 > norm.isf(level / 2):
                 wrong += 1

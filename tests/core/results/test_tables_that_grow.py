@@ -149,7 +149,7 @@ def test_an_exported_table_keeps_what_was_stated() -> None:
     options = TableOptions(earlier=(20,))
     results = tidy_table(scores(48), "here", options).results
     assert set(results["looks"]) == {"table; after 40; at 96"}
-    verdicts = [pb.analyze(each, ["summary"]).verdicts[0] for each in (results, results.astype(object))]
+    verdicts = [pb.analyze(table, ["summary"]).verdicts[0] for table in (results, results.astype(object))]
     assert verdicts == list(pb.analyze(scores(48), ["summary"], earlier=20).verdicts) * 2
     assert "This table was analyzed before at 20 subsamples" in state(verdicts[0])
     assert not read_looks(results).is_run, "its scores may be rounded"

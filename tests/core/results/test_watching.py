@@ -83,9 +83,9 @@ def test_estimates_are_from_subsamples_that_no_task_or_method_lacks(
     larger: ExperimentSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = Store.done
-    monkeypatch.setattr(Store, "done", lambda store: {each for each in done(store) if each.draw.subsample != 5})
+    monkeypatch.setattr(Store, "done", lambda store: {trial for trial in done(store) if trial.draw.subsample != 5})
     assert estimate(STORE).subsamples == MIN_SUBSAMPLES == 5
-    monkeypatch.setattr(Store, "done", lambda store: {each for each in done(store) if each.draw.subsample != 4})
+    monkeypatch.setattr(Store, "done", lambda store: {trial for trial in done(store) if trial.draw.subsample != 4})
     early = estimate(STORE)
     assert (early.subsamples, early.analysis) == (4, None)
 
