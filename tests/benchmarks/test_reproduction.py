@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
+import shutil
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
+from commands import run_command
 
 from peekbench.spec.experiment import load_spec
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reproduction.md"
+REPORT = ROOT / "reports" / "published" / "reproduction" / "report.json"
 
 
 @pytest.fixture
@@ -69,12 +73,30 @@ def test_a_missing_folder_is_named(script: ModuleType, tmp_path: Path) -> None:
         script.load([tmp_path])
 
 
+@pytest.fixture(scope="session")
+def more(published: Path) -> Path:
+    folder = published.with_name("published_accuracies_more")
+    if not folder.is_dir():
+        pytest.skip(f"{folder.name} is not beside the repository")
+    return folder
+
+
 @pytest.fixture
-def scores(script: ModuleType, published: Path) -> dict[str, pd.DataFrame]:
-    more = published.with_name("published_accuracies_more")
-    if not more.is_dir():
-        pytest.skip(f"{more.name} is not beside the repository")
+def scores(script: ModuleType, published: Path, more: Path) -> dict[str, pd.DataFrame]:
     return dict(script.load([published, more]))
+
+
+@pytest.mark.simulation
+def test_the_published_report_is_that_of_the_scores(published: Path, more: Path, tmp_path: Path) -> None:
+    for folder in (published, more):
+        shutil.copytree(folder / "few_shot", tmp_path / "few_shot", dirs_exist_ok=True)
+    done = run_command("analyze", "few_shot", "--spec", str(ROOT / "specs/paper/analysis_table1.yaml"), "--json")
+    assert done.returncode == 0, done.stderr
+    rebuilt, stored = json.loads(done.stdout), json.loads(REPORT.read_text("utf-8"))
+    assert rebuilt["warnings"] == stored["warnings"]
+    for mine, theirs in zip(rebuilt["verdicts"], stored["verdicts"], strict=True):
+        assert (mine["method"], mine["decision"]) == (theirs["method"], theirs["decision"])
+        assert mine["estimate"] == pytest.approx(theirs["estimate"])
 
 
 @pytest.mark.slow
@@ -92,7 +114,7 @@ def test_printed_numbers_are_reproduced(script: ModuleType, scores: dict[str, pd
     assert parts["table_1"].count("**") == 2 * 8  # equivalent
 
 
-@pytest.mark.slow
+@pytest.mark.simulation
 def test_the_script_finds_its_tables_and_columns(
     script: ModuleType, scores: dict[str, pd.DataFrame], tmp_path: Path
 ) -> None:
