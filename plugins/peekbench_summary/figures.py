@@ -72,10 +72,12 @@ def violins(results: Configurations) -> tuple[Violins, ...]:
         return ()
     return tuple(
         Violins(
-            results.title(f"{effect.capitalize()} of single subsamples, {minuend} minus {subtrahend}, by task"),
+            f"{effect.capitalize()} of single subsamples, {minuend} minus {subtrahend}, by task",
             effect_axis(results, effect),
             tuple((configuration.label, _samples(configuration, effect)) for configuration in results.configurations),
-            "The width of a violin shows how much single differences vary, not how precisely their mean is known.",
+            results.note(
+                "The width of a violin shows how much single differences vary, not how precisely their mean is known."
+            ),
         )
         for effect, (minuend, subtrahend) in ARMS.items()
         if effect in results.effects
@@ -102,9 +104,9 @@ def progress(results: Configurations, level: float, region: float) -> tuple[Curv
         panels.append((configuration.label, (_curve(AVERAGE, points),)))
     if not panels:
         return ()
-    title = results.title(f"Average bias by number of subsamples, {level:.0%} intervals")
+    title = f"Average bias by number of subsamples, {level:.0%} intervals"
     x = Axis("subsamples per task", "count", is_log=True)
-    note = "A retrospective view: intervals are too short if sampling stops as soon as one looks good."
+    note = results.note("A retrospective view: intervals are too short if sampling stops as soon as one looks good.")
     return (Curves(title, x, effect_axis(results, "bias", region), tuple(panels), note, is_centered=True),)
 
 
@@ -119,10 +121,10 @@ def doses(results: Configurations, level: float, region: float) -> tuple[Curves,
         points |= {float(share): estimate_effect(configuration, effect, level) for share, effect in shares.items()}
         points[1.0] = estimate_effect(configuration, "bias", level)
         panels.append((configuration.label, (_curve(AVERAGE, points),)))
-    title = results.title(f"Dose response: score minus the score of extra, {level:.0%} intervals")
+    title = f"Dose response: score minus the score of extra, {level:.0%} intervals"
     x = Axis("share of the test set among the unlabeled", "fraction")
     y = effect_axis(results, "difference from extra", region)
-    note = "The value at 100% is the bias. A bias caused by the test set should grow with the dose."
+    note = results.note("The value at 100% is the bias. A bias caused by the test set should grow with the dose.")
     return (Curves(title, x, y, tuple(panels), note),)
 
 

@@ -199,8 +199,8 @@ def _draw(results: Configurations, worths: Sequence[_Worth], level: float, regio
             groups.append((configuration.label, intervals))
     if not groups:
         return []
-    title = results.title(f"What each rule is worth: score minus the score of extra, {level:.0%} intervals")
+    title = f"What each rule is worth: score minus the score of extra, {level:.0%} intervals"
     axis = effect_axis(results, "difference from extra", region)
     note = "Intervals are for new subsamples of the same data sets, adjusted as the verdicts are."
     note += level_note([worth.verdict for worth in worths], level)
-    return [Forest(title, tuple(groups), note, axis.unit, axis.label, region)]
+    return [Forest(title, tuple(groups), results.note(note), axis.unit, axis.label, region)]

@@ -166,5 +166,4 @@ def score_tables(scores: Mapping[str, Configurations], level: float) -> list[Tab
     for name in scores:
         unit: Unit = "difference" if name in IN_POINTS else "change"
         columns += effect_columns([name], unit)
-    title = paired.title(f"Bias and boost by score, {level:.0%} intervals")
-    return [Table(title, tuple(columns), tuple(rows), NOTE)]
+    return [Table(f"Bias and boost by score, {level:.0%} intervals", tuple(columns), tuple(rows), paired.note(NOTE))]

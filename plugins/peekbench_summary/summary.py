@@ -168,7 +168,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
         Column("se", spread_unit(results.is_accuracy)),
         *((Column("other tasks", unit),) if several else ()),
     )
-    title = results.title(f"Boost and bias over these tasks, {level:.0%} intervals")
+    title = f"Boost and bias over these tasks, {level:.0%} intervals"
     is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
     note = THESE_TASKS_NOTE
     if several:
@@ -176,11 +176,20 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     if is_adjusted:
         note += UNADJUSTED_NOTE
     note += LOOKS_NOTE + shared_note(results) + extension_note(verdicts)
-    return Table(title, columns, tuple(rows), note)
+    return Table(title, columns, tuple(rows), results.note(note))
 
 
 def _standard_error(estimate: MeanEstimate) -> Cell:
     return None if math.isnan(estimate.standard_error) else estimate.standard_error
+
+
+OTHER_TASKS_TEST_NOTE = (
+    "The verdict is about these tasks. The two tests, a paired t test and exact sign flips of the task means, treat "
+    "these tasks as a sample and test whether tasks like these have a bias on average. If they find none, the bias is "
+    "limited to some of these tasks, or there are too few tasks to draw conclusions about others. Region: biases up to "
+    "this size are negligible. The t test of tasks that share draws accounts for their covariance; sign flips do not "
+    "apply."
+)
 
 
 def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], level: float) -> Table:
@@ -204,14 +213,10 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
         Column("bias in other tasks?"),
     )
     return Table(
-        results.title("Would other tasks like these also show a bias?"),
+        "Would other tasks like these also show a bias?",
         (*results.columns, *columns),
         tuple(rows),
-        "The verdict is about these tasks. The two tests, a paired t test and exact sign flips of the task means, "
-        "treat these tasks as a sample and test whether tasks like these have a bias on average. If they find none, "
-        "the bias is limited to some of these tasks, or there are too few tasks to draw conclusions about others. "
-        "Region: biases up to this size are negligible. The t test of tasks that share draws accounts for their "
-        "covariance; sign flips do not apply." + "".join(map(_few_tasks_note, sorted(too_few))),
+        results.note(OTHER_TASKS_TEST_NOTE + "".join(map(_few_tasks_note, sorted(too_few)))),
     )
 
 
@@ -244,9 +249,9 @@ def _task_table(results: Configurations, level: float, score: str) -> Table:
         *effect_columns(effects, difference_unit(results.is_accuracy)),
         Column("se of bias", spread_unit(results.is_accuracy)),
     )
-    title = results.title(f"Scores, boost and bias by task, {level:.0%} intervals")
+    title = f"Scores, boost and bias by task, {level:.0%} intervals"
     note = "Each task on its own; intervals are for new subsamples of the same data set." + sign_note(score)
-    return Table(title, columns, tuple(rows), note)
+    return Table(title, columns, tuple(rows), results.note(note))
 
 
 CONTROLS_NOTE = (
@@ -295,10 +300,10 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
         *effect_columns(effects, difference_unit(controls.is_accuracy)),
     )
     return Table(
-        controls.title(f"Controls, {level:.0%} intervals"),
+        f"Controls, {level:.0%} intervals",
         columns,
         rows,
-        CONTROLS_NOTE + level_note(verdicts, level) + extension_note(verdicts),
+        controls.note(CONTROLS_NOTE + level_note(verdicts, level) + extension_note(verdicts)),
     )
 
 

@@ -75,10 +75,10 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
         "texts",
         tables=(
             Table(
-                found.title(f"Bias for other texts of {scope}"),
+                f"Bias for other texts of {scope}",
                 columns,
                 tuple(rows),
-                NOTE.format(level=options.level, region=region),
+                found.note(NOTE.format(level=options.level, region=region)),
             ),
         ),
     )

@@ -179,7 +179,7 @@ def test_configurations_are_labeled_by_the_columns_that_vary(simulate: Simulate)
         "a (num_test=400)",
     ]
     assert [column.name for column in analysis.tables[0].columns][:2] == ["method", "num_test"]
-    assert "num_train 50" in analysis.tables[1].title
+    assert "num_train" not in analysis.tables[1].title and "Sizes: num_train 50." in analysis.tables[1].note
 
 
 def test_each_dose_is_an_effect() -> None:

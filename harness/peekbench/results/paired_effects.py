@@ -163,7 +163,7 @@ class Configurations:
     columns: tuple[Column, ...]
     """Columns for `Configuration.cells`."""
     fixed: str
-    """Sizes that all configurations share, for titles: 'num_train 50, num_test 200'."""
+    """Sizes that all configurations share, for notes: 'num_train 50, num_test 200'."""
     arms: tuple[str, ...]
     """Arms of the results table."""
     effects: tuple[str, ...]
@@ -183,11 +183,11 @@ class Configurations:
         controls = (configuration for configuration in self.configurations if configuration.control)
         return replace(self, configurations=tuple(controls))
 
-    def title(self, text: str) -> str:
-        """Return a title with the sizes that all configurations share."""
+    def note(self, text: str) -> str:
+        """Return a note with the sizes that all configurations share."""
         if not self.fixed:
             return text
-        return f"{text} ({self.fixed})"
+        return f"{text} Sizes: {self.fixed}."
 
 
 def configurations(results: pd.DataFrame, score: str = "score") -> Configurations:
