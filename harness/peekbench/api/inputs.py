@@ -157,18 +157,6 @@ def load(spec: ExperimentSpec | Mapping[str, Any] | str | Path, workers: int | N
     return spec if workers is None else spec.with_executor_options(workers=workers)
 
 
-def load_experiment(argument: Path, workers: int | None = None) -> ExperimentSpec:
-    """Load a spec as `load` does, or the one in the store of a run that is given by its name or its store."""
-    from peekbench.store.reader import Store  # noqa: PLC0415 - so that `peekbench validate` does not import numpy
-
-    source = _find(argument, wanted="spec")
-    if source.role != "store":
-        return load(argument, workers)
-    with Store.open(source.path) as store:
-        raw, folder = store.spec(), store.folder()
-    return load(make_spec(raw, folder=folder, origin=f"the spec in {source.path}", given=()), workers)
-
-
 def _find(argument: str | Path, wanted: str = "run") -> Source:
     """Return the file that an argument means; a run's name precedes a folder's."""
     path, written = Path(argument), str(argument)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from peekbench.api.inputs import load_experiment
-from peekbench.cli.options import WorkersOption
+from peekbench.api.inputs import load
+from peekbench.cli.options import SpecArgument, WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.preflight import count_supported, describe_splits, describe_tasks
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
@@ -21,13 +20,12 @@ from peekbench.report import render_tables
 from peekbench.results.analyze import check_analyses, forecast
 from peekbench.spec.experiment import ExperimentSpec
 
-RunnableArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="Spec, or the name or store of a run.")]
 MAX_ERROR = 500  # characters of the error of a pilot trial
 GPU_MARGIN = 1.1  # of the measured memory, for trials with longer texts
 
 
 def plan(
-    spec: RunnableArgument,
+    spec: SpecArgument,
     pilot: Annotated[bool, typer.Option(help="Measure a trial of each method at each design point.")] = True,
     power: Annotated[bool, typer.Option("--power", help="Forecast how small a bias the design can detect.")] = False,
     workers: WorkersOption = None,
@@ -36,7 +34,7 @@ def plan(
 
     Example: peekbench plan specs/quickstart.yaml --workers 4
     """
-    experiment = load_experiment(spec, workers)
+    experiment = load(spec, workers)
     check_files(experiment)
     tasks = describe_tasks(experiment)
     check_analyses(experiment, tasks)

@@ -73,7 +73,9 @@ def load_expected(spec: ExperimentSpec, task: TaskSpec, expected: Identity) -> D
     try:
         dataset = load_dataset(source)
     except PeekbenchError:
-        shipped = read_shipped(identifier, spec.folders().cache) if identifier else None
+        if not identifier:
+            raise
+        shipped = read_shipped(identifier, spec.folders().cache)
         if shipped is None:
             raise
         remember(source, shipped)

@@ -105,7 +105,9 @@ def estimate_size(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
         design = spec.design_of(task)
         num_bases = len({method.base_key(task.name) for method in spec.methods})
         is_regression = num_outputs[task.name] == 1
-        prediction_bytes = 8 if is_regression else 4 * num_outputs[task.name]
+        prediction_bytes = 4 * num_outputs[task.name]
+        if is_regression:
+            prediction_bytes = 8
         for _, num_test in design.points():
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)

@@ -92,7 +92,9 @@ def run(
     path = Path(store or store_path(spec))
     if is_in_use(path):
         raise in_use_error(path)
-    stored = StoredRun(path) if fresh else StoredRun.read(path)
+    stored = StoredRun(path)
+    if not fresh:
+        stored = StoredRun.read(path)
     notes = []
     written, spec = spec, stored.keep_subsamples(spec, tasks)
     if spec != written:
@@ -127,8 +129,10 @@ def run(
         work: SpecWork | None = None
         look: PlannedLook | None = None
         for number in _remaining_looks(spec.design, opened):
-            planned = remaining if number == spec.design.num_looks else spec.at_look(number).trials()
-            pending = [trial for trial in planned if trial not in done]
+            planned = spec
+            if number < spec.design.num_looks:
+                planned = spec.at_look(number)
+            pending = [trial for trial in planned.trials() if trial not in done]
             if pending:
                 if work is None:
                     facts = facts or stored.prefetch_methods(spec, observers.note)

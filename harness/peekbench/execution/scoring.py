@@ -29,9 +29,10 @@ def take(inputs: Inputs, rows: IntArray) -> Inputs:
     """Return some inputs as a tuple, a read-only array or a copy, so that no method can change another's inputs."""
     if isinstance(inputs, Sequence):
         return tuple([inputs[row] for row in rows.tolist()])
-    taken: Any = inputs.take(rows, axis=0)
-    features: FloatArray = read_only(taken) if isinstance(taken, np.ndarray) else taken  # `take` copies a data frame
-    return features
+    taken: FloatArray = inputs.take(rows, axis=0)
+    if isinstance(taken, np.ndarray):
+        read_only(taken)
+    return taken  # a copy if it is a data frame
 
 
 def compute_scores(

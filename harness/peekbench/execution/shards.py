@@ -229,8 +229,9 @@ def merge(
     comparison.add(Identity(describe_code(method.use for method in spec.methods), place="this machine"))
     for session in stored.sessions_with_trials():
         identity = Identity.of_session(session, f"the store {path}")
-        # The machine of a run may have other versions than the cluster, as one that resumes a run may have.
-        comparison.add(identity if "shard" in session else replace(identity, versions={}))
+        if "shard" not in session:  # the machine of a run may have other versions than the cluster
+            identity = replace(identity, versions={})
+        comparison.add(identity)
     num_shards: Counter[int] = Counter()
     comparable = []
     for shard_path in paths:

@@ -135,7 +135,9 @@ def run_arms(
         for _, unlabeled in (pair for of_set in scored for pair in of_set):
             if unlabeled not in fits:
                 own = [rows_of(part, sets) for part in unlabeled or ()]
-                rows = None if unlabeled is None else np.concatenate([*own, subsample.shared])
+                rows = None
+                if unlabeled is not None:
+                    rows = np.concatenate([*own, subsample.shared])
                 fit = run(rows, list(wanted[unlabeled]))
                 fits[unlabeled] = replace(fit, fit_seconds=fit.fit_seconds / uses[unlabeled])  # for each use
         fitted = [[(part, fits[unlabeled]) for part, unlabeled in of_set] for of_set in scored]
@@ -315,7 +317,9 @@ class SpecWork:
         draw = item.trials[0].draw
         subsample = loaded.sampler.draw(draw)
         crossover = bool(self._spec.design.crossover)
-        test_rows = np.concatenate(subsample.sets) if crossover else subsample.test
+        test_rows = subsample.test
+        if crossover:
+            test_rows = np.concatenate(subsample.sets)
         seed = seed_of_fit(self._spec.seed, draw.task, draw.num_train, draw.num_test, draw.subsample)
         context = Context(seed, available_threads(), self._folders, gpu_fraction())
         bases: dict[str, ArmResult] = {}
@@ -388,7 +392,9 @@ class SpecWork:
     ) -> Fit:
         task, inputs, labels = loaded.task, loaded.dataset.inputs, loaded.sampler.labels
         fit = self._fit(method, task.name)
-        unlabeled = None if unlabeled_rows is None else take(inputs, unlabeled_rows)
+        unlabeled, num_unlabeled = None, 0
+        if unlabeled_rows is not None:
+            unlabeled, num_unlabeled = take(inputs, unlabeled_rows), len(unlabeled_rows)
         train = Labeled(take(inputs, subsample.train), read_only(labels[subsample.train]))
         # A method that uses the global generators then gives the same results in any order of work.
         random.seed(context.seed)
@@ -418,7 +424,7 @@ class SpecWork:
                 self._independent.add(key)
         except BaseException as error:
             with suppress(Exception):  # a note that the exception's class refuses must not replace the exception
-                error.add_note(f"in a fit with {0 if unlabeled is None else len(unlabeled)} unlabeled inputs")
+                error.add_note(f"in a fit with {num_unlabeled} unlabeled inputs")
             raise
         finally:
             state.restore()
@@ -449,8 +455,11 @@ def _to_stored_type(predictions: FloatArray, num_inputs: int, task: Task) -> Flo
     The predictor may keep and change the array that it returned, for example at the next call.
     """
     check_predictions(predictions, num_inputs, task)
+    dtype: type[np.floating[Any]] = np.float64
+    if task.kind == "classification":
+        dtype = np.float32
     with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which the check refuses
-        stored: FloatArray = np.array(predictions, dtype=np.float32 if task.kind == "classification" else np.float64)
+        stored: FloatArray = np.array(predictions, dtype=dtype)
     check_predictions(stored, num_inputs, task)  # the conversion may have changed numbers
     return stored
 

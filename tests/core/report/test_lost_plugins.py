@@ -74,9 +74,6 @@ def test_a_run_is_reported_without_its_other_plugins(make_spec: MakeSpec, lose_p
         assert done.exit_code == 0, done.exception
         assert expected in " ".join(done.stdout.split())
     assert not Path("imported").exists(), "the plugins are not even looked at"
-    for command in (["plan", "small"],):
-        error = str(CliRunner().invoke(app, command).exception)
-        assert "methods[0].use: plugin 'toy' (broken_plugin) cannot be imported" in error
 
 
 @pytest.mark.slow
