@@ -350,8 +350,10 @@ def _state_rule(worth: RuleWorth) -> str:
     lowest = min(verdict.estimate.low for verdict in verdicts)
     highest = max(verdict.estimate.high for verdict in verdicts)
     listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
-    intervals = f"{' and '.join(sorted({f'{verdict.family.level:.0%}' for verdict in verdicts}))} intervals"
-    intervals += f" of {pluralize(len(verdicts), 'method')}"
+    levels = " and ".join(sorted({f"{verdict.family.level:.0%}" for verdict in verdicts}))
+    intervals = f"{levels} intervals of {len(verdicts)} methods"
+    if len(verdicts) == 1:
+        intervals = f"{levels} interval of 1 method"
     if any(verdict.family.size > 1 for verdict in verdicts):
         intervals = f"adjusted {intervals}"
     rule = RULES[kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
