@@ -84,7 +84,10 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     splits, warnings = [], []
     if with_data:
         facts = describe_tasks(experiment)
-        if any(each.use not in DEFAULT_ANALYSES or each.options.model_fields_set for each in experiment.analyses):
+        if any(
+            analysis.use not in DEFAULT_ANALYSES or analysis.options.model_fields_set
+            for analysis in experiment.analyses
+        ):
             from peekbench.results.analyze import check_analyses  # noqa: PLC0415 - others validate without pandas
 
             check_analyses(experiment, facts)

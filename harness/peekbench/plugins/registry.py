@@ -236,7 +236,7 @@ def _names(kind: PluginKind, plugin: str) -> list[str]:
     """Return the names of the entries of a kind that a plugin has."""
     offers = load(plugin).offers
     kinds = [other for other in KINDS if kind in (other, ANY_KIND)]
-    return [join_name(plugin, name) for each in kinds for name in sorted(offers[each.name])]
+    return [join_name(plugin, name) for kind in kinds for name in sorted(offers[kind.name])]
 
 
 def _list_plugins(kind: PluginKind) -> str:
