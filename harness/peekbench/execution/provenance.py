@@ -35,7 +35,7 @@ from peekbench.errors import PeekbenchError
 from peekbench.gpus import list_gpus
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.local_code import PACKAGE, find_files, find_files_of_code, imported_modules, locate, read_code
+from peekbench.plugins.local_code import PACKAGE, find_files, find_files_of_code, locate, read_code, read_imports
 from peekbench.plugins.names import Code, is_code
 from peekbench.plugins.references import find_reference, iterate_callables
 from peekbench.spec.experiment import ExperimentSpec
@@ -118,7 +118,7 @@ def find_code(plugin: str) -> dict[str, Path]:
 
 def _imported_libraries(files: Mapping[str, Path]) -> list[str]:
     """Return the names of what files import of the packages `peekbench_*`."""
-    names = (name for path in files.values() for name in imported_modules(read_code(path)))
+    names = (name for path in files.values() for name in read_imports(read_code(path)).anywhere)
     return [name for name in names if name.startswith(f"{CORE}_")]
 
 
@@ -263,7 +263,9 @@ def _relevant_versions(plugins: tuple[str, ...], _: object) -> dict[str, str]:
 
 
 def _imports(plugin: str) -> set[str]:
-    return {name.partition(".")[0] for path in find_code(plugin).values() for name in imported_modules(read_code(path))}
+    return {
+        name.partition(".")[0] for path in find_code(plugin).values() for name in read_imports(read_code(path)).anywhere
+    }
 
 
 def _imported_distributions(code: str) -> set[str]:

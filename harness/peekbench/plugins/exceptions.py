@@ -53,10 +53,10 @@ def describe_exception(error: BaseException, caller: Path = CORE) -> str:
 
     Places in the core and in the folder of the caller are left out.
     """
-    message = " ".join(shorten(str(error), MAX_MESSAGE).split())
-    described = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    place = find_place(error, caller=caller) or find_place(error, caller=caller, is_own=False)
-    return f"{described} ({place})" if place else described
+    described = f"{type(error).__name__}: {' '.join(shorten(str(error), MAX_MESSAGE).split())}".removesuffix(": ")
+    if place := find_place(error, caller=caller) or find_place(error, caller=caller, is_own=False):
+        described += f" ({place})"
+    return described
 
 
 def find_place(error: BaseException, *, caller: Path = CORE, is_own: bool = True) -> str:
@@ -69,16 +69,19 @@ def find_place(error: BaseException, *, caller: Path = CORE, is_own: bool = True
     if is_own:
         frames = [frame for frame in frames[::-1] if Path(frame.filename).is_absolute()]
         frames = [frame for frame in frames if not is_installed(Path(frame.filename))]
-    if not frames:
-        return ""
-    frame = frames[0]
-    function = "" if frame.name.startswith("<") else f", in {frame.name}"
-    return f"{_relative(Path(frame.filename))}, line {frame.lineno}{function}"
+    for frame in frames:
+        place = f"{_relative(Path(frame.filename))}, line {frame.lineno}"
+        if frame.name.startswith("<"):
+            return place
+        return f"{place}, in {frame.name}"
+    return ""
 
 
 def _relative(path: Path) -> Path:
     """Return a path from the working folder on, if it is in there."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    if path.is_relative_to(Path.cwd()):
+        return path.relative_to(Path.cwd())
+    return path
 
 
 def check_command(use: str, options: Options | None = None) -> str:
@@ -91,6 +94,7 @@ def check_command(use: str, options: Options | None = None) -> str:
     """
     if isinstance(use, Code) and use.path:  # relative to the folder of a spec, but commands start at the working folder
         use = f"{_relative(use.path)}:{use.rpartition(':')[2]}"
-    values = options.model_dump(mode="json", exclude_defaults=True) if options else {}
-    given = f" --options {quote(json.dumps(values))}" if values else ""
-    return f"peekbench check {quote(use)}{given}"
+    command = f"peekbench check {quote(use)}"
+    if options and (values := options.model_dump(mode="json", exclude_defaults=True)):
+        command += f" --options {quote(json.dumps(values))}"
+    return command

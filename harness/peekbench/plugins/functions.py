@@ -18,7 +18,6 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import distribution
 from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, cast, get_type_hints
@@ -50,10 +49,10 @@ def make_entry(thing: Any, name: str) -> FunctionEntry:
     """
     if is_estimator(thing):
         return find_toolkit().make_estimator_entry(thing, name)
+    if isinstance(thing, type):
+        raise PluginError(f"{name} is a class, not a function or an estimator; give an instance, such as {name}()")
     if not inspect.isroutine(thing):
-        remedy = f"give an instance, such as {name}()" if isinstance(thing, type) else "name a function"
-        what = "class" if isinstance(thing, type) else type(thing).__name__
-        raise PluginError(f"{name} is a {what}, not a function or an estimator; {remedy}")
+        raise PluginError(f"{name} is a {type(thing).__name__}, not a function or an estimator; name a function")
     parameters = inspect.signature(thing).parameters
     hints = _hints(thing)
     summary = (inspect.getdoc(thing) or f"the function {name}").partition("\n")[0].strip().rstrip(".")
@@ -91,30 +90,42 @@ def _options(
     """Return the model of the options: the annotation of `options`, or one made of the other parameters."""
     fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
-        annotation = hints.get(parameter.name, parameter.empty)
-        is_bare = annotation is parameter.empty and parameter.default is parameter.empty
+        annotation = hints.get(parameter.name, inspect.Parameter.empty)
         if parameter.name == "options":
             if isinstance(annotation, type) and issubclass(annotation, Options):
                 return annotation
             raise PluginError(f"{name}: annotate `options` with a class derived from peekbench.Options")
         if parameter.name in known:
             continue
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY) or is_bare:
-            near = known if len(known) == 1 else get_close_matches(parameter.name, known, n=1, cutoff=0.8)
-            rename = f"rename it to `{near[0]}`" if near else f"its parameters are {', '.join(known)}; rename it"
+        field = _field_of(parameter, annotation)
+        if field is None:
             raise PluginError(
-                f"{name} has the parameter `{parameter}`, which peekbench cannot pass; {rename}, or give it a default "
-                "to make it an option"
+                f"{name} has the parameter `{parameter}`, which peekbench cannot pass; its parameters are "
+                f"{', '.join(known)}; rename it, or give it a default to make it an option"
             )
-        if isinstance(annotation, str) or annotation is parameter.empty:
-            annotation = type(parameter.default) if parameter.default not in (parameter.empty, None) else Any
-        fields[parameter.name] = (annotation, ... if parameter.default is parameter.empty else parameter.default)
+        fields[parameter.name] = field
     if not fields:
         return Options
     try:
         return _make_options(name, fields)
     except PydanticUserError as error:
         raise PluginError(f"{name}: its parameters cannot be options: {error.message}") from error
+
+
+def _field_of(parameter: inspect.Parameter, annotation: Any) -> tuple[Any, Any] | None:
+    """Return the annotation and the default of the option that a parameter is; None if it is none."""
+    empty, default = parameter.empty, parameter.default
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        return None
+    if annotation is empty and default is empty:
+        return None
+    if isinstance(annotation, str) or annotation is empty:
+        annotation = Any
+        if default not in (empty, None):
+            annotation = type(default)
+    if default is empty:
+        return annotation, ...
+    return annotation, default
 
 
 class FunctionOptions(Options):
@@ -139,32 +150,28 @@ def _restore(name: str, fields: Mapping[str, Any], values: Mapping[str, Any]) ->
 
 
 def _method(function: Callable[..., Any]) -> Callable[..., Any]:
-    parameters = inspect.signature(function).parameters
+    call = _pass_options(function)
 
     def fit(unlabeled: Any, train: Any, task: Any, *, options: Options, context: Any) -> Any:
         from peekbench.plugins.predictors import as_predictor  # noqa: PLC0415 - reading a spec must not import numpy
 
-        values = {
-            "unlabeled": unlabeled, "train": train, "task": task, "context": context, "seed": context.seed,
-        }  # fmt: skip
-        passed = {name: value for name, value in values.items() if name in parameters}
-        return as_predictor(function(**passed, **_keywords(parameters, options)), task, train.labels)
+        values = {"unlabeled": unlabeled, "train": train, "task": task, "context": context, "seed": context.seed}
+        return as_predictor(call(options=options, **values), task, train.labels)
 
     return fit
 
 
 def _pass_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that passes each option, and of other keywords those that the function has."""
     parameters = inspect.signature(function).parameters
 
     def call(*values: Any, options: Options, **others: Any) -> Any:
-        passed = {name: value for name, value in others.items() if name in parameters}
-        return function(*values, **passed, **_keywords(parameters, options))
+        given = {name: value for name, value in others.items() if name in parameters}
+        if "options" in parameters:
+            return function(*values, **given, options=options)
+        return function(*values, **given, **dict(options))
 
     return call
-
-
-def _keywords(parameters: Mapping[str, Any], options: Options) -> dict[str, Any]:
-    return {"options": options} if "options" in parameters else dict(options)
 
 
 def is_estimator(thing: Any) -> bool:
@@ -186,27 +193,21 @@ class Toolkit(Protocol):
 
     def make_estimator_entry(self, estimator: Any, name: str) -> MethodEntry:
         """Return the method of a classifier or regressor."""
-        ...
 
     def unlabeled_steps(self, estimator: Any, chosen: str | Sequence[str] | None, name: str) -> Any:
         """Return the steps that are fitted on train and unlabeled rows, or refuse those that are chosen."""
-        ...
 
     def read_held(self, data: Any, name: str, methods: Sequence[Any], **options: Any) -> Dataset:
         """Return the task of data frames, arrays, lists or data sets of other libraries."""
-        ...
 
     def check_scorer(self, name: str) -> None:
         """Refuse the name of a score that the library does not have, with a ValueError that names the nearest one."""
-        ...
 
     def check_score(self, name: str, dataset: Dataset, task: str, method: Any) -> TaskKind:
         """Return the kind of a task that has a score, or refuse the score with a SpecError."""
-        ...
 
     def load_scorer(self, name: str) -> Callable[[FloatArray, Any], float]:
         """Return a function of predictions and labels that computes a score."""
-        ...
 
 
 @cache

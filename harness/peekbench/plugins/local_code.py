@@ -87,19 +87,22 @@ def find_specs(name: str, folders: Sequence[str] | None = None) -> Iterator[Modu
 
 def _find_spec(module: str, folders: Sequence[str] | None) -> ModuleSpec | None:
     """Return the specification of a module in some folders, or at the first level."""
-    specs: list[Any]
+    specs: list[ModuleSpec | None]
     if folders is None:
         specs = [finder.find_spec(module, None) for finder in sys.meta_path]
     else:
-        specs = [finder.find_spec(module) for finder in map(get_importer, folders) if finder is not None]
-    specs = [spec for spec in specs if spec is not None]
-    for spec in specs:
+        finders: Iterator[Any] = filter(None, map(get_importer, folders))
+        specs = [finder.find_spec(module) for finder in finders]
+    found = [spec for spec in specs if spec is not None]
+    for spec in found:
         if spec.loader is not None:
             return spec
-    if not specs:
+    if not found:
         return None
     namespace = ModuleSpec(module, None)
-    namespace.submodule_search_locations = [folder for spec in specs for folder in spec.submodule_search_locations]
+    namespace.submodule_search_locations = [
+        folder for spec in found for folder in spec.submodule_search_locations or ()
+    ]
     return namespace
 
 
@@ -155,7 +158,7 @@ def find_local_files(root: Path, names: Iterable[str]) -> dict[str, Path]:
             continue
         new = find_files(*found)
         files |= new
-        left += [name for path in new.values() for name in needed_modules(read_code(path))]
+        left += [name for path in new.values() for name in read_imports(read_code(path)).needed]
     return files
 
 
@@ -193,16 +196,10 @@ class Imports(NamedTuple):
     at_top: frozenset[str] = frozenset()
     """Names that import statements at its top level name; relative ones begin with dots."""
 
-
-def imported_modules(content: bytes) -> frozenset[str]:
-    """Return the dotted names that the content of a file imports anywhere; none if it is not valid Python."""
-    return read_imports(content).anywhere
-
-
-def needed_modules(content: bytes) -> frozenset[str]:
-    """Return the dotted names that the content of a file imports, and the modules that it names by reference."""
-    imports = read_imports(content)
-    return imports.anywhere | imports.by_reference
+    @property
+    def needed(self) -> frozenset[str]:
+        """Names that import statements name, and the modules of references."""
+        return self.anywhere | self.by_reference
 
 
 @lru_cache(maxsize=2048)
@@ -297,7 +294,7 @@ def _describe_failed_import(code: Code, error: BaseException, package: str) -> s
 def _find_local_code(code: Code) -> tuple[Path, dict[str, Path]]:
     """Return the folder of code, and the files in it that the code needs; none if another folder has its module."""
     if path := code.path:
-        return path.parent, {path.name: path, **find_local_files(path.parent, needed_modules(read_code(path)))}
+        return path.parent, {path.name: path, **find_local_files(path.parent, read_imports(read_code(path)).needed)}
     return code.folder, find_local_files(code.folder, [code.rstrip(":")])
 
 
@@ -379,7 +376,7 @@ class Snapshot:
                 if (name := left.pop()) in self.tops - names:
                     names.add(name)
                     contents = [content for file, content in self.contents.items() if _top(file) == name]
-                    left += [_top(imported) for content in contents for imported in needed_modules(content)]
+                    left += [_top(imported) for content in contents for imported in read_imports(content).needed]
             contents_of = {file: content for file, content in self.contents.items() if _top(file) in names}
             self.parts[top] = Snapshot.of(self.root, contents_of)
         return self.parts[top]

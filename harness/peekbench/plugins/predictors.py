@@ -33,8 +33,9 @@ def as_predictor(result: Any, task: Task, labels: Any) -> Any:
         Labels of the train set, (n_train,).
     """
     if isinstance(result, Predictor):
-        predict = result.predict
-        return replace(result, predict=as_predictor(predict, task, labels).predict) if _is_of_model(predict) else result
+        if not _is_of_model(result.predict):
+            return result
+        return replace(result, predict=as_predictor(result.predict, task, labels).predict)
     if _is_of_model(result):
         result = result.__self__
     if task.kind == "classification" and (hasattr(result, "predict_proba") or hasattr(result, "predict")):
@@ -95,8 +96,9 @@ def _classes_of(model: Any) -> Any:
     """Return the classes of a model in its own order; None if it does not tell them."""
     if (classes := getattr(model, "classes_", None)) is not None:
         return classes
-    names = getattr(model, "id2label", None)  # of SetFit
-    return [names[number] for number in sorted(names)] if names else None
+    if names := getattr(model, "id2label", None):  # of SetFit
+        return [names[number] for number in sorted(names)]
+    return None
 
 
 def in_order(predictions: Any, inputs: Any, task: Task) -> Any:
@@ -120,7 +122,9 @@ def in_order(predictions: Any, inputs: Any, task: Task) -> Any:
         return predictions
     if hasattr(predictions, "iloc"):
         rows = list(predictions.index)
-        known = [list(range(len(inputs))), list(inputs.index) if hasattr(inputs, "iloc") else []]
+        known = [list(range(len(inputs)))]
+        if hasattr(inputs, "iloc"):
+            known.append(list(inputs.index))
         if len(rows) == len(inputs) and rows not in known:
             raise ContractError(
                 f"the index of predictions is {_show(rows)}, so they may be in another order than the inputs; if they "
@@ -159,10 +163,11 @@ def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
 def _number_or_missing(value: Any, task: Task) -> int:
     if isinstance(value, bool | np.bool_) and str(value).lower() in task.class_names:
         value = str(value).lower()  # as data sources name classes
-    if isinstance(value, str):
-        return task.class_names.index(value) if value in task.class_names else -1
-    is_number = isinstance(value, int | float | np.number | np.bool_)
-    return int(value) if is_number and value in range(task.num_classes) else -1
+    if value in task.class_names:
+        return task.class_names.index(value)
+    if isinstance(value, int | float | np.number | np.bool_) and value in range(task.num_classes):
+        return int(value)
+    return -1
 
 
 def _show(values: Iterable[Any]) -> str:

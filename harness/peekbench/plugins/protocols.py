@@ -82,7 +82,6 @@ class DataSource(Protocol[O_contra]):
 
     def __call__(self, *, options: O_contra, folders: Folders) -> Dataset:
         """Load the rows."""
-        ...
 
 
 class Pin(Protocol[O_contra]):
@@ -103,7 +102,6 @@ class Pin(Protocol[O_contra]):
 
     def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]:
         """Find the version."""
-        ...
 
 
 class CheckOptions(Protocol[O_contra]):
@@ -124,7 +122,6 @@ class CheckOptions(Protocol[O_contra]):
 
     def __call__(self, *, options: O_contra, folders: Folders) -> None:
         """Check the options."""
-        ...
 
 
 class Prefetch(Protocol[O_contra]):
@@ -146,7 +143,6 @@ class Prefetch(Protocol[O_contra]):
 
     def __call__(self, *, options: O_contra, folders: Folders) -> Mapping[str, Any]:
         """Download or build."""
-        ...
 
 
 class CountTokens(Protocol[O_contra]):
@@ -169,7 +165,6 @@ class CountTokens(Protocol[O_contra]):
 
     def __call__(self, texts: Sequence[str], *, options: O_contra, folders: Folders) -> TokenCounts:
         """Count the tokens."""
-        ...
 
 
 class Method(Protocol[O_contra]):
@@ -198,7 +193,6 @@ class Method(Protocol[O_contra]):
         self, unlabeled: Inputs | None, train: Labeled, task: Task, *, options: O_contra, context: Context
     ) -> Predictor:
         """Fit the method."""
-        ...
 
 
 class Analyzer(Protocol[O_contra]):
@@ -230,7 +224,6 @@ class Analyzer(Protocol[O_contra]):
 
     def __call__(self, results: pd.DataFrame, *, options: O_contra) -> Analysis:
         """Analyze the results."""
-        ...
 
 
 class Audit(Protocol[O_contra]):
@@ -253,7 +246,6 @@ class Audit(Protocol[O_contra]):
 
     def __call__(self, tasks: Mapping[str, Dataset], *, options: O_contra, context: Context) -> Analysis:
         """Examine the data."""
-        ...
 
 
 class Observe(Protocol[O_contra]):
@@ -277,7 +269,6 @@ class Observe(Protocol[O_contra]):
 
     def __call__(self, *, options: O_contra, folders: Folders) -> object:
         """Return an observer."""
-        ...
 
 
 class Forecast(Protocol[O_contra]):
@@ -298,7 +289,6 @@ class Forecast(Protocol[O_contra]):
 
     def __call__(self, design: PlannedDesign, *, options: O_contra) -> Analysis:
         """Forecast the analysis."""
-        ...
 
 
 class ResourcesOf(Protocol[O_contra]):
@@ -317,7 +307,6 @@ class ResourcesOf(Protocol[O_contra]):
 
     def __call__(self, *, options: O_contra) -> Resources:
         """Tell the needs."""
-        ...
 
 
 Form: TypeAlias = Literal["svg", "inline svg", "png"]
@@ -350,7 +339,6 @@ class Renderer(Protocol):
 
     def __call__(self, figure: Figure, form: Form) -> bytes:
         """Draw the figure."""
-        ...
 
 
 class WriteReport(Protocol):
@@ -373,7 +361,6 @@ class WriteReport(Protocol):
 
     def __call__(self, report: Report, path: Path) -> object:
         """Write the report."""
-        ...
 
 
 class Plot(Protocol):
@@ -399,4 +386,3 @@ class Plot(Protocol):
 
     def __call__(self, figure: Figure, ax: Any = None) -> Any:
         """Draw the figure."""
-        ...

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from importlib.machinery import ModuleSpec
-from importlib.metadata import Distribution, entry_points
+from importlib.metadata import Distribution, distribution, entry_points
 from importlib.util import resolve_name
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
+
+from packaging.utils import canonicalize_name
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten
@@ -69,32 +70,23 @@ def resolve(target: str) -> Any:
     >>> resolve("math:sqrt")(9.0)
     3.0
     """
-    module_name, _, name = target.partition(":")
+    module, _, name = target.partition(":")
     try:
-        module = import_module(module_name)
-    except ImportError as error:
-        remedy = _import_remedy(error, module_name)
-        raise PluginError(f"cannot import {target!r}: {shorten(str(error), MAX_ERROR)}; {remedy}") from error
+        function = getattr(import_module(module), name, None)
     except MemoryError:
         raise
     except (Exception, SystemExit) as error:
-        raise PluginError(
-            f"cannot import {target!r}: {type(error).__name__}: {shorten(str(error), MAX_ERROR)}; correct the module "
-            f"{module_name!r}"
-        ) from error
-    try:
-        function = getattr(module, name)
-    except AttributeError as error:
-        raise PluginError(f"module {module_name!r} has no {name!r}; correct the reference {target!r}") from error
+        problem = f"{type(error).__name__}: {shorten(str(error), MAX_ERROR)}"
+        raise PluginError(f"cannot import {target!r}: {problem}; {_import_remedy(error, module)}") from error
     if not callable(function):
-        raise PluginError(f"{target!r} is not callable; name a function")
+        raise PluginError(f"module {module!r} has no {name!r} that can be called; correct the reference {target!r}")
     return function
 
 
-def _import_remedy(error: ImportError, module: str) -> str:
+def _import_remedy(error: BaseException, module: str) -> str:
     """Return how to repair a failed import."""
-    missing = (error.name or "").partition(".")[0]
-    if missing == module.partition(".")[0]:
+    missing = str(getattr(error, "name", "")).partition(".")[0]
+    if not isinstance(error, ImportError) or missing == module.partition(".")[0]:
         return f"correct the module {module!r} or the reference"
     if missing == "peekbench":
         return "correct the module, or upgrade peekbench"
@@ -119,7 +111,9 @@ def find_reference(value: object) -> Reference | None:
     """
     while isinstance(value, partial):
         value = value.func
-    return value if isinstance(value, Reference) else None
+    if isinstance(value, Reference):
+        return value
+    return None
 
 
 def iterate_callables(entry: Any) -> Iterator[tuple[str, Any]]:
@@ -231,7 +225,9 @@ class CallableField(Generic[F]):
 
     def __set__(self, instance: object, value: F | str) -> None:
         """Store a callable, or a reference if the value is text."""
-        instance.__dict__[self._name] = Reference(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = cast(F, Reference(value))
+        instance.__dict__[self._name] = value
 
 
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*\bextra *== *['\"](?P<extra>[\w.-]+)")
@@ -256,30 +252,22 @@ def find_extra(library: str, module: str) -> str:
     'peekbench[lm]'
     """
     package = module.partition(".")[0]
-    distribution = _find_distribution(package)
-    if distribution is None:
-        return ""
-    requirements = [
-        (match["extra"], _normalize(match["name"]))
-        for requirement in distribution.requires or ()
-        if (match := REQUIREMENT.match(requirement))
-    ]
-    sizes = Counter(extra for extra, _ in requirements)
-    extras = [extra for extra, name in requirements if name == _normalize(library)]
+    owner = _find_distribution(package)
+    by_extra: dict[str, set[str]] = {}
+    for requirement in owner.requires or ():
+        if match := REQUIREMENT.match(requirement):
+            by_extra.setdefault(match["extra"], set()).add(canonicalize_name(match["name"]))
+    extras = [extra for extra, names in by_extra.items() if canonicalize_name(library) in names]
     if not extras:
         return ""
     # Of several extras, that of the plugin's name, or the one that installs least.
-    extra = min(extras, key=lambda extra: (extra not in package, sizes[extra]))
-    return f"{distribution.name}[{extra}]"
+    extra = min(extras, key=lambda extra: (extra not in package, len(by_extra[extra])))
+    return f"{owner.name}[{extra}]"
 
 
-def _find_distribution(package: str) -> Distribution | None:
+def _find_distribution(package: str) -> Distribution:
     """Return the distribution of the plugin in a package, otherwise peekbench itself."""
-    points = entry_points(group="peekbench")
-    own = [point.dist for point in points if point.dist and point.module.partition(".")[0] == package]
-    core = [point.dist for point in points if point.dist and point.dist.name == "peekbench"]
-    return next(iter(own + core), None)
-
-
-def _normalize(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    for point in entry_points(group="peekbench"):
+        if point.dist and point.module.partition(".")[0] == package:
+            return point.dist
+    return distribution("peekbench")

@@ -6,9 +6,7 @@ read from the source code, so that a plugin for another major version is refused
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,7 +55,8 @@ MAJOR_CHANGES: Mapping[int, str] = {
     2: "entries have the field `preparation`, a `Preparation` with `pin`, `prefetch`, `count_tokens` and `resources`"
 }
 """What a plugin has to change for each major version after the first. docs/plugins/reference.md has the same table."""
-VERSION = re.compile(r"[1-9]\d{0,5}\.\d{1,6}", re.ASCII)
+STATEMENT = re.compile(r"^PEEKBENCH_API\b[^=\n]*= *(.*?) *(?:#.*)?$", re.MULTILINE)
+VERSION = re.compile(r"""(["'])([1-9]\d{0,5}\.\d{1,6})\1""", re.ASCII)
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
@@ -90,7 +89,9 @@ def check_version(module: str, plugin: str) -> str:
 
 def describe_newer_version(stated: str) -> str:
     """Return a clause about a version newer than this peekbench, which lacks what it adds; empty if it is not newer."""
-    return _describe_mismatch(stated) if _numbers(stated) > _numbers(API_VERSION) else ""
+    if _numbers(stated) <= _numbers(API_VERSION):
+        return ""
+    return _describe_mismatch(stated)
 
 
 def _describe_mismatch(stated: str) -> str:
@@ -103,27 +104,26 @@ def _numbers(version: str) -> tuple[int, int]:
 
 
 def _find_stated_version(module: str, plugin: str) -> str:
-    for node in _parse(module).body:
-        match node:
-            case ast.Assign(targets=[ast.Name("PEEKBENCH_API")]) | ast.AnnAssign(target=ast.Name("PEEKBENCH_API")):
-                stated = getattr(node.value, "value", None)
-                if isinstance(stated, str) and VERSION.fullmatch(stated):
-                    return stated
-                raise PluginError(
-                    f"{plugin}: {ast.unparse(node)} in line {node.lineno} of {module} is not a version; write it as "
-                    f'text, such as PEEKBENCH_API = "{API_VERSION}"'
-                )
-    return API_VERSION
+    source = _read_source(module)
+    statement = STATEMENT.search(source)
+    if statement is None:
+        return API_VERSION
+    if version := VERSION.fullmatch(statement[1]):
+        return version[2]
+    line = source[: statement.start()].count("\n") + 1
+    raise PluginError(
+        f"{plugin}: {statement[0]} in line {line} of {module} is not a version; write it as text, such as "
+        f'PEEKBENCH_API = "{API_VERSION}"'
+    )
 
 
-def _parse(module: str) -> ast.Module:
+def _read_source(module: str) -> str:
     """Return the code of a module; empty if it cannot be read, which its import will tell."""
     try:
         loader: Any = getattr(find_spec(module), "loader", None)
-        with warnings.catch_warnings(action="ignore"):  # the import shows them
-            return ast.parse(loader.get_source(module))
+        return loader.get_source(module) or ""
     except (Exception, SystemExit):  # a package that contains the module may raise anything
-        return ast.parse("")
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +194,12 @@ def _collect(manager: pluggy.PluginManager, module: ModuleType, kind: PluginKind
     for entry in answer:
         if not isinstance(entry, kind.entry_types):
             raise PluginError(f"{hook} must return a list of {expected}, but one item is {entry!r}")
-        if not (isinstance(entry.name, str) and ENTRY_NAME.fullmatch(entry.name)):
-            raise PluginError(f"{hook} returns an entry named {entry.name!r}; use letters, digits, '_' and '-'")
-        if entry.name in entries:
-            raise PluginError(f"{hook} returns two entries named {entry.name!r}; rename one")
-        entries[entry.name] = entry
+        name: Any = entry.name
+        if not (isinstance(name, str) and ENTRY_NAME.fullmatch(name)):
+            raise PluginError(f"{hook} returns an entry named {name!r}; use letters, digits, '_' and '-'")
+        if name in entries:
+            raise PluginError(f"{hook} returns two entries named {name!r}; rename one")
+        entries[name] = entry
         for _, function in iterate_callables(entry):
             if reference := find_reference(function):
                 reference.target = complete_target(reference.target, module)
@@ -243,11 +244,12 @@ def _find_errors(entry: Entry, entries: Mapping[str, Entry]) -> Iterator[str]:
         yield f"suffix is {entry.suffix!r}; give the suffix of a file, such as '.tex', or omit it for a folder"
     if isinstance(entry, TaskGroupEntry):
         sources = {name for name, other in entries.items() if isinstance(other, DataSourceEntry)}
-        if not (isinstance(entry.members, tuple) and entry.members and sources.issuperset(entry.members)):
-            yield f"members is {entry.members!r}; give a tuple of names of the plugin's own data sources"
+        members: Any = entry.members
+        if not (isinstance(members, tuple) and members and sources.issuperset(members)):
+            yield f"members is {members!r}; give a tuple of names of the plugin's own data sources"
 
 
-def _find_option_errors(options: type[Options]) -> Iterator[str]:
+def _find_option_errors(options: Any) -> Iterator[str]:
     if not (isinstance(options, type) and issubclass(options, Options)):
         yield f"options is {options!r}; give a class derived from peekbench.Options"
         return
@@ -257,12 +259,13 @@ def _find_option_errors(options: type[Options]) -> Iterator[str]:
 
 
 def _find_method_errors(entry: MethodEntry) -> Iterator[str]:
+    task_kinds: Any = entry.task_kinds
     kinds = frozenset(get_args(MethodTaskKind))
-    if not (isinstance(entry.task_kinds, frozenset) and entry.task_kinds and entry.task_kinds <= kinds):
-        yield f"task_kinds is {entry.task_kinds!r}; give a frozenset of one or more of {sorted(kinds)}"
-    names = entry.options.model_fields.keys()
-    if not (isinstance(entry.unlabeled_options, frozenset) and entry.unlabeled_options <= names):
-        yield f"unlabeled_options is {entry.unlabeled_options!r}; give a frozenset of names of its options"
+    if not (isinstance(task_kinds, frozenset) and task_kinds and task_kinds <= kinds):
+        yield f"task_kinds is {task_kinds!r}; give a frozenset of one or more of {sorted(kinds)}"
+    names: Any = entry.unlabeled_options
+    if not (isinstance(names, frozenset) and names <= entry.options.model_fields.keys()):
+        yield f"unlabeled_options is {names!r}; give a frozenset of names of its options"
 
 
 def options_schema(options: type[Options]) -> dict[str, Any]:

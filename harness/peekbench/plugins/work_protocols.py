@@ -83,7 +83,6 @@ class Work(Protocol):
     @property
     def timeout(self) -> float | None:
         """Seconds that a trial may take; None if there is no limit. The executor ends a trial that takes longer."""
-        ...
 
     def __call__(self, item: WorkItem) -> Iterator[Outcome]:
         """Load the data and the methods of an item, and return an iterator that runs its trials.
@@ -107,7 +106,6 @@ class Work(Protocol):
             If the iterator of the item before is not exhausted. A copy of the work for each thread or process avoids
             this: `pickle.loads(pickle.dumps(work))`.
         """
-        ...
 
     def prepare(self, data: Mapping[str, bytes] = ...) -> Host:
         """Prepare a machine other than that of the main process. Call it once per machine, before its first item.
@@ -133,15 +131,12 @@ class Work(Protocol):
         PeekbenchError
             If the machine differs from that of the main process, or cannot be prepared. It must not do any work.
         """
-        ...
 
     def pack_data(self, task: str) -> bytes:
         """Return the data of a task, in the main process, for `prepare` on a machine that cannot read them."""
-        ...
 
     def needs(self, item: WorkItem) -> Resources:
         """Return what the trials of an item need while they run."""
-        ...
 
 
 class Executor(Protocol[O_contra]):
@@ -173,4 +168,3 @@ class Executor(Protocol[O_contra]):
         self, items: Iterable[WorkItem], work: Work, *, options: O_contra
     ) -> Generator[Sequence[Event], None, None]:
         """Do the work."""
-        ...

@@ -93,7 +93,10 @@ def test_an_exception_while_a_method_is_prepared_is_one_line() -> None:
             "load_absent",
             "no row for train sets has the class 'c', but they need a row of each class; remove it from its class",
         ),
-        ("load_cwd", "own.py:load_cwd has the parameter `folder`, which peekbench cannot pass; rename it to `folders`"),
+        (
+            "load_cwd",
+            "has the parameter `folder`, which peekbench cannot pass; its parameters are folders; rename it",
+        ),
     ],
 )
 def test_check_refuses_what_a_run_would_refuse(function: str, message: str) -> None:
