@@ -21,12 +21,12 @@ from peekbench.records.report import Analysis, Subject
 from peekbench.records.runs import Looks, PlannedDesign
 from peekbench.records.scores import SCORES
 from peekbench.records.trials import Trial
-from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT, TYPES
+from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT, TYPES, ColumnUse
 from peekbench.results.missing_trials import drop_incomplete, find_subjects, lack_only_failed, only_complete
 from peekbench.results.read import StoredPredictions, is_results_table, load_table, read_store, refuse_options_of_store
 from peekbench.results.recorded_looks import look_at, read_looks
-from peekbench.results.tidying import TidyTable, find_metric, tidy_table
-from peekbench.results.user_columns import ColumnUse
+from peekbench.results.tidying import TidyTable, tidy_table
+from peekbench.results.user_columns import find_metric
 from peekbench.spec.analysis_only import Selection
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.design import designs_by_task, list_trials
@@ -87,8 +87,6 @@ class AnalysisOptions:
     """Scores to analyze; by default all."""
     origin: str = "the data frame"
     """What messages and reports call a data frame."""
-    looks: Looks | None = None
-    """Looks at the run that a table is from; by default those of its column `looks`. A store has its own."""
 
     def choose_analyses(self) -> list[AnalysisSpec]:
         """Return the analyses as components, and the default ones if none are chosen."""
@@ -271,10 +269,7 @@ def _complete(
             allow_incomplete=allow_incomplete,
             has_texts_as_draws=table.has_texts_as_draws,
         )
-    looks = options.looks
-    if looks is None:
-        looks = read_looks(complete)
-    return Analyzed(source, options, table, complete, planned, looks, warnings)
+    return Analyzed(source, options, table, complete, planned, read_looks(complete), warnings)
 
 
 def with_region(analysis: AnalysisSpec, columns: ColumnUse) -> AnalysisSpec:

@@ -33,6 +33,8 @@ from peekbench.results.columns import (
     TEXT_DEFAULTS,
     TYPES,
     USER_COLUMNS,
+    quoted,
+    short,
 )
 from peekbench.results.user_columns import (
     PERCENT,
@@ -46,8 +48,6 @@ from peekbench.results.user_columns import (
     mapping,
     normalize,
     normalize_arm,
-    quoted,
-    short,
     suggest_name,
 )
 

@@ -1,17 +1,33 @@
-"""The columns of the results table: names, types, meanings, defaults, and other names that users may give them."""
+"""The columns of the results table, and how messages and reports name the columns of users' tables."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from peekbench.errors import Argument
+from peekbench.formatting import list_names, visible
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS, RULE
 
 __all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns", "find_score"]
+
+
+MAX_SHOWN = 100  # characters of a cell in a message
+MAX_QUOTED = 30  # names listed in a message
+BY_ORDER = "rows paired by their order, on request"
+BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
+BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
+WARNINGS_OF_PAIRING = {
+    BY_TEXT: "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
+    "fitted models, and not for models that are trained again. Several runs of each arm, such as training seeds, would "
+    "show both.",
+    BY_ORDER: "Rows were paired by their order in the table, on request. If arms or methods have "
+    "their rows in different orders, all intervals are wrong.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +205,93 @@ def sort_arms(arms: Iterable[str]) -> list[str]:
         return len(ARMS) + 1, 0.0, arm
 
     return sorted(arms, key=rank)
+
+
+def short(text: str) -> str:
+    """Return the start of a text of any length."""
+    if len(text) > MAX_SHOWN:
+        text = text[:MAX_SHOWN] + "..."
+    return visible(text)
+
+
+def quoted(names: Collection[object]) -> str:
+    """Return a bounded list of names for a message."""
+    return list_names([repr(short(str(name))) for name in names], MAX_QUOTED)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """What was done with each column of a user's table.
+
+    Examples
+    --------
+    >>> print(ColumnUse(("task", "extra"), {"seed": "subsample"}, {"notes": "by request"}))
+    used task, extra; mapped seed=subsample; ignored notes (by request)
+    """
+
+    used: tuple[str, ...] = ()
+    """Columns that have the names of the results table, or of arms."""
+    mapped: Mapping[str, str] = field(default_factory=dict)
+    """Other columns that were used, with their meaning."""
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """Columns that were not used, with the reason."""
+    percentages: tuple[str, ...] = ()
+    """Columns that were read as percentages."""
+    pairing: str = ""
+    """How rows of different arms or methods were matched, if no column numbers the subsamples."""
+    not_like_accuracy: tuple[str | Argument, ...] = ()
+    """Parts of the error that scores have no default region of practical equivalence; empty if they are shares."""
+    region: float | None = None
+    """Half-width of the region of practical equivalence that the user chose for this table."""
+    metric: str = ""
+    """Metric of the scores; empty if it is not known."""
+    controls: tuple[str, ...] = ()
+    """Methods that are controls according to the table, which no spec confirms."""
+
+    def __bool__(self) -> bool:
+        """Whether anything is known; the columns of a store need no words."""
+        return bool(self.used or self.mapped)
+
+    def __str__(self) -> str:
+        """Return the columns in one line."""
+        ignored = [
+            f"{_listed([name for name, other in self.ignored.items() if other == reason])} ({reason})"
+            for reason in dict.fromkeys(self.ignored.values())
+        ]
+        parts = {
+            "used ": _listed(self.used),
+            "mapped ": _listed([f"{source}={target}" for source, target in self.mapped.items()]),
+            "ignored ": ", ".join(ignored),
+            "percentages ": _listed(self.percentages),
+            "": self.pairing,
+        }
+        return "; ".join(name + text for name, text in parts.items() if text)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What readers of a report must know about the direction of scores and the pairing of rows."""
+        warnings = []
+        if self.controls:
+            controls = _listed(self.controls)
+            warnings.append(f"Controls according to the table itself: {controls}. They are not judged as methods.")
+        meanings = {**self.mapped, **{name: name for name in self.used}}
+        if losses := [name for name, role in meanings.items() if role.startswith("loss")]:
+            warnings.append(
+                f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
+            )
+        if self.pairing in WARNINGS_OF_PAIRING:
+            warnings.append(WARNINGS_OF_PAIRING[self.pairing])
+        return tuple(warnings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the columns as JSON values."""
+        lists = {"used": self.used, "percentages": self.percentages, "controls": self.controls}
+        as_lists = {name: list(values) for name, values in lists.items()}
+        return {**as_lists, "mapped": dict(self.mapped), "ignored": dict(self.ignored), "pairing": self.pairing}
+
+
+def _listed(names: Sequence[str]) -> str:
+    return list_names([short(name) for name in names], MAX_QUOTED)
 
 
 def describe_columns() -> str:

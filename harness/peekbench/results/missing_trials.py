@@ -14,9 +14,9 @@ from peekbench.formatting import pluralize
 from peekbench.records.report import Subject
 from peekbench.records.trials import Trial
 from peekbench.records.verdicts import Key
-from peekbench.results.columns import CONFIGURATION, TRIAL
+from peekbench.results.columns import CONFIGURATION, TRIAL, quoted
 from peekbench.results.paired_effects import plain_cell
-from peekbench.results.user_columns import ALLOW_INCOMPLETE, quoted
+from peekbench.results.user_columns import ALLOW_INCOMPLETE
 
 MAX_LISTED = 5  # gaps listed in a message
 MAX_GAPS = 10_000  # gaps that are counted; a table can have as many as methods times tasks

@@ -17,8 +17,7 @@ import pandas as pd
 from peekbench.errors import ResultsError
 from peekbench.records.data import TableOptions
 from peekbench.records.runs import Looks, Size
-from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL
-from peekbench.results.user_columns import short
+from peekbench.results.columns import CONFIGURATION, SIZES, TRIAL, short
 from peekbench.spec.design import Design, describe_look, first_maximum
 from peekbench.store.reader import Store
 

@@ -19,8 +19,8 @@ from peekbench.formatting import pluralize
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES
 from peekbench.results.cells import CellReader, natural_key
-from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, TEXT, TRIAL
-from peekbench.results.user_columns import is_missing, short
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, TEXT, TRIAL, short
+from peekbench.results.user_columns import is_missing
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""

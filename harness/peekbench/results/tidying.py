@@ -10,38 +10,35 @@ import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
 from peekbench.records.data import Predictions, TableKeywords, TableOptions
-from peekbench.records.report import ACCURACY
 from peekbench.results.cells import CellReader, plain_table, rank, read_arms, read_subsamples, read_trials, to_floats
 from peekbench.results.columns import (
     ARM_MEASURES,
+    BY_ORDER,
+    BY_ROW,
+    BY_TEXT,
     COLUMN_NAMES,
     CONFIGURATION,
     INDEPENDENT,
     LOSS,
-    METRIC,
     SCORE_SOURCES,
     TEXT,
     TRIAL,
+    ColumnUse,
+    short,
     sort_arms,
 )
 from peekbench.results.recorded_looks import state_earlier
 from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, read_texts
 from peekbench.results.user_columns import (
     ALLOW_INCOMPLETE,
-    BY_ORDER,
-    BY_ROW,
-    BY_TEXT,
-    REGION,
-    ColumnRoles,
-    ColumnUse,
     assign_roles,
+    explain_unit,
+    find_metric,
     ignoring,
     is_counted,
     mapping,
-    names_loss,
-    quoted,
+    refuse_losses,
     refuse_unknown,
-    short,
 )
 
 PAIR_BY_ORDER = TableOptions(pair_by_order=True).argument
@@ -51,14 +48,9 @@ DECIMALS = range(2, 6)
 """Numbers of decimals of rounded scores. Scores with more decimals are exact to 6."""
 FLOAT_ERROR = 1e-7
 """Largest error of a score in single precision."""
-KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
-"""Columns of scores with a known unit."""
-MIN_SHARE = 0.05
-"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 MAX_LISTED = 3  # rows that a message lists
-UNSTATED = "an unknown metric"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +152,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         ignored=dict.fromkeys(roles.ignored, "by request"),
         percentages=tuple(sorted(reader.percentages)),
         pairing=pairing,
-        not_like_accuracy=_explain_unit(results, roles, origin),
+        not_like_accuracy=explain_unit(results, roles, origin),
         region=options.region,
         metric=metric,
         controls=tuple(results.loc[results["control"] != "", "method"].unique()),
@@ -373,91 +365,6 @@ def last_decimal(results: pd.DataFrame) -> pd.Series[float]:
     for number in reversed(DECIMALS):
         decimals = decimals.mask((scores - scores.round(number)).abs() < FLOAT_ERROR, number)
     return 0.1 ** decimals.groupby([results["task"], results["arm"]]).transform("max")
-
-
-def find_metric(results: pd.DataFrame, origin: str = "") -> str:
-    """Return the metric of scores: accuracy if all are counts of correct answers, or the one that a table states.
-
-    Parameters
-    ----------
-    results
-        The results table; the column `metric`, which only users' tables have, is used if there is one.
-    origin
-        Name of a user's table, for messages; empty for the results of runs.
-
-    Returns
-    -------
-    str
-        Empty if it is not known.
-
-    Raises
-    ------
-    ResultsError
-        If tasks have different metrics.
-
-    Examples
-    --------
-    >>> find_metric(pd.DataFrame({"task": ["news"], "num_correct": [70], "score": [0.7], "bits_per_byte": [0.0]}))
-    'accuracy'
-    """
-    stated = results.get(METRIC.name, pd.Series("", index=results.index))
-    stated = stated.mask((results["score"] == -results["bits_per_byte"]) & (stated == ""), "bits per byte")
-    is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
-    tasks: dict[str, list[str]] = {}
-    for task, metric in stated.groupby(results["task"], sort=False).first().items():
-        if is_count[str(task)] or is_counted(metric):
-            metric = ACCURACY
-        tasks.setdefault(str(metric), []).append(str(task))
-    if len(tasks) <= 1:
-        return next(iter(tasks), "")
-    listed = "; ".join(f"{short(metric) or UNSTATED} of {quoted(names)}" for metric, names in tasks.items())
-    first = TableOptions(tasks=next(iter(tasks.values())))
-    problem = f"the tasks have scores of different metrics, which have no common average: {listed}."
-    if not origin:
-        raise ResultsError(f"{problem} Analyze one metric at a time: peekbench analyze RUN ", first.argument)
-    if {*tasks} == {ACCURACY, ""}:
-        problem += " If all scores are accuracies, give num_test for every task."
-    raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", added=first)
-
-
-def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin: str) -> None:
-    """Refuse a metric of which lower is better in columns of scores of which higher is better.
-
-    Negative values of such a metric are scores, and so is 1 minus its value.
-    """
-    if not names_loss(metric) or metric.startswith("1 - ") or (results["score"] <= 0).all():
-        return
-    for role, (source, *_) in roles.sources.items():
-        if role.column == "score":
-            instead = ""
-            if source in roles.mapped:
-                instead = f" in place of {source}={role}"
-            raise ResultsError(
-                f"{origin}: lower is better for the metric {short(metric)!r}, but higher is better for the column "
-                f"{short(source)!r}; use ",
-                mapping(source, role._replace(column=LOSS.name)),
-                instead,
-            )
-
-
-def _explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tuple[str | Argument, ...]:
-    """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
-    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
-        return ()
-    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
-    sizes = results["score"].abs()
-    is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
-    if not losses and is_share:
-        return ()
-    name = quoted(losses) or "the scores"
-    return (
-        f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
-        "largest bias that is negligible; choose one in this unit with ",
-        REGION,
-        ", such as ",
-        TableOptions(region=float(f"{sizes.mean() / 100:.1g}")).argument,
-        ", which is 1% of the mean",
-    )
 
 
 def sort_rows(results: pd.DataFrame) -> pd.DataFrame | None:

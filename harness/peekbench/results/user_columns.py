@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 import pandas as pd
 
 from peekbench.errors import Argument, ResultsError
-from peekbench.formatting import list_names, visible
+from peekbench.formatting import list_names
 from peekbench.plugins.names import find_nearest
 from peekbench.records.data import TableOptions
+from peekbench.records.report import ACCURACY
 from peekbench.results.columns import (
     ARM_MEASURES,
     ARMS,
@@ -23,44 +24,23 @@ from peekbench.results.columns import (
     ERROR_RATE,
     LOSS,
     LOSSES,
+    METRIC,
     SCORE_SOURCES,
     SCORES,
     USER_COLUMNS,
     ResultsColumn,
     is_arm,
+    quoted,
+    short,
     sort_arms,
 )
 
 PERCENT = TableOptions(percent=True).argument
 ALLOW_INCOMPLETE = Argument("--allow-incomplete", "allow_incomplete=True")
 REGION = Argument("--region WIDTH", "region=WIDTH")
-MAX_SHOWN = 100  # characters of a cell in a message
-MAX_QUOTED = 30  # names listed in a message
 MAX_LISTED = 5  # columns that a message lists
 MAX_VALUES = 4  # values of each
 MAX_SCANNED = 1000  # rows from which these values are
-BY_ORDER = "rows paired by their order, on request"
-BY_TEXT = "no column numbers several subsamples, so each text is one, and arms and methods are paired by text"
-BY_ROW = "no column numbers the subsamples, so arms are paired by row and methods are not paired"
-WARNINGS_OF_PAIRING = {
-    BY_TEXT: "Each arm has a single run, so each test text is a subsample: intervals are for other texts with these "
-    "fitted models, and not for models that are trained again. Several runs of each arm, such as training seeds, would "
-    "show both.",
-    BY_ORDER: "Rows were paired by their order in the table, on request. If arms or methods have "
-    "their rows in different orders, all intervals are wrong.",
-}
-
-
-def short(text: str) -> str:
-    """Return the start of a text of any length."""
-    if len(text) > MAX_SHOWN:
-        text = text[:MAX_SHOWN] + "..."
-    return visible(text)
-
-
-def quoted(names: Collection[object]) -> str:
-    """Return a bounded list of names for a message."""
-    return list_names([repr(short(str(name))) for name in names], MAX_QUOTED)
 
 
 def mapping(source: str, target: object) -> Argument:
@@ -165,6 +145,11 @@ NOT_OF_TEXTS = (
     "predict_seconds",
 )
 """Measures of all texts that those of single texts do not give."""
+UNSTATED = "an unknown metric"
+KNOWN_UNITS = ("num_correct", "bits_per_byte", "error_rate")
+"""Columns of scores with a known unit."""
+MIN_SHARE = 0.05
+"""Scores that are all smaller are in an unknown unit: the default region would contain most of their range."""
 SINGLE_WORDS = ("single", "swap-in")  # arms whose names mean nothing as a part of a column's name
 COLUMN_NAMES_OF_USERS = [column.name for column in USER_COLUMNS]
 COLUMN_OF = {name: column.name for column in USER_COLUMNS for name in names_of(column)}
@@ -425,76 +410,86 @@ def _list_values(cells: pd.Series[Any]) -> str:
     return ", ".join(values)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnUse:
-    """What was done with each column of a user's table.
+def find_metric(results: pd.DataFrame, origin: str = "") -> str:
+    """Return the metric of scores: accuracy if all are counts of correct answers, or the one that a table states.
+
+    Parameters
+    ----------
+    results
+        The results table; the column `metric`, which only users' tables have, is used if there is one.
+    origin
+        Name of a user's table, for messages; empty for the results of runs.
+
+    Returns
+    -------
+    str
+        Empty if it is not known.
+
+    Raises
+    ------
+    ResultsError
+        If tasks have different metrics.
 
     Examples
     --------
-    >>> print(ColumnUse(("task", "extra"), {"seed": "subsample"}, {"notes": "by request"}))
-    used task, extra; mapped seed=subsample; ignored notes (by request)
+    >>> find_metric(pd.DataFrame({"task": ["news"], "num_correct": [70], "score": [0.7], "bits_per_byte": [0.0]}))
+    'accuracy'
     """
+    stated = results.get(METRIC.name, pd.Series("", index=results.index))
+    stated = stated.mask((results["score"] == -results["bits_per_byte"]) & (stated == ""), "bits per byte")
+    is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
+    tasks: dict[str, list[str]] = {}
+    for task, metric in stated.groupby(results["task"], sort=False).first().items():
+        if is_count[str(task)] or is_counted(metric):
+            metric = ACCURACY
+        tasks.setdefault(str(metric), []).append(str(task))
+    if len(tasks) <= 1:
+        return next(iter(tasks), "")
+    listed = "; ".join(f"{short(metric) or UNSTATED} of {quoted(names)}" for metric, names in tasks.items())
+    first = TableOptions(tasks=next(iter(tasks.values())))
+    problem = f"the tasks have scores of different metrics, which have no common average: {listed}."
+    if not origin:
+        raise ResultsError(f"{problem} Analyze one metric at a time: peekbench analyze RUN ", first.argument)
+    if {*tasks} == {ACCURACY, ""}:
+        problem += " If all scores are accuracies, give num_test for every task."
+    raise ResultsError(f"{origin}: {problem} Analyze the tasks of one metric at a time", added=first)
 
-    used: tuple[str, ...] = ()
-    """Columns that have the names of the results table, or of arms."""
-    mapped: Mapping[str, str] = field(default_factory=dict)
-    """Other columns that were used, with their meaning."""
-    ignored: Mapping[str, str] = field(default_factory=dict)
-    """Columns that were not used, with the reason."""
-    percentages: tuple[str, ...] = ()
-    """Columns that were read as percentages."""
-    pairing: str = ""
-    """How rows of different arms or methods were matched, if no column numbers the subsamples."""
-    not_like_accuracy: tuple[str | Argument, ...] = ()
-    """Parts of the error that scores have no default region of practical equivalence; empty if they are shares."""
-    region: float | None = None
-    """Half-width of the region of practical equivalence that the user chose for this table."""
-    metric: str = ""
-    """Metric of the scores; empty if it is not known."""
-    controls: tuple[str, ...] = ()
-    """Methods that are controls according to the table, which no spec confirms."""
 
-    def __bool__(self) -> bool:
-        """Whether anything is known; the columns of a store need no words."""
-        return bool(self.used or self.mapped)
+def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin: str) -> None:
+    """Refuse a metric of which lower is better in columns of scores of which higher is better.
 
-    def __str__(self) -> str:
-        """Return the columns in one line."""
-        ignored = [
-            f"{_listed([name for name, other in self.ignored.items() if other == reason])} ({reason})"
-            for reason in dict.fromkeys(self.ignored.values())
-        ]
-        parts = {
-            "used ": _listed(self.used),
-            "mapped ": _listed([f"{source}={target}" for source, target in self.mapped.items()]),
-            "ignored ": ", ".join(ignored),
-            "percentages ": _listed(self.percentages),
-            "": self.pairing,
-        }
-        return "; ".join(name + text for name, text in parts.items() if text)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What readers of a report must know about the direction of scores and the pairing of rows."""
-        warnings = []
-        if self.controls:
-            controls = _listed(self.controls)
-            warnings.append(f"Controls according to the table itself: {controls}. They are not judged as methods.")
-        meanings = {**self.mapped, **{name: name for name in self.used}}
-        if losses := [name for name, role in meanings.items() if role.startswith("loss")]:
-            warnings.append(
-                f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
+    Negative values of such a metric are scores, and so is 1 minus its value.
+    """
+    if not names_loss(metric) or metric.startswith("1 - ") or (results["score"] <= 0).all():
+        return
+    for role, (source, *_) in roles.sources.items():
+        if role.column == "score":
+            instead = ""
+            if source in roles.mapped:
+                instead = f" in place of {source}={role}"
+            raise ResultsError(
+                f"{origin}: lower is better for the metric {short(metric)!r}, but higher is better for the column "
+                f"{short(source)!r}; use ",
+                mapping(source, role._replace(column=LOSS.name)),
+                instead,
             )
-        if self.pairing in WARNINGS_OF_PAIRING:
-            warnings.append(WARNINGS_OF_PAIRING[self.pairing])
-        return tuple(warnings)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the columns as JSON values."""
-        lists = {"used": self.used, "percentages": self.percentages, "controls": self.controls}
-        as_lists = {name: list(values) for name, values in lists.items()}
-        return {**as_lists, "mapped": dict(self.mapped), "ignored": dict(self.ignored), "pairing": self.pairing}
 
 
-def _listed(names: Sequence[str]) -> str:
-    return list_names([short(name) for name in names], MAX_QUOTED)
+def explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tuple[str | Argument, ...]:
+    """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
+    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
+        return ()
+    losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
+    sizes = results["score"].abs()
+    is_share = MIN_SHARE <= sizes.max() <= 1 and (results["score"] > 0).any()
+    if not losses and is_share:
+        return ()
+    name = quoted(losses) or "the scores"
+    return (
+        f"{origin}: the unit of {name} is unknown (mean {sizes.mean():.3g}), so there is no default for the "
+        "largest bias that is negligible; choose one in this unit with ",
+        REGION,
+        ", such as ",
+        TableOptions(region=float(f"{sizes.mean() / 100:.1g}")).argument,
+        ", which is 1% of the mean",
+    )

@@ -288,8 +288,8 @@ def test_specs_whose_analyses_ignore_looks_are_refused(make_spec: MakeSpec) -> N
 def test_verdicts_of_analyses_that_ignore_looks_are_warned_of(simulate: Callable[..., Any]) -> None:
     pytest.importorskip("arviz_stats")
     results = simulate(0.01, tasks=3, subsamples=8)
-    looks = Looks(True, earlier={("method", 0, 0): (12,)})
-    analyses = analyze(results, AnalysisOptions(["summary", "bayes.hierarchical"], looks=looks)).analyses
+    looked = results.assign(looks="after 12; at 24")
+    analyses = analyze(looked, AnalysisOptions(["summary", "bayes.hierarchical"])).analyses
     warned = ["do not account for the earlier looks" in " ".join(analysis.warnings) for analysis in analyses]
     assert warned == [False, True]
     assert not any(

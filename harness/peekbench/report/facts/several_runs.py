@@ -20,9 +20,9 @@ from peekbench.records.verdicts import RowName
 from peekbench.report.facts.reports import add_analyses, extend_table
 from peekbench.report.facts.run_facts import check_results, extension_of, make_command, warn_of_run
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
+from peekbench.results.columns import ColumnUse
 from peekbench.results.recorded_looks import most_subsamples, read_looks, state_earlier
-from peekbench.results.tidying import find_metric
-from peekbench.results.user_columns import ColumnUse
+from peekbench.results.user_columns import find_metric
 from peekbench.spec.compatibility import differences
 from peekbench.spec.design import designs_by_task
 from peekbench.store.files import is_store
