@@ -329,7 +329,7 @@ def tabulate(
     Returns
     -------
     Analysis
-        One table in the form of `peekbench.records.estimates_table`.
+        The estimates, also as a table.
     """
     options = resolve_options(results, options)
     everything = choose_configurations(results, options, "summary.estimates")
@@ -337,12 +337,12 @@ def tabulate(
     verdicts = judge_all(everything, options, probabilistic, looks, predictions)
     metric = name_score(everything, options)
     quantities = [name for name in QUANTITIES if name in (*everything.arms, *everything.effects)]
-    rows = [
+    rows = tuple(
         row
         for configuration, verdict in zip(everything.configurations, verdicts, strict=True)
         for row in _Rows(configuration, verdict, metric, options.level).of(quantities)
-    ]
-    return Analysis("estimates", (estimates_table(rows),))
+    )
+    return Analysis("estimates", (estimates_table(rows),), estimates=rows)
 
 
 @dataclass(frozen=True, slots=True)

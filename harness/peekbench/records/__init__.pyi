@@ -37,7 +37,6 @@ from .report import ScoreEstimate as ScoreEstimate
 from .report import Table as Table
 from .report import Topic as Topic
 from .report import estimates_table as estimates_table
-from .report import read_estimates as read_estimates
 from .runs import ArmScores as ArmScores
 from .runs import Capacity as Capacity
 from .runs import DesignPoint as DesignPoint

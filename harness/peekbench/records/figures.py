@@ -90,7 +90,7 @@ class Forest:
     @property
     def axis(self) -> Axis:
         """Axis of the estimates."""
-        default = "accuracy points" if self.unit == "difference" else "score"
+        default = {"difference": "accuracy points"}.get(self.unit, "score")
         return Axis(self.label or default, self.unit, region=self.region)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -135,8 +135,11 @@ class Table:
 
 
 def _part_of(cell: Cell, part: str) -> float | None:
+    """Return a number of an estimate; None if it has none."""
     number: float = getattr(cell, part, math.nan)
-    return None if math.isnan(number) else number
+    if math.isnan(number):
+        return None
+    return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,8 @@ class Analysis:
     """Figures, in the order in which reports show them."""
     verdicts: tuple[Verdict, ...] = ()
     """Conclusions, one per method and effect."""
+    estimates: tuple[ScoreEstimate, ...] = ()
+    """Scores and effects of all configurations, of an analysis with the role `estimates`."""
     warnings: tuple[str, ...] = ()
     """Facts that weaken the conclusions, such as missing trials or failed diagnostics."""
     attachments: Mapping[str, Callable[[Path], None]] = field(default_factory=dict, repr=False, compare=False)
@@ -163,10 +168,6 @@ Quantity: TypeAlias = Literal["extra", "bias", "boost"]
 
 ACCURACY = "accuracy"
 """`ScoreEstimate.metric` of accuracies."""
-UNITS: dict[str, Unit] = {
-    **dict.fromkeys(("num_train", "num_test", "num_tasks", "num_trials"), "count"),
-    **dict.fromkeys(("estimate", "low", "high", "standard_error", "level"), "number"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,14 +218,17 @@ class ScoreEstimate:
         return self.method, self.model, self.num_train, self.num_test
 
 
+COLUMNS: dict[str, Unit] = {
+    "method": "text", "model": "text", "num_train": "count", "num_test": "count", "control": "text", "task": "text",
+    "quantity": "text", "metric": "text", "estimate": "number", "low": "number", "high": "number",
+    "standard_error": "number", "level": "number", "num_tasks": "count", "num_trials": "count", "decision": "text",
+}  # fmt: skip
 NUMBERS = {"estimate": "mean", "low": "low", "high": "high", "standard_error": "standard_error", "level": "level"}
 """Columns of the fields of an estimate."""
-OWN = tuple(field.name for field in fields(ScoreEstimate) if field.name != "estimate")
-COLUMNS = (*OWN[: OWN.index("metric") + 1], *NUMBERS, *OWN[OWN.index("metric") + 1 :])
 
 
 def estimates_table(estimates: Iterable[ScoreEstimate]) -> Table:
-    """Return the table that an analysis with the role `estimates` has: a column for each field.
+    """Return a table with a column for each field, and for each number of an estimate.
 
     Parameters
     ----------
@@ -238,54 +242,22 @@ def estimates_table(estimates: Iterable[ScoreEstimate]) -> Table:
 
     Examples
     --------
-    >>> score = Estimate(0.7, low=0.69, high=0.71, standard_error=0.005, level=0.95)
-    >>> row = ScoreEstimate(method="lsa", quantity="extra", metric="accuracy", estimate=score, num_trials=50)
-    >>> read_estimates(estimates_table([row])) == (row,)
-    True
+    >>> score = {"quantity": "extra", "metric": "accuracy", "estimate": Estimate(0.7), "num_trials": 50}
+    >>> estimates_table([ScoreEstimate(method="lsa", num_train=50, **score)]).rows[0][:3]
+    ('lsa', '', 50)
     """
+    rows = []
+    for row in estimates:
+        cells = {name: getattr(row, name, None) for name in COLUMNS}
+        cells |= {name: _part_of(row.estimate, part) for name, part in NUMBERS.items()}
+        rows.append(tuple(cells.values()))
     return Table(
         "Scores and effects for exports",
-        tuple(Column(name, UNITS.get(name, "text")) for name in COLUMNS),
-        tuple(
-            tuple(getattr(row, name) if name in OWN else _number(row.estimate, name) for name in COLUMNS)
-            for row in estimates
-        ),
+        tuple(Column(name, unit) for name, unit in COLUMNS.items()),
+        tuple(rows),
         "extra is the uncontaminated score; bias = test - extra; boost = extra - base. Fractions, in full precision. "
         "Rows without a task are averages over tasks.",
     )
-
-
-def _number(estimate: Estimate, column: str) -> float | None:
-    value: float = getattr(estimate, NUMBERS[column])
-    return None if math.isnan(value) else value
-
-
-def read_estimates(table: Table) -> tuple[ScoreEstimate, ...]:
-    """Return the rows of a table that `estimates_table` made.
-
-    Parameters
-    ----------
-    table
-        The table of an analysis with the role `estimates`.
-
-    Returns
-    -------
-    tuple of ScoreEstimate
-        One for each row.
-
-    Examples
-    --------
-    >>> read_estimates(estimates_table([]))
-    ()
-    """
-    names = [column.name for column in table.columns]
-    estimates = []
-    for row in table.rows:
-        cells: dict[str, Any] = dict(zip(names, row, strict=True))
-        numbers = {NUMBERS[name]: cells.pop(name) for name in NUMBERS}
-        known = {name: number for name, number in numbers.items() if number is not None}
-        estimates.append(ScoreEstimate(**cells, estimate=Estimate(**known)))
-    return tuple(estimates)
 
 
 @dataclass(frozen=True, slots=True)

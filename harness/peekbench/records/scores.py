@@ -218,7 +218,9 @@ def bits_per_byte_of_classified(data: ScoringInput) -> float | None:
     ContractError
         If all texts are empty.
     """
-    return None if data.texts is None else _bits_per_byte(data.texts.values, data.texts.num_bytes)
+    if data.texts is None:
+        return None
+    return _bits_per_byte(data.texts.values, data.texts.num_bytes)
 
 
 def _bits_per_byte(log_likelihoods: FloatArray, num_bytes: float) -> float:

@@ -100,7 +100,9 @@ class Estimate:
     @property
     def limits(self) -> tuple[float, float] | tuple[None, None]:
         """Limits of the interval; (None, None) if there is none."""
-        return (self.low, self.high) if self.has_interval else (None, None)
+        if self.has_interval:
+            return self.low, self.high
+        return None, None
 
     @property
     def as_cell(self) -> Estimate:
@@ -386,10 +388,13 @@ class Verdict:
         if self.decision == "inconclusive" and self.region and self._has_valid_interval():
             if self.estimate.high < self.region:
                 return "not above"
-            return "not below" if self.estimate.low > -self.region else ""
+            if self.estimate.low > -self.region:
+                return "not below"
         if not self.decision.startswith("biased"):
             return ""
-        return "beyond" if min(abs(self.estimate.low), abs(self.estimate.high)) >= self.region else "open"
+        if min(abs(self.estimate.low), abs(self.estimate.high)) >= self.region:
+            return "beyond"
+        return "open"
 
     def _has_valid_interval(self) -> bool:
         """Return whether the interval of an inconclusive verdict is one of the bias, and can be relied on."""

@@ -28,7 +28,6 @@ from peekbench.records.report import (
     RunContent,
     Statement,
     Table,
-    read_estimates,
 )
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.facts import run_facts, tables
@@ -439,12 +438,12 @@ def read_content(report: Report, scores: Analyzed, facts: Mapping[str, Any]) -> 
         raise PeekbenchError(f"{scores.origin} has no finished trial, so there is nothing to export; finish the run")
     component = with_region(find_estimates_analysis(scores.chosen), scores.table.columns)
     analysis = run_analysis(component, rows, (), scores.seen)
-    if not analysis.tables:
+    if not analysis.estimates:
         raise PeekbenchError(f"{report.name} has no methods but controls, so there is nothing to export; add a method")
     return RunContent(
         report=report,
         results=rows,
-        estimates=read_estimates(analysis.tables[0]),
+        estimates=analysis.estimates,
         num_planned=len(scores.planned) or len(rows.drop_duplicates(list(TRIAL))),
         summaries={analysis.use: analysis.entry.summary for analysis in scores.chosen},
         **facts,
