@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -11,13 +12,14 @@ import typer
 from peekbench.api.inputs import load
 from peekbench.cli.options import SpecArgument, WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
-from peekbench.data.preflight import count_supported, describe_splits, describe_tasks
+from peekbench.data.preflight import count_supported, describe_splits, describe_tasks, list_errors
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.planning import estimate_size, planned_design
-from peekbench.execution.preparation import check_files
+from peekbench.execution.preparation import check_files, split_reachable
 from peekbench.formatting import duration, pluralize, shorten
 from peekbench.report import render_tables
 from peekbench.results.analyze import check_analyses, forecast
+from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 MAX_ERROR = 500  # characters of the error of a pilot trial
@@ -36,26 +38,38 @@ def plan(
     """
     experiment = load(spec, workers)
     check_files(experiment)
-    tasks = describe_tasks(experiment)
-    check_analyses(experiment, tasks)
-    num_classes = {name: len(facts["class_names"]) for name, facts in tasks.items()}
+    part, unread, unprepared = split_reachable(experiment, with_methods=pilot)
+    tasks = describe_tasks(part)
+    if part.tasks and part.methods:
+        check_analyses(part, tasks)
+    num_classes = {
+        **{name: len(facts["class_names"]) for name, facts in tasks.items()},
+        **{task.name: _known_classes(experiment, task) for task in experiment.tasks if task.name in unread},
+    }
     size = estimate_size(experiment, {name: max(1, number) for name, number in num_classes.items()})
     trials = pluralize(size.trials, "trial")
     if experiment.design.stop:
         trials = f"at most {trials}"
     echo(f"{experiment.name}: {trials}, {pluralize(size.fits, 'fit')}, {size.bytes / 1e6:,.0f} MB of disk")
-    for line in describe_splits(experiment):
+    for line in describe_splits(part):
         echo(f"  {line}")
+    for line in (*list_errors(unread, len(experiment.tasks)), *map(str, unprepared.values())):
+        echo(f"  left out: {line}")
+    if unread:
+        echo("  not checked: whether the rows of these tasks suffice, and whether the methods suit them")
+    if unread or unprepared:
+        echo(f"  With a network, this downloads them: peekbench validate --download {shlex.quote(str(spec))}")
     measured = Pilot(usages={}, first={}, failures=())
-    if pilot:
-        measured = _run_pilot(experiment)
+    if pilot and part.tasks and part.methods:
+        measured = _run_pilot(part)
     if measured.usages:
         number = int(getattr(experiment.executor.options, "workers", None) or 1)
-        for line in describe_forecast(measured.forecast(experiment, number), measured):
+        is_part = bool(unprepared or measured.failures)
+        for line in describe_forecast(measured.forecast(experiment, number), measured, is_part=is_part):
             echo(line)
     if power:
         _forecast_power(experiment, num_classes, measured.seconds)
-        designs = {task.name: experiment.design_of(task) for task in experiment.tasks}
+        designs = {task.name: part.design_of(task) for task in part.tasks}
         for num_test, number in count_supported(designs, tasks).items():
             supported = f"{pluralize(number, 'subsample')} per task with num_test {num_test}"
             echo(f"The rows support {supported}; for more trials, add rows or tasks.")
@@ -65,6 +79,15 @@ def plan(
             err=True,
         )
         raise typer.Exit(FAILED)
+
+
+def _known_classes(experiment: ExperimentSpec, task: TaskSpec) -> int:
+    """Return the number of classes of a task that cannot be loaded, as far as its data source knows; otherwise 2."""
+    if task.kind is not None:
+        return 0
+    if task.entry.facts is None:
+        return 2
+    return task.entry.facts(experiment.folders()).num_classes or 2
 
 
 def _forecast_power(
@@ -91,10 +114,10 @@ def _run_pilot(experiment: ExperimentSpec) -> Pilot:
     return pilot
 
 
-def describe_forecast(forecast: Forecast, pilot: Pilot) -> list[str]:
-    """Return a forecast in words, with its basis."""
+def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False) -> list[str]:
+    """Return a forecast in words, with its basis; `is_part` if it lacks a method."""
     time = "time"
-    if pilot.failures:
+    if is_part:
         time = "time of the other methods"
     workers, cores = pluralize(forecast.workers, "worker"), pluralize(available_cores(), "core")
     lines = [

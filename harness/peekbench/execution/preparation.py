@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError
+from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, UnavailableError
 from peekbench.formatting import pluralize
 from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.protocols import Options
@@ -156,6 +156,43 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
             if name == "sha256" or name not in merged or merged[name] != value:
                 merged[f"{task}: {name}"] = value
     return merged
+
+
+def split_reachable(
+    spec: ExperimentSpec, *, with_methods: bool
+) -> tuple[ExperimentSpec, dict[str, UnavailableError], dict[str, DataError]]:
+    """Return the part of a spec that can be prepared now, and the errors of the data and models out of reach.
+
+    Parameters
+    ----------
+    spec
+        The spec.
+    with_methods
+        Whether to prefetch for the methods; otherwise, the part has all of them.
+
+    Returns
+    -------
+    tuple
+        The spec without the tasks and methods that cannot be reached, of which it may then have none; the errors of
+        the tasks, and those of the methods, by name.
+    """
+    tasks: dict[str, UnavailableError] = {}
+    methods: dict[str, DataError] = {}
+    for task in spec.tasks:
+        try:
+            load_dataset(spec.source(task))
+        except UnavailableError as error:
+            tasks[task.name] = error
+    part = spec.model_copy(update={"tasks": tuple(task for task in spec.tasks if task.name not in tasks)})
+    for method in spec.methods if with_methods and part.tasks else ():
+        try:
+            prefetch_method(part, method)
+        except DataError as error:
+            if not isinstance(error.__cause__, UnavailableError):
+                raise
+            methods[method.name] = error
+    kept = tuple(method for method in spec.methods if method.name not in methods)
+    return part.model_copy(update={"methods": kept}), tasks, methods
 
 
 def _call_prefetch(
