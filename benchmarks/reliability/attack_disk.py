@@ -145,7 +145,7 @@ FILES = {
     "html": "report.html", "text": "report.txt", "markdown": "report.md", "json": "report.json",
     "cards": "cards/attack.steady.md", "svg": "figures/01-marks.svg", "png": "figures/01-marks.png",
 }  # fmt: skip
-ALLOWED = ("data", "backups", "out", "pictures", "specs", "scores.csv", "hub", ".locks", ".agent_harnesses.json")
+ALLOWED = ("data", "backups", "out", "specs", "scores.csv", "hub", ".locks", ".agent_harnesses.json")
 """Files of the cases; the last three are those of the client library of the Hub."""
 DEVICE = Path("/dev/full")
 TABLE = "task,method,num_test,base,extra,test\n" + "".join(
@@ -207,7 +207,7 @@ def cases() -> Iterator[Case]:
             f"report: folder in the place of {FILES[name]}", ("report", NAME), partial(_replace, file), says=str(REPORT)
         )
     written = {
-        "report --pictures": (("report", NAME, "--pictures", "pictures"), "pictures", "terminal.svg"),
+        "report --reports": (("report", NAME, "--format", "svg", "--reports", "out"), "out", ""),
         "analyze --reports": (("analyze", "scores.csv", "--reports", "out"), "out", ""),
         "compare --reports": (("compare", NAME, "data/other.sqlite", "--reports", "out"), "out", ""),
         "leaderboard --reports": (("leaderboard", NAME, "--reports", "out"), "out", ""),

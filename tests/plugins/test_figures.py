@@ -124,10 +124,10 @@ def test_reports_write_pictures(tmp_path: Path) -> None:
     analysis = Analysis("a", figures=(forest(["a"], ["m"]), curves(["a"], ["m"])))
     report = Report("r", "", figures=analysis.figures)
     written = write_report(report, tmp_path, ("svg", "png"))
-    names = ["01-bias-by-task.svg", "02-progress.svg", "01-bias-by-task.png", "02-progress.png"]
+    names = ["terminal.svg", "01-bias-by-task.svg", "02-progress.svg", "01-bias-by-task.png", "02-progress.png"]
     assert written == [tmp_path / "figures" / name for name in names]
-    assert written[0].read_bytes() == draw(analysis.figures[0], "svg")
+    assert written[1].read_bytes() == draw(analysis.figures[0], "svg")
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == sorted(names)
     write_report(report, tmp_path, ("markdown", "png"))
     shown = re.findall(r"^!\[.+\]\((.+)\)$", (tmp_path / "report.md").read_text(), re.MULTILINE)
-    assert [tmp_path / name for name in shown] == written[2:]
+    assert [tmp_path / name for name in shown] == written[3:]

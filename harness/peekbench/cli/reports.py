@@ -18,7 +18,7 @@ from peekbench.plugins.names import Code, locate_code
 from peekbench.plugins.registry import check_format
 from peekbench.records import Report
 from peekbench.records.report import Analysis
-from peekbench.report import changed_texts, render_text, report_of_run, write_pictures, write_report
+from peekbench.report import changed_texts, render_text, report_of_run, write_report
 from peekbench.report.facts.run_facts import make_command
 from peekbench.report.render.files import check_same_report, folder_name
 from peekbench.report.render.json_report import render_json
@@ -59,13 +59,10 @@ class Printer:
         keep_results_apart()
         be_quiet(self.quiet)
 
-    def write_and_print(
-        self, report: Report, folder: Path | None, *, again: str = "", pictures: Path | None = None
-    ) -> None:
+    def write_and_print(self, report: Report, folder: Path | None, *, again: str = "") -> None:
         """Write the files of a report, then print it, so that the files do not depend on the terminal.
 
-        Without a folder, no files are written; `again` is the command that prints the whole report, and `pictures` a
-        folder for the screen and all figures as SVG.
+        Without a folder, no files are written; `again` is the command that prints the whole report.
         """
         closing: list[str] = []
         try:
@@ -73,9 +70,7 @@ class Printer:
                 report = replace(report, formats=())
             else:
                 check_same_report(report, folder)
-                closing += _list_files("Report", write_report(report, folder), folder)
-            if pictures is not None:
-                closing += _list_files("Pictures", write_pictures(report, pictures), pictures)
+                closing += _list_files(write_report(report, folder), folder)
         except PeekbenchError:
             self._print(report, [])
             raise
@@ -95,7 +90,7 @@ class Printer:
             render_text(report, make_console(), closing, full=self.full)
 
 
-def _list_files(heading: str, paths: Sequence[Path], folder: Path) -> list[str]:
+def _list_files(paths: Sequence[Path], folder: Path) -> list[str]:
     """Return a line that names the first of the files or folders in a folder, with the others beside it."""
     numbers = Counter(path.relative_to(folder).parts[0] for path in paths)
     files = [name for name in numbers if folder / name in paths]
@@ -105,9 +100,9 @@ def _list_files(heading: str, paths: Sequence[Path], folder: Path) -> list[str]:
     first, *beside = [*files, *folders]
     if len(files) > MAX_BESIDE + 1:
         beside = [pluralize(len(files) - 1, "file"), *folders]
-    lines = [f"{heading}: {folder / first}"]
+    lines = [f"Report: {folder / first}"]
     if beside:
-        lines.append(f"{' ' * len(heading)}  and {', '.join(beside)}")
+        lines.append(f"        and {', '.join(beside)}")
     return lines
 
 
@@ -137,10 +132,6 @@ class ReportOptions:
     license: Annotated[
         str, typer.Option(metavar="URL", help="License of the results: a URL or an SPDX identifier.")
     ] = ""
-    pictures: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Draw the top of the report and all figures as SVG into this folder."),
-    ] = None
     texts: Annotated[bool, typer.Option("--texts", help="Show texts whose answers change, in report.html.")] = False
 
 
@@ -168,5 +159,5 @@ def report_run(
         run = path.stem
     again = make_command("report", [run], analyses, allow_incomplete=options.allow_incomplete)
     folder = None if reports is None else reports / report.name
-    printer.write_and_print(report, folder, again=again, pictures=options.pictures)
+    printer.write_and_print(report, folder, again=again)
     return report

@@ -5,7 +5,6 @@ from .facts.reports import report_of_table as report_of_table
 from .facts.several_runs import report_of_comparison as report_of_comparison
 from .facts.several_runs import report_of_ranking as report_of_ranking
 from .facts.tables import text_tables as text_tables
-from .render.files import write_pictures as write_pictures
 from .render.files import write_report as write_report
 from .render.pictures import alt_text as alt_text
 from .render.sentences import state as state

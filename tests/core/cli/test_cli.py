@@ -167,10 +167,10 @@ def test_store_and_reports_can_be_elsewhere(spec: str, make_raw: Any) -> None:
 @pytest.mark.slow
 def test_report_draws_pictures_without_a_network(spec: str) -> None:
     peek("run", spec)
-    done = peek("report", "small", "--pictures", "drawn")
-    assert "Pictures: drawn/terminal.svg\n" in done.stdout
-    assert len(list(Path("drawn").glob("*.svg"))) > 2
-    svg = Path("drawn/terminal.svg").read_text()
+    done = peek("report", "small", "--format", "svg")
+    assert "Report: reports/small/figures (" in done.stdout
+    assert len(list(Path("reports/small/figures").glob("*.svg"))) > 2
+    svg = Path("reports/small/figures/terminal.svg").read_text()
     assert svg.startswith("<svg")
     assert "toy.vote" in svg.replace("&#160;", " ")
     assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")

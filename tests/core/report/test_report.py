@@ -21,7 +21,7 @@ from peekbench.records.figures import Axis, Forest, Interval, Sample, Violins
 from peekbench.records.report import Analysis, Column, Table
 from peekbench.records.trials import Draw, Trial, TrialFailure
 from peekbench.records.verdicts import Estimate, Verdict
-from peekbench.report import render_text, report_of_table, write_pictures, write_report
+from peekbench.report import render_text, report_of_table, write_report
 from peekbench.report.facts.reports import add_analyses
 from peekbench.report.render.html import cell_number, count_key_columns
 from peekbench.report.render.json_report import render_json
@@ -128,10 +128,9 @@ def test_json_is_strict_and_has_full_precision(report: Report) -> None:
 @pytest.mark.slow
 def test_equal_reports_have_equal_bytes(report: Report, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        write_report(report, tmp_path / name)
-        write_pictures(report, tmp_path / name / "pictures")
+        write_report(report, tmp_path / name, (*report.formats, "svg"))
     files = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.*")}
-    assert {Path("report.html"), Path("report.json"), Path("cards/lsa.md"), Path("pictures/terminal.svg")} <= files
+    assert {Path("report.html"), Path("report.json"), Path("cards/lsa.md"), Path("figures/terminal.svg")} <= files
     assert sum(path.suffix == ".svg" for path in files) == 1 + len(report.figures) > 1
     for path in files:
         assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes()

@@ -36,11 +36,43 @@ from peekbench.records.verdicts import (
 )
 from peekbench.report.render.advice import Answer, advise_next, choose_rule, name_methods
 from peekbench.report.render.pictures import Picture, name_figures
-from peekbench.report.render.sentences import SUBJECTS, Subject, compare, state, state_briefly
+from peekbench.report.render.sentences import compare, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
 MAX_FAILURES = 20  # with traceback; the JSON report has all
 MAX_SHOWN = 240  # characters of an error in a warning
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The words for the verdicts on an effect."""
+
+    question: str
+    """The question that they answer."""
+    terms: str
+    """What the words in them mean."""
+    background: str
+    """What their intervals cover."""
+
+
+SUBJECTS: Mapping[str, Subject] = {
+    "bias": Subject(
+        "Does a method score higher if its unlabeled data come from the test set?",
+        "Each method is scored three times. Base: without unlabeled {rows}. Extra: with independent ones. Test: with "
+        "those of the test set. Bias: test - extra.",
+        "Each method is fitted three times on the same training rows, and scored on the test set; test sees its {rows} "
+        "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
+        "data sets; those of equivalent biases belong to two one-sided tests.",
+    ),
+    "contamination": Subject(
+        "Does a model score higher on a benchmark than its score on another benchmark predicts?",
+        "Excess: the score of a model minus the score that reference models predict from its score on the reference "
+        "benchmark.",
+        "The interval of an excess covers the uncertainty of the scores and of the curve, and the scatter of models "
+        "around it.",
+    ),
+}
+"""What verdicts on an effect are about; other effects have the words of 'bias'."""
 
 
 @dataclass(frozen=True, slots=True)

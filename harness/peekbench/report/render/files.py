@@ -38,7 +38,7 @@ def _draw_figures(report: Report, form: Form) -> dict[str, bytes]:
     """Return the pictures of all figures, by file name."""
     draw = make_renderer(report.renderer)
     pictures = name_figures(make_printable(report))
-    return {f"{picture.name}.{form}": draw(picture.figure, form) for picture in pictures}
+    return {f"{FOLDER}/{picture.name}.{form}": draw(picture.figure, form) for picture in pictures}
 
 
 RENDER: Mapping[str, Callable[[Report], Mapping[str, str | bytes]]] = {
@@ -47,8 +47,8 @@ RENDER: Mapping[str, Callable[[Report], Mapping[str, str | bytes]]] = {
     "markdown": lambda report: {FILES["markdown"]: render_markdown(report)},
     "json": lambda report: {FILES["json"]: render_json(report)},
     "cards": lambda report: {f"{CARDS}/{name}": card for name, card in render_cards(report).items()},
-    "svg": lambda report: {f"{FOLDER}/{name}": drawn for name, drawn in _draw_figures(report, "svg").items()},
-    "png": lambda report: {f"{FOLDER}/{name}": drawn for name, drawn in _draw_figures(report, "png").items()},
+    "svg": lambda report: {f"{FOLDER}/terminal.svg": render_screen(report), **_draw_figures(report, "svg")},
+    "png": lambda report: _draw_figures(report, "png"),
 }
 """Content of the files of each of `OWN_FORMATS`, by their paths."""
 
@@ -64,8 +64,8 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
         Folder of the files; it is created.
     formats
         Formats to write instead of `report.formats`: 'html', 'text', 'markdown', 'json', 'cards' (one Markdown file
-        per method), 'svg' and 'png' (one picture per figure), and formats of plugins, as `plugin.thing`, which are a
-        file or a folder of files.
+        per method), 'svg' and 'png' (one picture per figure; 'svg' also has one of the screen), and formats of plugins,
+        as `plugin.thing`, which are a file or a folder of files.
 
     Returns
     -------
@@ -158,37 +158,6 @@ def _read_if_file(file: Path) -> str:
     if not file.is_file():
         return ""
     return file.read_text(encoding="utf-8", errors="replace")
-
-
-def write_pictures(report: Report, folder: str | Path) -> list[Path]:
-    """Write the screen of `render_text` and each figure as SVG files.
-
-    Parameters
-    ----------
-    report
-        Report to draw.
-    folder
-        Folder of the files; it is created.
-
-    Returns
-    -------
-    list[Path]
-        Files that were written.
-
-    Raises
-    ------
-    PeekbenchError
-        If the folder cannot be written, or no renderer of figures is installed.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     [path.name for path in write_pictures(Report("quickstart", "2 methods on 2 tasks"), folder)]
-    ['terminal.svg']
-    """
-    folder = Path(folder)
-    return _write_files(folder, {"terminal.svg": render_screen(report), **_draw_figures(report, "svg")})
 
 
 def _write_formats_of_plugins(report: Report, folder: Path, uses: Sequence[str]) -> list[Path]:

@@ -41,18 +41,6 @@ class Claim:
     """In a clause with all numbers, which follows the name of the method and a colon."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The words for the verdicts on an effect."""
-
-    question: str
-    """The question that they answer."""
-    terms: str
-    """What the words in them mean."""
-    background: str
-    """What their intervals cover."""
-
-
 UNCERTAIN = (
     "a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than "
     "{region}{odds}"
@@ -145,24 +133,6 @@ SPECIFIC: Mapping[str, str] = {
     "benchmark": " The excess does not generalize to another benchmark (benchmark-specific contamination).",
 }
 """What an excess is limited to, by the kind of the reference benchmark."""
-SUBJECTS: Mapping[str, Subject] = {
-    "bias": Subject(
-        "Does a method score higher if its unlabeled data come from the test set?",
-        "Each method is scored three times. Base: without unlabeled {rows}. Extra: with independent ones. Test: with "
-        "those of the test set. Bias: test - extra.",
-        "Each method is fitted three times on the same training rows, and scored on the test set; test sees its {rows} "
-        "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
-        "data sets; those of equivalent biases belong to two one-sided tests.",
-    ),
-    "contamination": Subject(
-        "Does a model score higher on a benchmark than its score on another benchmark predicts?",
-        "Excess: the score of a model minus the score that reference models predict from its score on the reference "
-        "benchmark.",
-        "The interval of an excess covers the uncertainty of the scores and of the curve, and the scatter of models "
-        "around it.",
-    ),
-}
-"""What verdicts on an effect are about; other effects have the words of 'bias'."""
 EXTENT: Mapping[str, str] = {"beyond": " by more than {region}", "open": ", possibly by less than {region}"}
 """What the short sentence adds on the size of a bias."""
 PROBLEMS: Mapping[str, str] = {
