@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 
@@ -20,7 +19,7 @@ from peekbench.execution.runner import run as run_spec
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.names import OF_FEW, find_nearest
 from peekbench.progress import PrintableConsole, make_display
-from peekbench.records.data import TableOptions
+from peekbench.records.data import TableKeywords, TableOptions
 from peekbench.report.facts.reports import report_of_run, report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
@@ -96,7 +95,7 @@ def run(
     'quickstart'
     """
     experiment = load(spec, workers)
-    path = Path(store) if store is not None else store_path(experiment)
+    path = Path(store or store_path(experiment))
     display = None
     if progress:  # in lines in a notebook, where the live display of rich would need the package ipywidgets
         is_live = not PrintableConsole().is_jupyter  # whose standard error looks like a terminal
@@ -114,8 +113,9 @@ def run(
         if experiment.observers:
             report_of_run(path, given=experiment.code, on_analysis=observers.analysis_finished)
     finished = Run(summary.spec, summary)
-    for note in () if progress else summary.notes:  # which the display of the progress has shown
-        warn_of_run(note)
+    if not progress:  # which shows them
+        for note in summary.notes:
+            warn_of_run(note)
     if summary.failed:
         _warn_of_failures(finished)
     return finished
@@ -185,9 +185,10 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
     with Store.open(path) as store:
         raw, origin = store.spec(), f"the spec in {path}"
         spec = make_spec(raw, folder=store.folder(), origin=origin, stored=True, given=given)
-        num_done, num_failed, looks = len(store.done()), len(store.failures()), store.planned_looks()
+        num_done, num_failed = len(store.done()), len(store.failures())
+        look = next(reversed(store.planned_looks()), None)
     planned = sum(1 for _ in spec.trials())
-    return Run(spec, RunSummary(spec, path, planned, num_done, 0, num_failed, look=looks[-1] if looks else None))
+    return Run(spec, RunSummary(spec, path, planned, num_done, 0, num_failed, look=look))
 
 
 def analyze(
@@ -196,7 +197,7 @@ def analyze(
     *,
     name: str = "",
     allow_incomplete: bool = False,
-    **table: Any,
+    **table: Unpack[TableKeywords],
 ) -> ReportView:
     """Analyze scores of any tool.
 
@@ -245,11 +246,13 @@ def analyze(
     """
     options = AnalysisOptions(analyses or (), _read_options(table), allow_incomplete)
     if isinstance(scores, str | Path):
-        path = find_scores(scores)
-        scores = load_run(scores) if is_store(path) else path
+        given, scores = scores, find_scores(scores)
+        if is_store(scores):
+            scores = load_run(given)
     if isinstance(scores, Run):
-        if given := [*table, *(["name"] if name else [])]:
-            raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {given[0]}=")
+        if table or name:
+            first = next(iter(table), "name")
+            raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {first}=")
         return scores.report(analyses, allow_incomplete=allow_incomplete)
     if not isinstance(scores, Path):
         scores, name = _to_pandas(scores), name or "scores"
@@ -257,9 +260,9 @@ def analyze(
         return ReportView(report_of_table(analyze_scores(scores, options), name))
 
 
-def _read_options(table: Mapping[str, Any]) -> TableOptions:
-    known = [option.name for option in fields(TableOptions) if option.name != "arms"]
-    for name in table.keys() - known:
+def _read_options(table: TableKeywords) -> TableOptions:
+    known = TableKeywords.__annotations__
+    for name in table.keys() - known.keys():
         problem = f"analyze() has no argument {name!r}"
         if near := find_nearest(name, known, OF_FEW):
             problem += f"; did you mean {near!r}?"

@@ -127,7 +127,9 @@ def key_of(trial: Trial) -> dict[str, Any]:
 
 
 def _as_list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return list(value)
+    return [value]
 
 
 def _is_wanted(trial: Trial, where: dict[str, Any]) -> bool:
@@ -265,8 +267,7 @@ class Run:
 
     def __repr__(self) -> str:
         """Return the name and the numbers of trials."""
-        failed = f", {self.failed:,} failed" if self.failed else ""
-        done = self.resumed + self.finished
-        return (
-            f"<run {self.name}: {done:,} of {pluralize(self.planned, 'trial')} done{failed}, in {self.summary.store}>"
-        )
+        done = f"{self.resumed + self.finished:,} of {pluralize(self.planned, 'trial')} done"
+        if self.failed:
+            done += f", {self.failed:,} failed"
+        return f"<run {self.name}: {done}, in {self.summary.store}>"

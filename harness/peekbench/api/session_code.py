@@ -62,7 +62,9 @@ def hash_thing(thing: Any) -> str:
     """
     digest = hashlib.sha256()
     try:
-        for part in _describe(clone_estimator(thing) if is_estimator(thing) else thing, {}):
+        if is_estimator(thing):
+            thing = clone_estimator(thing)
+        for part in _describe(thing, {}):
             digest.update(f"{len(part)} {part}".encode("utf-8", "surrogatepass"))
     except RecursionError as error:
         raise PluginError(f"the method uses an object that is nested too deeply to be compared; {REMEDY}") from error
@@ -119,7 +121,10 @@ def _state_of(value: Any) -> Any:
     """Return what `pickle` keeps of an object: its class, slots and attributes, and the items of a list or mapping."""
     try:
         reduce = copyreg.dispatch_table.get(type(value))
-        state: Any = reduce(value) if reduce else value.__reduce_ex__(4)
+        if reduce:
+            state: Any = reduce(value)
+        else:
+            state = value.__reduce_ex__(4)
     except Exception as error:  # pickling runs code of any library
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise PluginError(
