@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from peekbench import DataError
 from peekbench.cache import atomic_write, read_cached, write_cached
 from peekbench.errors import UnavailableError
-from peekbench_hub.names import COMMIT, DIGEST, FILE, is_valid, printable
+from peekbench.formatting import shorten, visible
+from peekbench_hub.names import COMMIT, DIGEST, FILE, is_valid, quote
 
 RepositoryKind: TypeAlias = Literal["dataset", "model"]
 FULL_SHA = re.compile(r"[0-9a-f]{40}")
@@ -92,7 +93,7 @@ def resolve(kind: RepositoryKind, repository: str, branch: str, cache: Path, des
     if sha is None:
         raise NotFoundError(f"{repository}: the Hub names no commit of {branch}")
     if not is_valid(COMMIT, sha):
-        raise _unusable(description, f"named the commit {printable(repr(sha))}, which is not a full SHA")
+        raise _unusable(description, f"named the commit {quote(sha)}, which is not a full SHA")
     write_cached(cache_file, {"repository": repository, "branch": branch, "sha": sha})
     return str(sha)
 
@@ -130,9 +131,9 @@ def list_files(kind: RepositoryKind, repository: str, sha: str, cache: Path, des
     for item in listed:
         path, digest = item.rfilename, item.lfs.sha256 if item.lfs else item.blob_id
         if not is_valid(FILE, path):
-            raise _unusable(description, f"listed the file {printable(repr(path))}, which is not a valid name")
+            raise _unusable(description, f"listed the file {quote(path)}, which is not a valid name")
         if not is_valid(DIGEST, digest):
-            raise _unusable(description, f"listed {path} with {printable(repr(digest))}, which is not a valid hash")
+            raise _unusable(description, f"listed {path} with {quote(digest)}, which is not a valid hash")
         if not isinstance(item.size, int):
             raise _unusable(description, f"listed {path} without its size")
         files[path] = HubFile(digest, item.size)
@@ -196,7 +197,7 @@ def download(
     with _translated_errors(kind, repository, description):
         for file, (digest, size) in files.items():
             if not (is_valid(FILE, file) and is_valid(COMMIT, sha)):
-                raise NotFoundError(f"{description}: {printable(repr(file))} is not a valid name of a file")
+                raise NotFoundError(f"{description}: {quote(file)} is not a valid name of a file")
             fetch = partial(hf_hub_download, repository, file, repo_type=kind, revision=sha, headers=UNCOMPRESSED)
             path = Path(request(fetch, *limits_of_file(size)))
             status = path.stat()
@@ -333,4 +334,4 @@ def _first_line(error: Exception) -> str:
     """Return the first line of an error's message, without the id of the request."""
     lines = [line.strip() for line in str(error)[:10_000].splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith("(Request ID")), type(error).__name__)
-    return printable(first, MAX_MESSAGE)
+    return shorten(visible(first), MAX_MESSAGE)

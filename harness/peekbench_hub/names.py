@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from peekbench.formatting import shorten
+
 COMMIT = "commit"
 DIGEST = "digest"
 ETAG = "etag"
 FILE = "file"
 MAX_NAME = 1000  # characters
+MAX_SHOWN = 120  # characters of a value in a message
 _PATTERNS = {
     COMMIT: re.compile(r"[0-9a-f]{40}"),
     DIGEST: re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}"),
@@ -37,21 +40,17 @@ def is_valid(kind: str, value: object) -> bool:
     return isinstance(value, str) and len(value) <= MAX_NAME and _PATTERNS[kind].fullmatch(value) is not None
 
 
-def printable(text: object, length: int = 120) -> str:
-    r"""Return text from outside on one line, without control characters and not longer than `length`.
+def quote(value: object) -> str:
+    r"""Return a value from outside for a message.
 
     Parameters
     ----------
-    text
-        Text, or an object whose text to return.
-    length
-        Maximum number of characters.
+    value
+        The value, of any type and length.
 
     Examples
     --------
-    >>> printable("two\nlines " + "x" * 1000, 16)
-    'two lines xxx...'
+    >>> print(quote("two\nlines"))
+    'two\nlines'
     """
-    cut = str(text)[: length + 1]
-    line = "".join(character if character.isprintable() else " " for character in cut)
-    return line if len(line) <= length else f"{line[: length - 3]}..."
+    return shorten(ascii(value), MAX_SHOWN)

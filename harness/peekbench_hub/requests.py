@@ -20,7 +20,7 @@ import httpx2
 from huggingface_hub import constants, get_session, set_client_factory
 from huggingface_hub.errors import HfHubHTTPError
 
-from peekbench_hub.names import ETAG, is_valid, printable
+from peekbench_hub.names import ETAG, is_valid, quote
 
 Result = TypeVar("Result")
 TEMPORARY_STATUS = (408, 429, 500, 502, 503, 504)
@@ -125,10 +125,10 @@ def _check(response: httpx2.Response) -> None:
     if response.request.method == "HEAD":
         requested = response.request.url.path.split("/")  # the client library uses these headers as names of files
         if "x-repo-commit" in headers and headers["x-repo-commit"] not in requested:
-            raise RefusedAnswerError(f"named another commit, {printable(repr(headers['x-repo-commit']))}")
+            raise RefusedAnswerError(f"named another commit, {quote(headers['x-repo-commit'])}")
         for name in ("etag", "x-linked-etag"):
             if name in headers and not is_valid(ETAG, headers[name]):
-                raise RefusedAnswerError(f"sent the invalid {name} header {printable(repr(headers[name]))}")
+                raise RefusedAnswerError(f"sent the invalid {name} header {quote(headers[name])}")
         if urlsplit(constants.ENDPOINT).hostname not in OFFICIAL_HOSTS:
             headers.pop("x-xet-hash", None)  # such a download would not use this client and its limits
     elif headers.get("content-encoding", "identity").lower() != "identity":
