@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 import numpy as np
 
 from peekbench import DataError, Dataset
 from peekbench.errors import SpecError
+from peekbench.plugins.names import find_nearest
 from peekbench.records import Split
 
 
@@ -82,8 +82,8 @@ def find_unseen(tasks: Mapping[str, Dataset], unseen: str) -> list[str]:
     ['tickets']
     """
     if unseen and unseen not in tasks:
-        close = get_close_matches(unseen, tasks, n=1) or sorted(tasks)
-        raise SpecError(f"unseen: no task {unseen!r} in the spec; did you mean {close[0]!r}? Otherwise add the task")
+        near = find_nearest(unseen, tasks) or min(tasks)
+        raise SpecError(f"unseen: no task {unseen!r} in the spec; did you mean {near!r}? Otherwise add the task")
     audited = [name for name in tasks if name != unseen]
     if not audited:
         raise SpecError(f"unseen: {unseen!r} is the only task of the spec; add the tasks to audit")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
-from peekbench.plugins.names import join_name
+from peekbench.plugins.names import find_nearest, join_name
 from peekbench.plugins.validation import API_VERSION, ENTRY_NAME
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -114,8 +113,8 @@ def make_plugin(kind: str, name: str, author: str = "") -> NewPlugin:
         If there are no templates for the kind, or if the name cannot be used.
     """
     if kind not in list_kinds():
-        close = get_close_matches(kind.lower(), list_kinds(), n=1, cutoff=0.5)
-        remedy = f"did you mean {close[0]}?" if close else f"choose from: {', '.join(list_kinds())}"
+        near = find_nearest(kind, list_kinds())
+        remedy = f"did you mean {near}?" if near else f"choose from: {', '.join(list_kinds())}"
         raise PeekbenchError(f"no template for plugins of the kind {kind!r}; {remedy}")
     plugin, dot, entry = name.partition(".")
     if not (dot and ENTRY_NAME.fullmatch(entry) and len(entry) <= MAX_NAME):
