@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
 
 import torch
@@ -42,10 +43,10 @@ class ModelPool(Generic[M]):
     Parameters
     ----------
     load
-        Function that loads a model.
+        Function that loads a model from a folder.
     """
 
-    def __init__(self, load: Callable[[ModelFolder, torch.device, WeightMode], M]) -> None:
+    def __init__(self, load: Callable[[Path, torch.device, WeightMode], M]) -> None:
         self._load = load
         self._idle: dict[_Key, list[M]] = {}
         self._first: dict[_Key, M] = {}
@@ -74,7 +75,7 @@ class ModelPool(Generic[M]):
         """
         key = (folder, device, weight_mode)
         if key not in self._first:
-            self._first[key] = self._load(folder, device, weight_mode)
+            self._first[key] = self._load(folder.path, device, weight_mode)
             self._idle[key] = [self._first[key]]
         idle = self._idle[key]
         model = idle.pop() if idle else self._first[key].copy()
@@ -85,17 +86,8 @@ class ModelPool(Generic[M]):
         return lease
 
 
-def _load(folder: ModelFolder, device: torch.device, weight_mode: WeightMode) -> LanguageModel:
-    return LanguageModel(folder.path, device, weight_mode)
-
-
-language_models = ModelPool(_load)
+language_models = ModelPool(LanguageModel)
 """Language models that this process has loaded."""
-
-
-def acquire(folder: ModelFolder, device: torch.device, weight_mode: WeightMode = "trained") -> Lease[LanguageModel]:
-    """Lease a language model. Parameters and errors are those of `ModelPool.acquire`."""
-    return language_models.acquire(folder, device, weight_mode)
 
 
 @contextmanager

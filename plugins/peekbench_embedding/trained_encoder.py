@@ -21,7 +21,7 @@ from peekbench_lm.fit import ModelPool
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.network import LAYOUT_ERRORS, MAX_PROBE_LENGTH, PackedNetwork, is_close
-from peekbench_lm.options import ModelFolder, WeightMode
+from peekbench_lm.options import WeightMode
 from peekbench_lm.seeds import seed_for
 from peekbench_lm.tokenizer import one_thread
 from peekbench_lm.training_loop import Batch, Epochs, TrainingResult, train
@@ -193,8 +193,8 @@ def train_encoder(
     return train(encoder, modules, epochs, recipe, seed_for(seed, "dropout"))
 
 
-def _load(folder: ModelFolder, device: torch.device, weight_mode: WeightMode) -> SentenceEncoder:
-    return SentenceEncoder(read_encoder(folder.path, device.type), folder.path)
+def _load(folder: Path, device: torch.device, weight_mode: WeightMode) -> SentenceEncoder:
+    return SentenceEncoder(read_encoder(folder, device.type), folder)
 
 
 encoders = ModelPool(_load)

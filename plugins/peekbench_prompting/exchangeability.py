@@ -19,7 +19,7 @@ from peekbench import Analysis, Column, Context, DataError, Dataset, Folders, Ta
 from peekbench.records import Cell
 from peekbench_exposure.findings import EXPOSED, NO_EXPOSURE, SHIFT_LEVEL, inconclusive
 from peekbench_lm.devices import choose_device, deterministic
-from peekbench_lm.fit import acquire
+from peekbench_lm.fit import language_models
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.likelihood import log_likelihoods
 from peekbench_lm.model_files import find_model
@@ -408,7 +408,7 @@ def _score_tasks(
     DataError, SpecError
         If the model is unavailable or not causal.
     """
-    lease = acquire(find_model(model, revision, folders), device, "frozen")
+    lease = language_models.acquire(find_model(model, revision, folders), device, "frozen")
     check_requirement(model, lease.model.kind, "causal")
     lease.model.precision = options.precision
     limit = lease.model.context_limit(options.context_length)

@@ -27,7 +27,7 @@ from peekbench_exposure.findings import SHIFT_LEVEL, decide, inconclusive
 from peekbench_exposure.text_shift import shift_p_values, text_similarity
 from peekbench_exposure.texts import ComparedTexts, choose_texts
 from peekbench_lm.devices import choose_device, deterministic
-from peekbench_lm.fit import acquire
+from peekbench_lm.fit import language_models
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.likelihood import score_pairs, score_tokens
 from peekbench_lm.model_files import find_model
@@ -144,7 +144,7 @@ def _score_tasks(
     """Compute the scores of all texts of all tasks under one model."""
     device = choose_device(options.device)
     with deterministic(device, options.threads):
-        lease = acquire(find_model(model, revision, folders), device, "frozen")
+        lease = language_models.acquire(find_model(model, revision, folders), device, "frozen")
         check_requirement(model, lease.model.kind, "causal")
         lease.model.precision = options.precision
         limit = lease.model.context_limit(options.context_length)

@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_leaves
 from peekbench import DataError, Folders, PeekbenchError
 from peekbench_lm import attention, completions, extras, language_model
 from peekbench_lm.completions import Completion, make_batch, train_completions
-from peekbench_lm.fit import acquire
+from peekbench_lm.fit import language_models
 from peekbench_lm.forward_context import forward_context, set_checkpointing
 from peekbench_lm.language_model import ADAPTER_MARK, LanguageModel, add_adapters, summed_loss
 from peekbench_lm.layout import Step, count_shared
@@ -198,8 +198,8 @@ def test_restore_removes_adapters_and_restores_weights(weight_mode: WeightMode, 
 @pytest.mark.parametrize("weight_mode", ["frozen", pytest.param("nf4", marks=needs_bitsandbytes)])
 def test_frozen_weights_are_in_memory_once(weight_mode: WeightMode, folder: Path) -> None:
     model_folder = find_model(str(folder), "", Folders(folder, folder))
-    first = acquire(model_folder, CPU, weight_mode)
-    second = acquire(model_folder, CPU, weight_mode)
+    first = language_models.acquire(model_folder, CPU, weight_mode)
+    second = language_models.acquire(model_folder, CPU, weight_mode)
     assert first.model is not second.model
     first_pointers, second_pointers = (
         {weight.data_ptr() for weight in lease.model.network.parameters()} for lease in (first, second)

@@ -26,7 +26,7 @@ from peekbench_lm import extras
 from peekbench_lm.defects import check_weights
 from peekbench_lm.devices import choose_device, deterministic
 from peekbench_lm.extras import LIBRARIES, check_extra
-from peekbench_lm.fit import acquire
+from peekbench_lm.fit import language_models
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.model_files import describe_model, find_model, pin_model
 from peekbench_lm.options import Recipe
@@ -48,18 +48,18 @@ def folders(tmp_path: Path) -> Folders:
 
 def test_a_lease_gives_exclusive_use_of_a_restored_model(folder: Path, folders: Folders) -> None:
     model_folder = find_model(str(folder), "", folders)
-    lease = acquire(model_folder, CPU)
+    lease = language_models.acquire(model_folder, CPU)
     first, fresh = lease.model, weights(lease.model)
     pretrain(first, some_texts(first), RECIPE, 0.15, seed=1)
     trained = weights(first)
-    other = acquire(model_folder, CPU)
+    other = language_models.acquire(model_folder, CPU)
     assert other.model is not first
     assert max_difference(weights(other.model), fresh) == 0
     pretrain(other.model, some_texts(first), RECIPE, 0.15, seed=2)
     assert max_difference(weights(first), trained) == 0, "a leased model is used by one fit only"
     first.micro_batch.limit = 2
     del lease
-    again = acquire(model_folder, CPU)
+    again = language_models.acquire(model_folder, CPU)
     assert again.model is first
     assert first.micro_batch.limit is None
     assert max_difference(weights(first), fresh) == 0

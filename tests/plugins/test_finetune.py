@@ -24,7 +24,7 @@ from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store
 from peekbench_finetune.classification import Classifier, pool
 from peekbench_lm import extras, provision
-from peekbench_lm.fit import acquire
+from peekbench_lm.fit import language_models
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Step
@@ -163,7 +163,9 @@ def test_texts_are_scored_in_the_state_after_pretraining(lora: dict[str, int] | 
     case = case_of("finetune.tapt", folder, tmp_path, score_texts=True, lora=lora)
     predictor = case.fit(case.unlabeled)
     assert predictor.log_likelihoods is not None
-    lease = acquire(find_model(str(folder), "", case.folders), torch.device("cpu"), "frozen" if lora else "trained")
+    lease = language_models.acquire(
+        find_model(str(folder), "", case.folders), torch.device("cpu"), "frozen" if lora else "trained"
+    )
     fresh = text_log_likelihoods(lease.model, case.test, 32)
     base = case.fit(None)
     assert base.log_likelihoods is not None
