@@ -116,7 +116,7 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
     Raises
     ------
     ContractError
-        If the arguments cannot be pickled, or the process ends before the function returns.
+        If the arguments cannot be pickled, the function raises an exception, or the process ends before it returns.
     """
     try:
         content = _pickle(use, (function, arguments))
@@ -140,6 +140,8 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
                 f"it ended another process with status {status}: {shorten(output[-MAX_OUTPUT:], MAX_OUTPUT)}"
             )
         result: Answer = pickle.loads(answer.read_bytes())  # noqa: S301 - written by the process above
+        if result.error:
+            raise ContractError(f"in another process, {result.error}")
         left = (path.name for path in working.iterdir() if not path.name.startswith((".", "__pycache__")))
         return replace(result, files=tuple(sorted(left)), output=output)
 
