@@ -228,11 +228,15 @@ class ResultsError(PeekbenchError):
     @property
     def arguments(self) -> list[str]:
         """The options as arguments of the command line."""
-        return [] if self.added is None else [*self.added.arguments()]
+        if self.added is None:
+            return []
+        return [*self.added.arguments()]
 
     def __str__(self) -> str:
         """Return the problem, and the arguments in a line of their own."""
-        return f"{self.problem}:\n  {shlex.join(self.arguments)}" if self.arguments else self.problem
+        if not self.arguments:
+            return self.problem
+        return f"{self.problem}:\n  {shlex.join(self.arguments)}"
 
     def in_python(self, given: Any = None) -> ResultsError:
         """Return the error with arguments of functions.
@@ -242,9 +246,11 @@ class ResultsError(PeekbenchError):
         given
             `TableOptions` that the failed call has, which one that works must have as well.
         """
-        problem = "".join(part.python if isinstance(part, Argument) else part for part in self.args)
-        if self.added is not None:
-            options = self.added if given is None else self.added.combine(given)
+        problem = "".join(getattr(part, "python", part) for part in self.args)
+        options = self.added
+        if options is not None and given is not None:
+            options = options.combine(given)
+        if options is not None:
             problem += f":\n  {options.argument.python}"
         return ResultsError(problem)
 
@@ -295,6 +301,7 @@ def warn_of_run(message: str) -> None:
     --------
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
     ...     warn_of_run("2 of 40 trials failed")
     >>> caught[0].category.__name__
     'RunWarning'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from peekbench.records.verdicts import Estimate, Unit
 
@@ -18,8 +18,10 @@ HIDDEN_CHARACTERS = re.compile(
 )
 
 
-COMMAND_OF_CI = re.compile(r"(^\s*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
-"""Start of what a log of GitHub or Azure takes for a command, such as `::stop-commands::` or `##[group]`."""
+LINE_COMMAND = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
+"""Start of what a log of GitHub takes for a command, such as `::stop-commands::`."""
+GROUP_COMMAND = re.compile(r"#(?=#\w*\[)")
+"""Start of what a log of GitHub or Azure takes for a command, such as `##[group]`."""
 
 
 def visible(text: str) -> str:
@@ -55,14 +57,9 @@ def visible_lines(text: str) -> str:
     one
     \x3a:two
     """
-    text = HIDDEN_CHARACTERS.sub(lambda match: _escape(ord(match[0])), text)
-    return COMMAND_OF_CI.sub(lambda match: r"\x23" if match[0] == "#" else rf"{match[1]}\x3a", text)
-
-
-def _escape(code: int) -> str:
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    text = HIDDEN_CHARACTERS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    text = LINE_COMMAND.sub(r"\1\\x3a", text)
+    return GROUP_COMMAND.sub(r"\\x23", text)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -104,7 +101,9 @@ def pluralize(number: int, noun: str, plural: str = "") -> str:
     >>> pluralize(1, "trial"), pluralize(1200, "trial"), pluralize(2, "analysis", "analyses")
     ('1 trial', '1,200 trials', '2 analyses')
     """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    if number != 1:
+        noun = plural or f"{noun}s"
+    return f"{number:,} {noun}"
 
 
 def list_names(names: Sequence[str], limit: int) -> str:
@@ -123,7 +122,9 @@ def list_names(names: Sequence[str], limit: int) -> str:
     ('a, b and 1 more', 'a, b')
     """
     listed = ", ".join(names[:limit])
-    return f"{listed} and {len(names) - limit:,} more" if len(names) > limit else listed
+    if len(names) > limit:
+        listed += f" and {len(names) - limit:,} more"
+    return listed
 
 
 def join_words(words: Sequence[str]) -> str:
@@ -159,6 +160,10 @@ def capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+FORMATS: Mapping[Unit, str] = {"count": "{:,.0f}", "p_value": "{:.3f}", "seconds": "{:,.0f} s", "number": "{:z.4g}"}
+"""Formats of most numbers, by unit."""
+
+
 def format_cell(value: str | int | float | bool | Estimate | None, unit: Unit) -> str:
     """Return the cell of a table as text; that of an estimate has its interval, if this is known.
 
@@ -187,19 +192,17 @@ def format_cell(value: str | int | float | bool | Estimate | None, unit: Unit) -
         return UNKNOWN
     if isinstance(value, str | bool) or unit == "text":
         return str(value)
-    if unit == "count":
-        return f"{value:,.0f}"
-    if unit == "fraction":
-        return f"{value * 100:.1f}%"
     if unit in ("difference", "change"):
         return format_signed(value, unit)
+    if unit == "fraction":
+        return f"{value:.1%}"
     if unit == "spread":
         return f"{value * 100:.2f}"
-    if unit == "p_value":
-        return "<0.001" if value < 0.001 else f"{value:.3f}"
-    if unit == "seconds":
-        return f"{value:.3f} s" if value < 10 else f"{value:,.0f} s"
-    return without_negative_zero(f"{value:.4g}")
+    if unit == "p_value" and value < 0.001:
+        return "<0.001"
+    if unit == "seconds" and value < 10:
+        return f"{value:.3f} s"
+    return FORMATS[unit].format(value)
 
 
 def points(unit: Unit) -> str:
@@ -210,7 +213,9 @@ def points(unit: Unit) -> str:
     >>> points("difference"), points("fraction")
     (' points', '')
     """
-    return " points" if unit in ("difference", "spread") else ""
+    if unit in ("difference", "spread"):
+        return " points"
+    return ""
 
 
 def format_quantity(value: str | int | float | bool | Estimate | None, unit: Unit) -> str:
@@ -222,7 +227,9 @@ def format_quantity(value: str | int | float | bool | Estimate | None, unit: Uni
     ('+1.47 [+0.91, +2.03] points', '')
     """
     text = format_cell(value, unit)
-    return "" if text == UNKNOWN else text + points(unit)
+    if text == UNKNOWN:
+        return ""
+    return text + points(unit)
 
 
 def format_size(value: float, unit: Unit) -> str:
@@ -233,7 +240,9 @@ def format_size(value: float, unit: Unit) -> str:
     >>> format_size(0.005, "difference"), format_size(0.005, "change")
     ('0.50 points', '0.0050')
     """
-    return f"{value * 100:.2f} points" if unit == "difference" else f"{value:.4f}"
+    if unit == "difference":
+        return f"{value * 100:.2f} points"
+    return f"{value:.4f}"
 
 
 def format_range(low: float, high: float, unit: Unit) -> str:
@@ -278,7 +287,9 @@ def format_signed(value: float, unit: Unit) -> str:
     >>> format_signed(0.0123, "difference"), format_signed(-0.0123, "change")
     ('+1.23', '-0.0123')
     """
-    return with_sign(value * 100, 2) if unit == "difference" else with_sign(value, 4)
+    if unit == "difference":
+        return with_sign(value * 100, 2)
+    return with_sign(value, 4)
 
 
 def with_sign(number: float, digits: int) -> str:
@@ -290,18 +301,9 @@ def with_sign(number: float, digits: int) -> str:
     ('+1.5', '0.00')
     """
     text = f"{number:+.{digits}f}"
-    return text if float(text) else text[1:]
-
-
-def without_negative_zero(text: str) -> str:
-    """Return a formatted number, without its sign if it is zero.
-
-    Examples
-    --------
-    >>> without_negative_zero("-0.0"), without_negative_zero("-0.1")
-    ('0.0', '-0.1')
-    """
-    return text[1:] if text.startswith("-") and not float(text) else text
+    if float(text) == 0:
+        return text[1:]
+    return text
 
 
 def score_unit(is_accuracy: bool) -> Unit:
@@ -317,7 +319,9 @@ def score_unit(is_accuracy: bool) -> Unit:
     >>> score_unit(is_accuracy=True), difference_unit(is_accuracy=True), spread_unit(is_accuracy=True)
     ('fraction', 'difference', 'spread')
     """
-    return "fraction" if is_accuracy else "number"
+    if is_accuracy:
+        return "fraction"
+    return "number"
 
 
 def difference_unit(is_accuracy: bool) -> Unit:
@@ -333,7 +337,9 @@ def difference_unit(is_accuracy: bool) -> Unit:
     >>> difference_unit(is_accuracy=False)
     'change'
     """
-    return "difference" if is_accuracy else "change"
+    if is_accuracy:
+        return "difference"
+    return "change"
 
 
 def spread_unit(is_accuracy: bool) -> Unit:
@@ -349,7 +355,9 @@ def spread_unit(is_accuracy: bool) -> Unit:
     >>> spread_unit(is_accuracy=False)
     'number'
     """
-    return "spread" if is_accuracy else "number"
+    if is_accuracy:
+        return "spread"
+    return "number"
 
 
 SHARED_DRAWS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from peekbench.errors import PeekbenchError
@@ -52,7 +53,8 @@ def list_gpus() -> tuple[Gpu, ...] | None:
     True
     """
     program = shutil.which(COMMAND)
-    if program is None:
+    visible = os.environ.get(VISIBLE_VARIABLE)
+    if program is None or "MIG-" in (visible or ""):
         return None
     command = [program, f"--query-gpu={FIELDS}", "--format=csv,noheader,nounits"]
     try:
@@ -60,46 +62,27 @@ def list_gpus() -> tuple[Gpu, ...] | None:
     except (OSError, subprocess.SubprocessError) as error:
         detail = (getattr(error, "stdout", "") or getattr(error, "stderr", "") or str(error)).strip()
         raise PeekbenchError(f"{program} cannot list the GPUs of this machine: {detail}") from error
-    visible = os.environ.get(VISIBLE_VARIABLE)
-    if visible and "MIG-" in visible:
-        return None
-    return select_visible(parse_gpus(done.stdout), visible)
+    gpus = [_parse(line) for line in done.stdout.splitlines() if line.strip()]
+    if visible is None:
+        return tuple(gpus)
+    return tuple(_select(gpus, visible))
 
 
-def parse_gpus(output: str) -> tuple[Gpu, ...]:
-    r"""Return the GPUs in the output of `nvidia-smi`.
-
-    Raises
-    ------
-    PeekbenchError
-        If a line is not what was asked for.
-
-    Examples
-    --------
-    >>> parse_gpus("0, GPU-5ad2, NVIDIA L4, 23034, 1\n")[0].memory
-    24152899584
-    """
-    gpus = []
-    for line in filter(str.strip, output.splitlines()):
-        try:
-            index, uuid, name, total, used = (cell.strip() for cell in line.split(","))
-            gpus.append(Gpu(index, uuid, name, int(total) * MEMORY_UNIT, int(used) * MEMORY_UNIT))
-        except ValueError:
-            raise PeekbenchError(f"{COMMAND} printed {line!r}; expected the fields {FIELDS}, memory in MiB") from None
-    return tuple(gpus)
+def _parse(line: str) -> Gpu:
+    try:
+        index, uuid, name, total, used = (cell.strip() for cell in line.split(","))
+        return Gpu(index, uuid, name, int(total) * MEMORY_UNIT, int(used) * MEMORY_UNIT)
+    except ValueError:
+        raise PeekbenchError(f"{COMMAND} printed {line!r}; expected the fields {FIELDS}, memory in MiB") from None
 
 
-def select_visible(gpus: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
-    """Return the GPUs that `$CUDA_VISIBLE_DEVICES` names, in its order; all without the variable.
+def _select(gpus: Sequence[Gpu], visible: str) -> Iterator[Gpu]:
+    """Iterate over the GPUs that `$CUDA_VISIBLE_DEVICES` names, in its order.
 
     As in CUDA, the list ends at the first entry that names no GPU. Entries are numbers, or beginnings of identifiers.
     """
-    if visible is None:
-        return gpus
-    chosen: list[Gpu] = []
     for entry in (part.strip() for part in visible.split(",")):
         found = [gpu for gpu in gpus if entry and (gpu.index == entry or gpu.uuid.startswith(entry))]
         if len(found) != 1:
-            break
-        chosen.append(found[0])
-    return tuple(chosen)
+            return
+        yield found[0]

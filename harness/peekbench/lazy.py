@@ -25,10 +25,7 @@ def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = modules[name]
-        value = (
-            import_module(module + name, package) if module == "." else getattr(import_module(module, package), name)
-        )
+        value = getattr(import_module(modules[name], package), name)
         setattr(sys.modules[package], name, value)  # the next use needs no import
         return value
 

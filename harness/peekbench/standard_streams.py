@@ -24,14 +24,14 @@ class ProtectedStream(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Write text; characters that the encoding lacks become question marks or escapes."""
-        shown = text
+        length = len(text)
         if self.is_plain:
-            shown = visible_lines(text)
+            text = visible_lines(text)
         try:
-            super().write(shown)
+            super().write(text)
         except OSError as error:
             self._discard(error)
-        return len(text)
+        return length
 
     def flush(self) -> None:
         """Write what is buffered."""

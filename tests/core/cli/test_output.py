@@ -43,7 +43,7 @@ def is_visible(text: str) -> bool:
 def test_all_hidden_characters_become_escapes() -> None:
     assert visible(HOSTILE).isprintable()
     assert visible_lines("a\tb\nc é \u05d0 \u0627 漢") == "a\tb\nc é \u05d0 \u0627 漢"
-    assert visible("\ud800\U000e0041\x00\r\n\t") == r"\ud800\U000e0041\x00\x0d\n\t"
+    assert visible("\ud800\U000e0041\x00\r\n\t") == r"\ud800\U000e0041\x00\r\n\t"
     assert len(visible(LINES).splitlines()) == 1
     assert shorten("x" * 10**6, 100).startswith("x" * 80 + "[999,900 characters left out]")
 
