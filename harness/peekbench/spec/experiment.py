@@ -74,7 +74,7 @@ def _members(task: Any, origin: Origin) -> list[Any]:
 def written_positions(raw: Mapping[str, Any], origin: Origin) -> dict[str, list[int]]:
     """Return the position under `tasks` of each task after groups are expanded."""
     tasks = raw.get("tasks")
-    if not isinstance(tasks, list | tuple):
+    if origin.is_stored or not isinstance(tasks, list | tuple):  # stores have no groups, and plugins may be lost
         return {}
     return {"tasks": [position for position, task in enumerate(tasks) for _ in _members(task, origin)]}
 
