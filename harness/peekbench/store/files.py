@@ -31,9 +31,9 @@ CRATE_METADATA, CRATE_STORE = "ro-crate-metadata.json", "run.sqlite"
 LOCK_SECONDS = 0.2
 """Time to wait for a lock that another process holds for a moment to see whether a run is going on."""
 
-HEADER = b"SQLite format 3\x00"
+MAGIC = b"SQLite format 3\x00"
 SUFFIX = ".sqlite"
-MAX_TEXT = 40  # characters of a wrong shard in a message
+MAX_SHARD_TEXT = 40  # characters of a wrong shard in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Shard:
         match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
         if match is None:
             raise PeekbenchError(
-                f"--shard {text[:MAX_TEXT]!r}: give the number of the shard and of all shards, such as 3/40"
+                f"--shard {text[:MAX_SHARD_TEXT]!r}: give the number of the shard and of all shards, such as 3/40"
             )
         number, count = map(int, match.groups())
         if not 1 <= number <= count:
@@ -80,7 +80,7 @@ class Shard:
         return folder / f"shard-{number}-of-{self.count}-{started}-{secrets.token_hex(4)}{SUFFIX}"
 
 
-def resolve(path: Path) -> Path:
+def real_path(path: Path) -> Path:
     """Return the absolute path of a store without symbolic links, so that a file has one name.
 
     Raises
@@ -112,7 +112,7 @@ def is_store(path: Path) -> bool:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            return file.read(len(HEADER)) == HEADER
+            return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError):
         return False
 
@@ -123,7 +123,7 @@ def is_in_use(path: Path) -> bool:
     A shared lock, held for microseconds, tells. A run that starts at this moment waits for it (`StoreWriter.for_run`).
     """
     try:
-        file = os.open(f"{resolve(path)}.lock", os.O_RDONLY)
+        file = os.open(f"{real_path(path)}.lock", os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -240,8 +240,8 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
     """
     if not has_log(file):
         return
-    alone = _read_state(file, "immutable=1")
-    both = _read_state(file, "mode=ro")
+    alone = _read_seal(file, "immutable=1")
+    both = _read_seal(file, "mode=ro")
     # A kill during a checkpoint leaves a file that is complete with its log only. The row of the seal is always whole,
     # because it is on one page.
     if alone is None or both is None:
@@ -258,7 +258,7 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
         )
 
 
-def _read_state(file: Path, mode: str) -> tuple[str, int] | None:
+def _read_seal(file: Path, mode: str) -> tuple[str, int] | None:
     """Return the random id of a store and the number of changes to it, or None if they are not readable.
 
     Parameters
@@ -285,10 +285,10 @@ def read_state(file: Path) -> FileState:
 
     They differ after every write.
     """
-    return tuple(_read_one_state(part) for part in (file, log_path(file)))
+    return tuple(_stat_one(part) for part in (file, log_path(file)))
 
 
-def _read_one_state(file: Path) -> tuple[int, int, int, int] | None:
+def _stat_one(file: Path) -> tuple[int, int, int, int] | None:
     try:
         status = file.stat()
     except FileNotFoundError:
@@ -296,7 +296,7 @@ def _read_one_state(file: Path) -> tuple[int, int, int, int] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def identify(file: Path) -> tuple[tuple[int, int] | None, ...]:
+def identify_files(file: Path) -> tuple[tuple[int, int] | None, ...]:
     """Return device and inode of a store and of its log; None for one that does not exist."""
     return tuple(state and state[:2] for state in read_state(file))
 

@@ -18,7 +18,7 @@ import numpy as np
 from peekbench.errors import PeekbenchError, StoreError
 from peekbench.records.scores import SCORES, ScoringInput, average_scores, score_all
 from peekbench.records.trials import Draw
-from peekbench.store.files import log_path, refuse_lost_log, resolve
+from peekbench.store.files import log_path, real_path, refuse_lost_log
 from peekbench.store.reader import Store, decode_labels, decode_predictions, describe_arm, find_damaged_predictions
 from peekbench.store.schema import (
     SCORE_COLUMNS,
@@ -62,7 +62,7 @@ def back_up(path: Path, copy: Path) -> None:
         If the store is damaged, or the copy exists or cannot be written.
     """
     with Store.open(path) as store, translate_errors(copy):
-        target = resolve(copy)
+        target = real_path(copy)
         refuse_lost_log(copy, target)
         if target.exists():
             raise StoreError(f"{copy} exists; give the path of a new file")

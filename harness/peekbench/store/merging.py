@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from peekbench.errors import StoreError
 from peekbench.records.trials import Draw
-from peekbench.store.files import has_log, log_path, read_state, refuse_foreign_log, resolve
+from peekbench.store.files import has_log, log_path, read_state, real_path, refuse_foreign_log
 from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
 from peekbench.store.schema import (
     ARM_COLUMNS,
@@ -31,7 +31,7 @@ from peekbench.store.schema import (
 )
 from peekbench.store.writer import StoreWriter
 
-HEADER = ("run", "sessions", "tasks", "methods")
+JOB_TABLES = ("run", "sessions", "tasks", "methods")
 """Tables that do not change after the start of a job."""
 ATTEMPTS, PAUSE = 20, 0.2
 """Attempts to read a store while its job writes it, and seconds between them."""
@@ -118,7 +118,7 @@ def open_shard(path: Path, *, is_whole: bool) -> Iterator[Store | None]:
     with ExitStack() as stack:
         last_state = None
         with translate_errors(path):
-            file = resolve(path)
+            file = real_path(path)
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     shard = _open(path, file, stack, is_whole=is_whole, with_log=is_whole or attempt > 1)
@@ -153,7 +153,7 @@ def _open(path: Path, file: Path, stack: ExitStack, *, is_whole: bool, with_log:
         for damage in find_damaged_predictions(shard._connection):
             raise damage_error(path, damage)
     else:
-        shard.verify(HEADER)
+        shard.verify(JOB_TABLES)
     shard.shard()  # refuses the store of a run
     if not shard.sessions():
         return None

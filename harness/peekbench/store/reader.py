@@ -24,10 +24,10 @@ from peekbench.store.files import (
     Shard,
     read_only_uri,
     read_state,
+    real_path,
     refuse_foreign_log,
     refuse_lost_log,
     remove_empty_log,
-    resolve,
 )
 from peekbench.store.identity import run_identifier
 from peekbench.store.schema import (
@@ -145,7 +145,7 @@ class Store:
         """
         path = Path(path)
         with translate_errors(path), ExitStack() as stack:
-            file = resolve(path)
+            file = real_path(path)
             if not file.exists():
                 raise StoreError(f"store {path}: no such file; `peekbench run SPEC` creates one")
             state = read_state(file)

@@ -27,12 +27,12 @@ from peekbench.store.files import (
     FileState,
     Shard,
     hold_lock,
-    identify,
+    identify_files,
     log_path,
     read_state,
+    real_path,
     refuse_hard_links,
     refuse_lost_log,
-    resolve,
 )
 from peekbench.store.reader import IS_DRAW, EmptyStoreError, Store
 from peekbench.store.schema import (
@@ -109,7 +109,7 @@ class StoreWriter(Store):
         """
         path = Path(path)
         with translate_errors(path), ExitStack() as stack:
-            file = resolve(path)
+            file = real_path(path)
             file.parent.mkdir(parents=True, exist_ok=True)
             hold_lock(path, file, stack)
             # Before the file is opened for writing, which would change it.
@@ -124,7 +124,7 @@ class StoreWriter(Store):
             store.verified = verified
             store._begin(spec, tasks, fresh=fresh)
             store._checkpoint()
-            store._identity = identify(file)
+            store._identity = identify_files(file)
             stack.callback(store._end, "PRAGMA busy_timeout = 100", "PRAGMA wal_checkpoint(TRUNCATE)")
             store._closing = stack.pop_all()
         return store
@@ -160,7 +160,7 @@ class StoreWriter(Store):
         path = shard.new_path(folder)
         with translate_errors(path), ExitStack() as stack:
             folder.mkdir(parents=True, exist_ok=True)
-            file = resolve(path)
+            file = real_path(path)
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             connection = sqlite3.connect(f"{file.as_uri()}?vfs={NO_LOCKS}", uri=True, isolation_level=None)
             stack.callback(connection.close)
@@ -174,7 +174,7 @@ class StoreWriter(Store):
             store.add_session(session, host)
             store._copy_log()  # other jobs compare what the file has without its log
             store._sync = partial(_sync_file, log_path(file))  # while the log only grows, copies of both files fit
-            store._identity = identify(file)
+            store._identity = identify_files(file)
             store._closing = stack.pop_all()
         return store
 
@@ -226,7 +226,7 @@ class StoreWriter(Store):
     def _transaction(self) -> Iterator[None]:
         with transaction(self._connection):
             yield
-            if self._identity is not None and identify(self._file) != self._identity:
+            if self._identity is not None and identify_files(self._file) != self._identity:
                 raise StoreError(
                     f"store {self.path}: the file or its write-ahead log was moved, deleted or replaced during the run;"
                     " the trials saved so far are in the moved file, if it still exists. Run the spec again"
@@ -398,7 +398,7 @@ def append_look(path: Path, look: Mapping[str, Any]) -> bool:
         False if the store cannot be written, or is that of a shard. Then no run can extend it either.
     """
     with translate_errors(path):
-        file = resolve(path)
+        file = real_path(path)
         if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK) or file.stat().st_nlink > 1:
             return False
         with Store.open(path, verified=False) as stored:

@@ -15,7 +15,7 @@ from peekbench.api.inputs import find_analysis_spec, find_run, find_scores, find
 from peekbench.errors import PeekbenchError, RunWarning
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import load_spec
-from peekbench.store.files import HEADER
+from peekbench.store.files import MAGIC
 
 SPEC = "name: small\ntasks: [toy.words]\nmethods: [toy.vote]\ndesign: {}\n"
 STORE = Path("runs/small.sqlite")
@@ -24,7 +24,7 @@ STORE = Path("runs/small.sqlite")
 @pytest.fixture(autouse=True)
 def _files() -> None:
     for name, content in {
-        "runs/small.sqlite": HEADER,
+        "runs/small.sqlite": MAGIC,
         "runs/notes.txt": b"",
         "small.yaml": SPEC.encode(),
         "new.yaml": SPEC.replace("small", "new").encode(),
