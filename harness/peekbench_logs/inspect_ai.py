@@ -17,9 +17,9 @@ from peekbench.errors import ResultsError
 from peekbench.formatting import shorten
 from peekbench_logs.tables import (
     MAX_METRICS,
-    Answer,
     Log,
     Part,
+    ScoredAnswer,
     TaskLog,
     find_file,
     is_number,
@@ -65,13 +65,13 @@ class Evaluation(Part):
     model_generate_config: Any = None
 
 
-class Score(Part):
+class ScorerValue(Part):
     """Value of a scorer."""
 
     value: Any = None
 
 
-class ReducedScore(Score):
+class ReducedScore(ScorerValue):
     """Value of a scorer for all answers to a text."""
 
     sample_id: int | str | None = None
@@ -89,7 +89,7 @@ class Sample(Part):
     """An answer to a text with its scores."""
 
     id: int | str
-    scores: dict[str, Score] | None = Field(default=None, max_length=MAX_METRICS)
+    scores: dict[str, ScorerValue] | None = Field(default=None, max_length=MAX_METRICS)
     error: Any = None
     input: Any = None
     choices: Any = None
@@ -164,7 +164,7 @@ def read_inspect(path: Path) -> Log:
         text = text_id(sample.id, file)
         for (scorer, reducer), score in reduced.pop(text, {}).items():  # once: by the first answer
             values |= {f"{name},{reducer}": value for name, value in _values(scorer, score).items()}
-        answers.append(Answer(text, values, _hash(sample)))
+        answers.append(ScoredAnswer(text, values, _hash(sample)))
     settings = log.evaluation.model_dump(exclude={"task"})
     task = log.evaluation.task
     return Log(file, {task.rpartition("/")[2] or task: _task_log(file, answers, results, settings, scorers)})
@@ -195,7 +195,7 @@ def _read_reductions(log: EvalLog, results: Results, file: Path) -> dict[str, di
     return reduced
 
 
-def _values(scorer: str, score: Score) -> dict[str, Any]:
+def _values(scorer: str, score: ScorerValue) -> dict[str, Any]:
     """Return the value of a scorer, or its values by 'SCORER,NAME'."""
     if not isinstance(score.value, dict):
         return {scorer: _grade(score.value)}
@@ -229,7 +229,7 @@ def _hash(sample: Sample) -> str:
 
 
 def _task_log(
-    file: Path, answers: Sequence[Answer], results: Results, settings: Mapping[str, Any], reduced: Collection[str]
+    file: Path, answers: Sequence[ScoredAnswer], results: Results, settings: Mapping[str, Any], reduced: Collection[str]
 ) -> TaskLog:
     """Return a task with what its log states about each metric.
 

@@ -21,9 +21,9 @@ from peekbench.results.read import check_regular
 from peekbench_logs.tables import (
     MAX_BYTES,
     MAX_METRICS,
-    Answer,
     Log,
     Part,
+    ScoredAnswer,
     TaskLog,
     find_file,
     is_number,
@@ -133,7 +133,7 @@ def _read_task(file: Path, task: str, content: Results) -> TaskLog:
     )
 
 
-def _as_losses(answers: list[Answer], name: str) -> list[Answer]:
+def _as_losses(answers: list[ScoredAnswer], name: str) -> list[ScoredAnswer]:
     """Replace log-likelihoods by losses, whose mean over texts is the loss per word, byte or text of all texts.
 
     A log-likelihood can have a weight, its number of words or bytes: each text counts by its share of all of them. A
@@ -153,7 +153,7 @@ def _as_losses(answers: list[Answer], name: str) -> list[Answer]:
     ]
 
 
-def _read_answers(file: Path) -> Iterator[Answer]:
+def _read_answers(file: Path) -> Iterator[ScoredAnswer]:
     """Read the samples of a task."""
     check_regular(file)
     with file.open("rb") as opened:
@@ -162,4 +162,4 @@ def _read_answers(file: Path) -> Iterator[Answer]:
             line = parse(Line, content, place)
             fields = line.model_extra or {}
             values = {f"{name},{line.filter}": fields.get(name) for name in line.metrics}
-            yield Answer(text_id(line.doc_id, place), values, line.doc_hash or "")
+            yield ScoredAnswer(text_id(line.doc_id, place), values, line.doc_hash or "")

@@ -109,7 +109,7 @@ def text_id(value: int | str, place: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScoredAnswer:
     """The values of one answer to a text."""
 
     text: str
@@ -124,7 +124,7 @@ class TaskLog:
     """What a log has about one task."""
 
     origin: Path
-    answers: Sequence[Answer]
+    answers: Sequence[ScoredAnswer]
     stated: Mapping[str, Any]
     """Average of each metric as the log states it."""
     aggregates: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -168,7 +168,7 @@ def make_items(methods: Sequence[str], *, per_item: int = 1) -> list[WorkItem]:
 
 
 @dataclass(slots=True)
-class Run:
+class ExecutorRun:
     """What an executor yielded for a list of items."""
 
     items: Sequence[WorkItem]
@@ -208,9 +208,9 @@ class ExecutorCase:
         """Return the generator of the executor for items of the sample work."""
         return self.entry.execute(items, SampleWork(self.folder, timeout), options=self.options)
 
-    def run(self, items: Sequence[WorkItem], timeout: float | None = None) -> Run:
+    def run(self, items: Sequence[WorkItem], timeout: float | None = None) -> ExecutorRun:
         """Do items as the core does: methods go on if their first trials succeed."""
-        done = Run(items)
+        done = ExecutorRun(items)
         queue = WorkQueue(items)
         start = time.monotonic()
         num_left = -1
@@ -223,13 +223,13 @@ class ExecutorCase:
         return done
 
     @property
-    def plain(self) -> Run:
+    def plain(self) -> ExecutorRun:
         """A run of quick trials, and of items with three trials."""
         items = [*make_items(["quick"] * NUM_PLAIN), *make_items(["a"] * (NUM_PLAIN + 2), per_item=3)[-2:]]
         return self.memo.share("plain", lambda: self.run(items))
 
     @property
-    def faulty(self) -> Run:
+    def faulty(self) -> ExecutorRun:
         """A run with trials that hang or end their process, and an item whose second trial does so once."""
         methods = ["quick"] * 12
         methods[3:3] = ["dies", "hangs", "dies once"]

@@ -69,7 +69,7 @@ class Named(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallReport:
     """What a function did in a new process."""
 
     value: Any = None
@@ -101,7 +101,7 @@ class Answer:
             )
 
 
-def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
+def call(use: str, function: Callable[..., Any], *arguments: Any) -> CallReport:
     """Call a function in a new process, and return its value and what it changed.
 
     Parameters
@@ -139,7 +139,7 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> Answer:
             raise ContractError(
                 f"it ended another process with status {status}: {shorten(output[-MAX_OUTPUT:], MAX_OUTPUT)}"
             )
-        result: Answer = pickle.loads(answer.read_bytes())  # noqa: S301 - written by the process above
+        result: CallReport = pickle.loads(answer.read_bytes())  # noqa: S301 - written by the process above
         if result.error:
             raise ContractError(f"in another process, {result.error}")
         left = (path.name for path in working.iterdir() if not path.name.startswith((".", "__pycache__")))
@@ -190,7 +190,7 @@ def main(folder: str) -> None:
     (Path(folder) / "answer").write_bytes(pickle.dumps(answer))
 
 
-def _answer(own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, bytes]]], content: bytes) -> Answer:
+def _answer(own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, bytes]]], content: bytes) -> CallReport:
     running, state = _list_running(), take_state()
     sys.meta_path.insert(0, _LibraryImports(own_modules, state, running))
     warnings.showwarning = _ignore_warning
@@ -202,7 +202,7 @@ def _answer(own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, byte
         value, error = function(*arguments), ""
     except Exception as raised:
         value, error = None, "".join(traceback.format_exception_only(raised)).strip()
-    return Answer(value, error, tuple(describe_changes(state, take_state())), tuple(_find_left_running(running)))
+    return CallReport(value, error, tuple(describe_changes(state, take_state())), tuple(_find_left_running(running)))
 
 
 def _ignore_warning(*arguments: Any, **keywords: Any) -> None:

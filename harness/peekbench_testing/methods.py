@@ -46,7 +46,7 @@ from peekbench_testing.case import (
 from peekbench_testing.conditions import forbid_network, read_memory
 from peekbench_testing.fresh_process import (
     MAX_OUTPUT,
-    Answer,
+    CallReport,
     call,
     check_light_import,
     view_cache,
@@ -350,12 +350,12 @@ def check_process_state(case: Case) -> str | None:
     return None
 
 
-def _compare(case: Case) -> tuple[Answer, tuple[str, str]]:
+def _compare(case: Case) -> tuple[CallReport, tuple[str, str]]:
     """Return what a new process did, and the cause and the problem if its predictions differ; once for all checks."""
     return case.memo.share("another process", partial(_find_problem, case))
 
 
-def _find_problem(case: Case) -> tuple[Answer, tuple[str, str]]:
+def _find_problem(case: Case) -> tuple[CallReport, tuple[str, str]]:
     fits = {
         "without unlabeled inputs": Fit(case, None, case.train),
         "with unlabeled inputs": Fit(case, case.unlabeled, case.train),
@@ -406,14 +406,14 @@ def _predict(fit: Fit) -> FloatArray:
     return fit.case.predict(fit.unlabeled, train=fit.train)
 
 
-def _fit_elsewhere(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> Answer:
+def _fit_elsewhere(case: Case, fits: Mapping[str, Fit], change_labels: bool) -> CallReport:
     with view_cache() as cache:
         folders = replace(case.folders, cache=cache)
         fresh = {name: fit._replace(case=fit.case.change(folders=folders, variant=None)) for name, fit in fits.items()}
         return call(case.use, fit_all, fresh, change_labels)
 
 
-def _find_difference(expected: Mapping[str, FloatArray], answer: Answer) -> str:
+def _find_difference(expected: Mapping[str, FloatArray], answer: CallReport) -> str:
     """Describe the first fit with other predictions; empty if there is none."""
     found = answer.value.predictions
     different = [name for name, predictions in expected.items() if not are_equal(predictions, found[name])]

@@ -28,7 +28,7 @@ from peekbench.records.trials import Context
 from peekbench.report.render.files import list_files, write_format
 from peekbench.spec.components import AnalysisSpec, AuditSpec, TaskSpec, make_component
 from peekbench_testing.case import prepare
-from peekbench_testing.fresh_process import Answer, call, check_light_import, view_cache
+from peekbench_testing.fresh_process import CallReport, call, check_light_import, view_cache
 from peekbench_testing.runner import GENERATORS, Checks, Memo, call_with_seed, preserved_state
 from peekbench_testing.samples import SamplePredictions, sample_report, sample_results, sample_texts
 
@@ -76,7 +76,7 @@ class PureCall:
         """Describe the result of a call with another state of the global generators; the function is called once."""
         return self.memo.share("seeded", lambda: call_with_seed(self.again))
 
-    def elsewhere(self) -> Answer:
+    def elsewhere(self) -> CallReport:
         """Describe the result in a new process; the function is called once."""
         arguments = _describe, self.describe, self.function, *self.arguments
         return self.memo.share("elsewhere", partial(call, self.use, *arguments))
