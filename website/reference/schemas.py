@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from peekbench.cli.show import describe_type
+from peekbench.plugins.entries import kind_of
 from peekbench.report.render.json_report import report_schema
 from peekbench.spec.components import COMPONENTS
 from peekbench.spec.json_schema import make_schema
@@ -33,7 +34,7 @@ def write_schemas() -> dict[str, str]:
 
 def _spec_page() -> str:
     definitions = make_schema()["$defs"]
-    components = {component.__name__: component.entry.kind for component in COMPONENTS}
+    components = {component.__name__: kind_of(component.entry_type) for component in COMPONENTS}
     unknown = {name for name in definitions if not name.startswith("options of ")}
     unknown -= {*SPEC_SECTIONS, *ALREADY_DESCRIBED}
     if unknown:

@@ -58,7 +58,7 @@ class Selection(SpecModel):
             for value in values:
                 if not (results[column] == value).any():
                     known = shorten(", ".join(map(str, results[column].dropna().unique())), MAX_MESSAGE)
-                    place = "--task, or only.task" if column == "task" else f"only.{column}"
+                    place = {"task": "--task, or only.task"}.get(column, f"only.{column}")
                     shown = shorten(repr(value), MAX_MESSAGE)
                     raise ResultsError(f"{place}: no score has {shown}; the scores have {known}")
             if values:
@@ -124,7 +124,7 @@ def is_analysis_only(path: Path) -> bool:
         raw = read_yaml(read_text(path), str(path))
     except SpecError:
         return False
-    return isinstance(raw, dict) and "analyses" in raw and not any(key in raw for key in EXPERIMENT_KEYS)
+    return isinstance(raw, dict) and "analyses" in raw and raw.keys().isdisjoint(EXPERIMENT_KEYS)
 
 
 def load_analysis_only(path: Path) -> AnalysisOnlySpec:

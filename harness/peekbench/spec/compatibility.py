@@ -105,7 +105,9 @@ def _describe_versions(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return in parentheses the versions in which two descriptions of data differ; empty if there are none."""
     changed = [key for key in VERSIONS if key in old and key in new and old[key] != new[key]]
     changes = [f"{key} {old[key]} before, {new[key]} now" for key in changed]
-    return f" ({'; '.join(changes)})" if changes else ""
+    if not changes:
+        return ""
+    return f" ({'; '.join(changes)})"
 
 
 def incompatible_changes(
@@ -159,10 +161,13 @@ def _describe_repeats(
     """Return the numbers of subsamples below the finished ones, and those that changed and on which looks depend."""
     is_fixed = has_fixed_maximum(old) or has_fixed_maximum(new)
     later = {task["name"]: task for task in new["tasks"]}
-    changes = {}
+    reason = FIXED_MAXIMUM if is_fixed else ""
+    changes = []
     for task in old["tasks"]:
         other = later.get(task["name"], task)
-        own = "" if task.get("num_subsamples") is other.get("num_subsamples") is None else f"tasks[{task['name']}]"
+        place = "design"
+        if task.get("num_subsamples") or other.get("num_subsamples"):
+            place = f"tasks[{task['name']}]"
         for num_test in task.get("num_test") or old["design"]["num_test"]:
             before, now = _repeats(old, task, num_test), _repeats(new, other, num_test)
             needed = before
@@ -170,9 +175,8 @@ def _describe_repeats(
                 sizes = [size for (_, *place), size in finished.items() if place == [task["name"], num_test]]
                 needed = min(before, max(sizes, default=0))
             if now < needed or (now != before and is_fixed):
-                place = f"{own or 'design'}.num_subsamples for num_test {num_test}"
-                changes[place] = f"{place}: {before} before, {now} now{FIXED_MAXIMUM if is_fixed else ''}"
-    return list(changes.values())
+                changes.append(f"{place}.num_subsamples for num_test {num_test}: {before} before, {now} now{reason}")
+    return list(dict.fromkeys(changes))
 
 
 def has_fewer_subsamples(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -182,7 +186,9 @@ def has_fewer_subsamples(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool
 
 def _repeats(spec: Mapping[str, Any], task: Mapping[str, Any], num_test: int) -> int:
     repeats = task.get("num_subsamples") or spec["design"]["num_subsamples"]
-    return int(repeats.get(str(num_test), 0) if isinstance(repeats, Mapping) else repeats)
+    if isinstance(repeats, Mapping):
+        repeats = repeats.get(str(num_test), 0)
+    return int(repeats)
 
 
 def has_fixed_maximum(spec: Mapping[str, Any]) -> bool:
@@ -208,10 +214,12 @@ def differences(place: str, old: Any, new: Any) -> list[tuple[str, str, str]]:
         return [
             difference
             for key in sorted({*old, *new})
-            for difference in differences(f"{place}.{key}" if place else key, old.get(key), new.get(key))
+            for difference in differences(f"{place}.{key}".removeprefix("."), old.get(key), new.get(key))
         ]
     before, now = json.dumps(old), json.dumps(new)
-    return [] if old == new or before == now else [(place, before, now)]  # NaN is not equal to itself
+    if old == new or before == now:  # NaN is not equal to itself
+        return []
+    return [(place, before, now)]
 
 
 def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:

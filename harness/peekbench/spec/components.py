@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -32,9 +32,7 @@ from peekbench.plugins.entries import (
     ExecutorEntry,
     MethodEntry,
     ObserverEntry,
-    PluginKind,
     RendererEntry,
-    kind_of,
 )
 from peekbench.plugins.names import GIVE_SPEC, Code, is_refused, join_name, names_code, split_name
 from peekbench.plugins.protocols import Options
@@ -46,7 +44,7 @@ from peekbench.spec.error_messages import Written, describe, problem
 from peekbench.spec.yaml_loader import read_yaml
 
 if TYPE_CHECKING:
-    from typing import Self
+    pass
 
 
 class StoredOptions(Options):
@@ -88,41 +86,6 @@ NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEnt
 EntryT = TypeVar("EntryT", bound=NamedEntry)
 
 
-class EntryField(Generic[EntryT]):
-    """Field of a component with the entry that it names; of the class, the field itself."""
-
-    def __init__(self, entry_type: type[EntryT]) -> None:
-        self._entry_type = entry_type
-
-    @overload
-    def __get__(self, component: None, owner: type) -> Self: ...
-
-    @overload
-    def __get__(self, component: Component, owner: type) -> EntryT: ...
-
-    def __get__(self, component: Component | None, owner: type) -> Self | EntryT:
-        """Return the entry, unless the component is from a store, so that its options are not those of an entry."""
-        if component is None:
-            return self
-        if isinstance(component.options, StoredOptions):
-            if is_refused(component.use):
-                raise SpecError(f"{component.use} is code that only a store names, which is not imported; {GIVE_SPEC}")
-            raise SpecError(
-                f"{component.use}: the options were read from a store and were not validated; load the spec with "
-                "`peekbench.load_spec` to use its plugins"
-            )
-        return self.find(component.use)
-
-    @property
-    def kind(self) -> PluginKind:
-        """Kind of entry that the component names."""
-        return kind_of(self._entry_type)
-
-    def find(self, use: str) -> EntryT:
-        """Return the entry of a name, or raise a `PluginError` if there is none."""
-        return registry.find(use, self._entry_type)
-
-
 def _refuse_unknown(use: str, find: Callable[[str], object]) -> None:
     try:
         find(use)
@@ -130,13 +93,13 @@ def _refuse_unknown(use: str, find: Callable[[str], object]) -> None:
         raise ValueError(str(error)) from error
 
 
-class Component(SpecModel):
+class Component(SpecModel, Generic[EntryT]):
     """A thing that a plugin registers, by name, with its options.
 
     In YAML the name alone is enough: `classic.lsa` is short for `{use: classic.lsa}`.
     """
 
-    entry: ClassVar[EntryField[Any]]
+    entry_type: ClassVar[type[NamedEntry]]
     is_used_by_reports: ClassVar[bool] = False
     """Whether the report of a run calls the entry. Otherwise, a component from a store needs no plugin."""
 
@@ -163,7 +126,7 @@ class Component(SpecModel):
     def _locate_entry(cls, value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
         use = Origin.of(info).locate(value if isinstance(value, Code) else check(value))
         if not cls._is_without_plugin(use, info):
-            _refuse_unknown(use, cls.entry.find)
+            _refuse_unknown(use, cls.find)
         return use
 
     @field_validator("options", mode="plain")
@@ -172,7 +135,7 @@ class Component(SpecModel):
         if "use" not in info.data:  # the error in `use` is reported already
             return Options()
         use = info.data["use"]
-        model = StoredOptions if cls._is_without_plugin(use, info) else cls.entry.find(use).options
+        model = StoredOptions if cls._is_without_plugin(use, info) else cls.find(use).options
         if isinstance(value, Options):
             value = value.model_dump()
         if value is None:
@@ -185,6 +148,24 @@ class Component(SpecModel):
         return options
 
     @classmethod
+    def find(cls, use: str) -> EntryT:
+        """Return the entry of a name, or raise a `PluginError` if there is none."""
+        entry: EntryT = registry.find(use, cls.entry_type)
+        return entry
+
+    @property
+    def entry(self) -> EntryT:
+        """The entry, unless the component is from a store, so that its options are not those of an entry."""
+        if isinstance(self.options, StoredOptions):
+            if is_refused(self.use):
+                raise SpecError(f"{self.use} is code that only a store names, which is not imported; {GIVE_SPEC}")
+            raise SpecError(
+                f"{self.use}: the options were read from a store and were not validated; load the spec with "
+                "`peekbench.load_spec` to use its plugins"
+            )
+        return self.find(self.use)
+
+    @classmethod
     def _is_without_plugin(cls, use: str, info: ValidationInfo) -> bool:
         return Origin.of(info).is_stored and (not cls.is_used_by_reports or is_refused(use))
 
@@ -194,7 +175,7 @@ class Component(SpecModel):
         return dumped
 
 
-class NamedComponent(Component):
+class NamedComponent(Component[EntryT]):
     """A component that tables show under a name of its own."""
 
     name: Name = Field(default="", validate_default=True)
@@ -220,10 +201,10 @@ def _find_readers() -> Iterator[str]:
                     yield join_name(plugin, name)
 
 
-class TaskSpec(NamedComponent):
+class TaskSpec(NamedComponent[DataSourceEntry]):
     """A task of an experiment."""
 
-    entry: ClassVar[EntryField[DataSourceEntry]] = EntryField(DataSourceEntry)
+    entry_type: ClassVar[type[DataSourceEntry]] = DataSourceEntry
     group: ClassVar[str] = "tasks"
 
     kind: Literal["language_modeling"] | None = None
@@ -249,10 +230,10 @@ class TaskSpec(NamedComponent):
 SAME_FOR_ALL_TASKS = frozenset({"model", "revision", "encoder"})
 
 
-class MethodSpec(NamedComponent):
+class MethodSpec(NamedComponent[MethodEntry]):
     """A method of an experiment."""
 
-    entry: ClassVar[EntryField[MethodEntry]] = EntryField(MethodEntry)
+    entry_type: ClassVar[type[MethodEntry]] = MethodEntry
     group: ClassVar[str] = "methods"
 
     by_task: dict[str, dict[str, Any]] = Field(default_factory=FrozenDict)
@@ -293,30 +274,30 @@ class MethodSpec(NamedComponent):
         return f"{plugin}.{self.entry.base or entry_name} {json.dumps(labeled, sort_keys=True)}"
 
 
-class AnalysisSpec(Component):
+class AnalysisSpec(Component[AnalyzerEntry]):
     """An analysis of the results."""
 
-    entry: ClassVar[EntryField[AnalyzerEntry]] = EntryField(AnalyzerEntry)
+    entry_type: ClassVar[type[AnalyzerEntry]] = AnalyzerEntry
     is_used_by_reports: ClassVar[bool] = True
 
 
-class AuditSpec(NamedComponent):
+class AuditSpec(NamedComponent[AuditEntry]):
     """An audit of the tasks' data."""
 
-    entry: ClassVar[EntryField[AuditEntry]] = EntryField(AuditEntry)
+    entry_type: ClassVar[type[AuditEntry]] = AuditEntry
     group: ClassVar[str] = "audits"
 
 
-class ExecutorSpec(Component):
+class ExecutorSpec(Component[ExecutorEntry]):
     """The executor of a run's work."""
 
-    entry: ClassVar[EntryField[ExecutorEntry]] = EntryField(ExecutorEntry)
+    entry_type: ClassVar[type[ExecutorEntry]] = ExecutorEntry
 
 
-class ObserverSpec(Component):
+class ObserverSpec(Component[ObserverEntry]):
     """An observer of the run, such as a tracker."""
 
-    entry: ClassVar[EntryField[ObserverEntry]] = EntryField(ObserverEntry)
+    entry_type: ClassVar[type[ObserverEntry]] = ObserverEntry
 
 
 def _located_by(find: Callable[[str], object]) -> AfterValidator:
@@ -350,12 +331,19 @@ class ReportSpec(SpecModel):
     """Renderer of the figures, `plugin.thing`; by default the only one that is installed."""
 
 
-COMPONENTS: tuple[type[Component], ...] = (TaskSpec, MethodSpec, AnalysisSpec, AuditSpec, ExecutorSpec, ObserverSpec)
+COMPONENTS: tuple[type[Component[Any]], ...] = (
+    TaskSpec,
+    MethodSpec,
+    AnalysisSpec,
+    AuditSpec,
+    ExecutorSpec,
+    ObserverSpec,
+)
 """Classes of components."""
 
 PinnableSpec: TypeAlias = TaskSpec | MethodSpec | AuditSpec
 """Components whose plugins may pin versions."""
-ComponentT = TypeVar("ComponentT", bound=Component)
+ComponentT = TypeVar("ComponentT", bound=Component[Any])
 
 
 def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any] | None = None) -> ComponentT:

@@ -263,7 +263,7 @@ def _iterate_options(
             continue
         yield (*place, name)
         annotation: Any = setting.annotation
-        if name == "options" and hasattr(model, "entry"):
+        if name == "options" and hasattr(model, "entry_type"):
             annotation = _find_options(model, _find_use(value), locate)
         written = _get(value, name)
         if written is None and isinstance(setting.default, str):  # the default of a component is its name
@@ -286,7 +286,7 @@ def _find_options(component: Any, use: Any, locate: Callable[[str], str]) -> typ
     """Return the options of the entry that a component names; None if there is no such entry."""
     with suppress(PluginError):
         if isinstance(use, str):
-            options: type[BaseModel] = component.entry.find(locate(use)).options
+            options: type[BaseModel] = component.find(locate(use)).options
             return options
     return None
 

@@ -89,7 +89,9 @@ def _find_group(use: Any, origin: Origin) -> TaskGroupEntry | None:
         entry = registry.load(plugin).offers[kind_of(DataSourceEntry).name].get(entry_name)
     except PluginError:
         return None  # the validation of the task reports the error with its place
-    return entry if isinstance(entry, TaskGroupEntry) else None
+    if isinstance(entry, TaskGroupEntry):
+        return entry
+    return None
 
 
 # The only plugins that the core names. They are defaults of the spec, so that the meaning of a spec does not depend on

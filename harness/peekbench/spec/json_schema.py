@@ -59,7 +59,7 @@ def make_schema() -> dict[str, Any]:
     for component in COMPONENTS:
         properties = definitions[component.__name__]["properties"]
         own = {name: part for name, part in properties.items() if name not in ("use", "options")}
-        kind = component.entry.kind
+        kind = kind_of(component.entry_type)
         names, forms = _describe_entries(kind, working, own, definitions)
         if kind.name in KINDS_OF_CODE:
             forms += [OF_CODE, _describe_form(OF_CODE, {"type": ["object", "null"]}, own)]
