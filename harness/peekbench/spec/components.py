@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -42,9 +42,6 @@ from peekbench.records.runs import DEFAULT_FORMATS
 from peekbench.spec.design import Count, Counts, FrozenDict, Name, Origin, SpecModel, freeze
 from peekbench.spec.error_messages import Written, describe, problem
 from peekbench.spec.yaml_loader import read_yaml
-
-if TYPE_CHECKING:
-    pass
 
 
 class StoredOptions(Options):
@@ -150,8 +147,8 @@ class Component(SpecModel, Generic[EntryT]):
     @classmethod
     def find(cls, use: str) -> EntryT:
         """Return the entry of a name, or raise a `PluginError` if there is none."""
-        entry: EntryT = registry.find(use, cls.entry_type)
-        return entry
+        entry: Any = registry.find(use, cls.entry_type)
+        return cast("EntryT", entry)
 
     @property
     def entry(self) -> EntryT:

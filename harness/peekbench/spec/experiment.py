@@ -29,6 +29,7 @@ from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
 from peekbench.spec.components import (
     AnalysisSpec,
     AuditSpec,
+    Component,
     ExecutorSpec,
     MethodSpec,
     ObserverSpec,
@@ -270,7 +271,9 @@ class ExperimentSpec(SpecModel):
     @property
     def code(self) -> tuple[Code, ...]:
         """Code that the caller gave in this spec, which reports of its run may import."""
-        components = (*self.tasks, *self.methods, *self.analyses, *self.audits, *self.observers, self.executor)
+        components: tuple[Component[Any], ...] = (
+            *self.tasks, *self.methods, *self.analyses, *self.audits, *self.observers, self.executor,
+        )  # fmt: skip
         uses = (*(component.use for component in components), *self.report.formats, self.report.renderer)
         return tuple(use for use in uses if isinstance(use, Code))
 

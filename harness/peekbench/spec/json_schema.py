@@ -110,7 +110,8 @@ def _describe_entries(
     for plugin in working:
         for entry_name, entry in sorted(registry.load(plugin).offers[kind.name].items()):
             key = f"options of {plugin}.{entry_name}"
-            options, properties = {"$ref": f"#/$defs/{key}"}, dict(own)
+            options: dict[str, Any] = {"$ref": f"#/$defs/{key}"}
+            properties = dict(own)
             if isinstance(entry, TaskGroupEntry):
                 options = {"allOf": [{"$ref": f"#/$defs/options of {plugin}.{member}"} for member in entry.members]}
                 del properties["name"]  # its members have their own
