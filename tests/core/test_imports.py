@@ -49,6 +49,7 @@ def test_help_imports_few_modules() -> None:
     assert not loaded & (HEAVY | {"numpy", "pydantic", "yaml", "rich", "pluggy"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -142,6 +142,7 @@ def follow_remedies(mistake: dict[str, Any], capsys: pytest.CaptureFixture[str])
         yield (message := message_of(attempt.arguments, capsys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_messages_name_place_and_remedy_and_following_them_leads_to_a_command_that_works(
     mistake: dict[str, Any], capsys: pytest.CaptureFixture[str]

@@ -99,6 +99,7 @@ def test_shifted_texts_are_detected(change: str) -> None:
     assert decide(0.06, same, 0.05) == NO_EXPOSURE
 
 
+@pytest.mark.simulation
 def test_the_test_for_shifts_keeps_its_level() -> None:
     """Random exchanges have an exact level, so the rates are binomial; the bounds are 3.3 standard errors."""
     p_values = []

@@ -414,6 +414,7 @@ def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> Non
         read_held(both, "data", [TFIDF], label="topic", test_split="validation")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", ["-1", -1, "", "?", "unlabeled", "nan", None, np.nan])
 def test_signs_of_a_missing_label_are_dropped_or_named(sign: Any) -> None:
     labels = [sign if row < 40 else [0, 1][row % 2] for row in range(120)]
@@ -454,6 +455,7 @@ def test_nested_values_are_refused(data: Any, message: str) -> None:
         measure(TFIDF, data)
 
 
+@pytest.mark.slow
 def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
     columns = {"review": TEXTS, "topic": NAMES}
     path = tmp_path / "my reviews.csv.gz"

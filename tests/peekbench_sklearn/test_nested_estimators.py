@@ -251,6 +251,7 @@ def measure(method: Any, data: Any, **options: Any) -> pb.Run:
     return pb.measure(method, data, **{"design": DESIGN, "progress": False, **options})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NESTED)
 def test_predictions_and_scores_are_those_of_a_loop_of_plain_scikit_learn(name: str) -> None:
     estimator, predict, (inputs, labels) = NESTED[name]

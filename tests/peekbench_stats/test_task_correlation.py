@@ -24,6 +24,7 @@ def test_intervals_cover_a_known_correlation(correlation: float) -> None:
     assert np.mean(rejected) < 0.08 if correlation == 0 else np.mean(rejected) > 0.9
 
 
+@pytest.mark.slow
 def test_rare_failures_are_no_correlation() -> None:
     rng = np.random.default_rng(0)
     p_values = []

@@ -47,12 +47,14 @@ def failed(entry: MethodEntry, folder: Path, names: Sequence[str] = HERE) -> dic
     return {outcome.name: outcome.message for outcome in outcomes if not outcome.passed}
 
 
+@pytest.mark.slow
 def test_correct_method_passes(tmp_path: Path) -> None:
     assert tuple(METHOD_CHECKS) == (*HERE, *IN_NEW_PROCESS)
     assert failed(make(valid_method, unlabeled_options=frozenset({"knob"})), tmp_path, (*HERE, *ELSEWHERE)) == {}
     assert failed(make(faulty.scores_texts), tmp_path) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "checks", "words"),
     [
@@ -260,6 +262,7 @@ def test_wrongly_declared_base_is_found(
     assert ("pair.other names the same base" in outcome.message) is is_wrong
 
 
+@pytest.mark.slow
 def test_checks_that_could_only_repeat_a_failure_are_not_run() -> None:
     outcomes = {outcome.name: outcome for outcome in check_entry("toy.faulty", {"error": "raise"})}
     assert len(outcomes) == len(METHOD_CHECKS)

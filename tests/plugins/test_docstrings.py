@@ -239,6 +239,7 @@ def num_extractions(extracted: Extract, monkeypatch: pytest.MonkeyPatch) -> Coun
     return counter
 
 
+@pytest.mark.slow
 def test_the_cache_is_used_and_regenerated_if_damaged(tmp_path: Path, num_extractions: Counter[str]) -> None:
     first = _load_numpy(tmp_path)
     (file,) = (tmp_path / "docstrings").iterdir()

@@ -80,6 +80,7 @@ def read_rows(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
+@pytest.mark.slow
 def test_csv_has_the_scores_and_their_intervals(exported: Path, report: Report) -> None:
     rows = read_rows(exported / "csv/estimates.csv")
     biases = {row["method"]: row for row in rows if row["quantity"] == "bias" and not row["task"]}
@@ -249,6 +250,7 @@ def test_official_library_loads_the_croissant_data_set(exported: Path, no_networ
         mlcroissant.Dataset(str(broken / "croissant.json"))
 
 
+@pytest.mark.slow
 def test_tables_of_scores_have_the_formats_that_describe_no_run(report: Report, tmp_path: Path) -> None:
     assert report.read_run is not None
     report.read_run().results.to_csv("scores.csv", index=False)

@@ -89,6 +89,7 @@ def test_the_remedy_of_a_message_reads_the_file(read: Read, content: str | bytes
     assert len(read(content, **remedies).inputs) > 1
 
 
+@pytest.mark.slow
 def test_compressed_files_have_a_limit_of_size(read: Read) -> None:
     content = gzip.compress(b"text,label\n" + b"a,b\n" * 2_000_000)
     assert len(content) < 100_000

@@ -30,6 +30,7 @@ def outcomes_of(items: list[WorkItem], work: Any, **options: Any) -> list[Any]:
     return [outcome for batch in execute(items, toy_work.Toy(work), options=Local(**options)) for outcome in batch]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "in_process"), [(1, True), (1, False), (2, False), (3, False)])
 def test_every_item_is_done_once(workers: int, in_process: bool) -> None:
     batches: Any = execute(ITEMS, toy_work.Toy(toy_work.record), options=Local(workers=workers, in_process=in_process))
@@ -41,6 +42,7 @@ def test_every_item_is_done_once(workers: int, in_process: bool) -> None:
     assert {threads for _, _, threads in outcomes} == {str(max(1, (os.cpu_count() or 1) // workers))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_fast_items_are_returned_in_batches(workers: int) -> None:
     many = [WorkItem((Trial(Draw("a", 1, 1, number), "m"),), has_base=False) for number in range(2000)]
@@ -106,12 +108,14 @@ def test_the_environment_is_restored() -> None:
     assert dict(os.environ) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_errors_outside_of_methods_end_the_run(workers: int) -> None:
     with pytest.raises(KeyError, match="not an error of a method"):
         list(execute(ITEMS, toy_work.Toy(toy_work.fail), options=Local(workers=workers)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_item_whose_worker_always_exits_is_retried_and_then_fails(workers: int) -> None:
     (failure,) = outcomes_of(ITEMS[:1], toy_work.die, workers=workers, retries=1)
@@ -150,6 +154,7 @@ def test_a_worker_that_leaks_in_quick_trials_is_replaced() -> None:
     assert len({process for _, process, *_ in outcomes}) >= 2
 
 
+@pytest.mark.slow
 def test_the_other_trials_of_an_item_go_on_after_a_crash() -> None:
     draw = Draw("a", 1, 1, 0)
     item = WorkItem(tuple(Trial(draw, method) for method in ("first", "second", "third")), has_base=False)

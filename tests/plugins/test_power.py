@@ -217,6 +217,7 @@ def test_single_subsamples_give_a_warning() -> None:
     assert "draw more subsamples" in analysis.warnings[0]
 
 
+@pytest.mark.slow
 def test_scores_other_than_accuracies() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 2)) / 9, columns=["extra", "test"])
@@ -227,6 +228,7 @@ def test_scores_other_than_accuracies() -> None:
     assert table_rows(cost)[0]["subsamples"] > 2
 
 
+@pytest.mark.slow
 def test_the_store_of_a_pilot_run_suffices(make_spec: Any) -> None:
     cost = table_rows(analyze(load_results(run(make_spec()).store)).tables[3])
     assert all(row["time"] > 0 for row in cost)
@@ -383,6 +385,7 @@ def test_contract() -> None:
     assert [outcome for outcome in check_entry("power") if not outcome.passed] == []
 
 
+@pytest.mark.slow
 def test_other_scores_have_their_own_noise_and_region() -> None:
     results = simulate_brier(0.5)
     accuracy, brier = (run_analysis("power", results, score=score) for score in ("score", "brier"))

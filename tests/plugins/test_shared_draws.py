@@ -62,6 +62,7 @@ def test_the_interval_is_that_of_the_averages_of_seeds_over_tasks() -> None:
     assert rows[0]["se"] == pytest.approx(averages.sem())
 
 
+@pytest.mark.simulation
 def test_shared_seeds_rarely_give_wrong_verdicts() -> None:
     rng = np.random.default_rng(0)
     wrong: list[bool] = []
@@ -145,6 +146,7 @@ def test_permutations_flip_a_seed_in_all_tasks() -> None:
     assert alone[0]["p, paired t over tasks"] is not None
 
 
+@pytest.mark.slow
 def test_power_counts_shared_seeds_once() -> None:
     table = make_table(0.5)
     shared, alone = (

@@ -139,6 +139,7 @@ def test_rules_have_a_forest_plot_and_no_columns_elsewhere(analysis: Analysis) -
     assert not any("rule" in table.title for table in summarize(simulate({"test": 0.03})).tables)
 
 
+@pytest.mark.simulation
 def test_rules_are_adjusted_as_one_family() -> None:
     """Of 24 rules without an effect, hardly any is called biased; without the adjustment, about one would be."""
     wrong = 0

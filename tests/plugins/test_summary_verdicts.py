@@ -343,6 +343,7 @@ def fit(unlabeled, train):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "decision"), [(NOISE, "no signal"), (NOISE.replace("{seed} ", ""), "inert")])
 def test_methods_that_cannot_show_a_bias_are_not_equivalent(
     source: str, decision: str, make_spec: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

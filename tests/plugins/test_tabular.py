@@ -151,6 +151,7 @@ def test_texts_are_an_error(tmp_path: Path) -> None:
         case.predict(None)
 
 
+@pytest.mark.slow
 def test_reports_call_features_rows(tmp_path: Path) -> None:
     store = run(spec_of("tabular.pca", tmp_path, num_subsamples=12), store=tmp_path / "tabular.sqlite").store
     report = report_of_run(store)

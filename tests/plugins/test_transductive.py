@@ -85,6 +85,7 @@ def linear_model() -> tuple[Any, Any, Any]:
     return vectorizer.transform(UNLABELED).toarray(), weights, np.array([0.0, model.intercept_[0]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "options", "kind"), VARIANTS)
 def test_methods_fulfill_the_contract(
     method: str, options: dict[str, Any], kind: str, make: Callable[..., Case]

@@ -86,6 +86,7 @@ def message_of(call: str, names: dict[str, Any]) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_messages_speak_python_and_typing_their_remedies_leads_to_a_call_that_works(mistake: dict[str, Any]) -> None:
     for name, content in mistake.get("files", {}).items():

@@ -108,6 +108,7 @@ def test_lock_and_downloads_print_versions_and_steps(spec: str, monkeypatch: pyt
     assert "add --lock" in peek("validate", spec, "--newest", status=2).stderr
 
 
+@pytest.mark.slow
 def test_quickstart_writes_the_spec_that_it_runs(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = Path("shipped.yaml")
     shipped.write_text("# schema\n" + Path(spec).read_text())

@@ -71,6 +71,7 @@ def test_no_line_of_foreign_text_is_a_command_of_ci() -> None:
             assert find_commands(done.stdout + done.stderr) == []
 
 
+@pytest.mark.slow
 def test_a_name_is_one_line_in_each_report(simulate: Any) -> None:
     table = simulate(0.02, tasks=2, subsamples=6)
     table["method"] = "::stop-commands::x " + "y" * 60 + "::stop-commands::x"

@@ -67,6 +67,7 @@ def test_a_timeout_needs_a_worker_process(make_spec: MakeSpec) -> None:
         run(make_spec(timeout=5))
 
 
+@pytest.mark.slow
 def test_trials_that_exceed_the_time_limit_fail(make_spec: MakeSpec) -> None:
     methods: list[Any] = [
         "toy.constant",

@@ -144,6 +144,7 @@ def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: M
     assert np.allclose(answers.scores["single"].mean(axis=1), wide.xs("a", level="task")["single"])
 
 
+@pytest.mark.slow
 def test_all_scores_of_a_rule_are_those_of_its_joined_predictions(make_spec: MakeSpec) -> None:
     """A method that ignores unlabeled texts has the same predictions, and so the same scores, under every rule."""
     spec = make_spec(methods=["controls.null"], arms=["base", "extra", "test", {"cross": 7}, "single"], design=DESIGN)

@@ -163,6 +163,7 @@ def test_only_a_name_of_code_that_a_caller_gave_is_imported(folder: Path) -> Non
         registry.find(str(name), MethodEntry)
 
 
+@pytest.mark.slow
 def test_names_outside_of_a_spec_start_at_the_working_folder(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

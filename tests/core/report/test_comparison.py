@@ -65,6 +65,7 @@ def test_different_draws_are_not_paired(parts: dict[str, Any], make_run: Run) ->
     assert paired(report) == {0}
 
 
+@pytest.mark.slow
 def test_changed_data_are_named_and_not_paired(make_run: Run) -> None:
     tasks = [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 2}}]
     report = report_of_comparison(make_run("before"), make_run("after", tasks=tasks))
@@ -126,6 +127,7 @@ def test_comparisons_are_written_in_every_format(make_run: Run, tmp_path: Path) 
         assert "one to two" in (tmp_path / "compared" / name).read_text().replace("one&#32;", "one ")
 
 
+@pytest.mark.slow
 def test_the_command_of_a_report_repeats_its_options(make_run: Run) -> None:
     before, after = make_run("before"), make_run("after")
     report = report_of_comparison(before, after, allow_incomplete=True, analysis="summary.changes")

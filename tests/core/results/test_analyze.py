@@ -114,6 +114,7 @@ def test_planned_tasks_without_any_trial_are_named(make_spec: Callable[..., Any]
     assert "which leaves out 1 task ('b'):" in warnings[0]
 
 
+@pytest.mark.slow
 def test_tasks_with_sizes_of_their_own_are_one_configuration(simulate: Simulate) -> None:
     pytest.importorskip("arviz_stats")
     table = simulate(0.02, tasks=2, subsamples=8).astype({"num_test": "Int64"})

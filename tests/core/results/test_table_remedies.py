@@ -114,6 +114,7 @@ def test_seeds_far_from_each_other_are_draws() -> None:
     assert pb.analyze(seeds, ["summary"], independent_tasks=True).verdicts[0].decision == "biased up"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", list(LONG.columns))
 def test_categories_are_read_as_their_values(column: str) -> None:
     pytest.importorskip("pyarrow")

@@ -62,6 +62,7 @@ def test_a_run_its_exported_table_and_a_table_without_looks_have_the_same_verdic
             assert (verdict.decision, verdict.estimate) == (same.decision, same.estimate)
 
 
+@pytest.mark.simulation
 def test_a_table_that_follows_its_advice_has_the_level_of_an_extended_run() -> None:
     scores(20).to_csv("scores.csv", index=False)
     printed = run_command("analyze", "scores.csv").stdout

@@ -261,6 +261,7 @@ def test_shards_without_a_finished_trial_block_no_other_job(make_spec: MakeSpec)
     summary.store.unlink()
 
 
+@pytest.mark.slow
 def test_python_starts_afresh_and_warns_of_stored_subsamples(make_raw: Callable[..., dict[str, Any]]) -> None:
     raw = make_raw(tasks=[TASK], methods=[VOTE], design=design(4))
     pb.run(raw, progress=False)

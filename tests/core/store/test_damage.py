@@ -86,6 +86,7 @@ def lose_index_entry(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
