@@ -150,7 +150,9 @@ def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.Da
         means["score"] = sums["num_correct"] / sizes
     results = arms.assign(**means, num_correct=sums["num_correct"], num_test=sizes, num_scored=sizes)
     results = results[list(COLUMN_NAMES)].astype(dict.fromkeys(("num_test", "num_scored", "num_correct"), "Int64"))
-    scores = rows["num_correct"] / rows[ANSWERS] if is_count else rows["score"]
+    scores = rows["score"]
+    if is_count:
+        scores = rows["num_correct"] / rows[ANSWERS]
     predictions = TextScores(
         results[list(ARM)].assign(first=first),
         rows[TEXT.name].to_numpy(dtype=np.int64),

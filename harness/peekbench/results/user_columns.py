@@ -265,7 +265,7 @@ def assign_roles(names: Sequence[str], origin: str, options: TableOptions) -> Co
             unknown[name] = "is a measure of all texts, and each row is about one"
             del roles[name]
     if not is_long and not is_wide and METHOD not in roles.values():  # scores of models
-        roles = {name: METHOD if role == MODEL else role for name, role in roles.items()}
+        roles |= {name: METHOD for name, role in roles.items() if role == MODEL}
     _refuse_ambiguity(roles, mapped, origin)
     sources = {role: tuple(name for name in roles if roles[name] == role) for role in roles.values()}
     assigned = ColumnRoles(sources, unknown, options.ignored, frozenset(mapped), arm_names)

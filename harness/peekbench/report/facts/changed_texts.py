@@ -78,7 +78,9 @@ def changed_texts(path: Path, given: Collection[Code] = ()) -> tuple[Table, ...]
         if not datasets:
             raise ResultsError(f"{path}: no task has texts that a report may show. {refused}")
         by_method = {method: _compare(store, method, datasets) for method in store.methods()}
-    left_out = f" Left out: {refused}." if refused else ""
+    left_out = ""
+    if refused:
+        left_out = f" Left out: {refused}."
     return (
         Table(
             "Answers that change between extra and test",
