@@ -83,7 +83,8 @@ def analyze(
     """
     gates = parse_gates(fail_on)
     chosen = check_formats(formats or ())
-    reports = Path("reports") if formats and reports is None else reports
+    if formats and reports is None:
+        reports = Path("reports")
     printer.start()
     source, options = find_scores(str(path)), AnalysisOptions(analyses or (), table.read(), allow_incomplete)
     if spec is not None:
