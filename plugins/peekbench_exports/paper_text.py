@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from peekbench.formatting import difference_unit, format_cell, format_signed, pluralize, score_unit
+from peekbench.formatting import difference_unit, format_cell, format_quantity, format_range, pluralize, score_unit
 from peekbench.records import Report, ScoreEstimate
 from peekbench.results import label_configuration
 from peekbench_exports.tables import ExportedRun, read_run
@@ -83,29 +83,44 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
         f"{rows} of the test set changes the score of {_join(methods or controls)} <<dubey2024>>."
     )
     has_labels = any(task.get("kind") != "language_modeling" for task in spec["tasks"])
-    shares = " with classes at their natural shares" if has_labels and design["train"] != "balanced" else ""
-    tasks = f"{'each of ' if len(run.tasks) > 1 else ''}{pluralize(len(run.tasks), 'task')} ({_join(run.tasks)})"
+    labeled = shares = ""
+    if has_labels:
+        labeled = "labeled "
+    if has_labels and design["train"] != "balanced":
+        shares = " with classes at their natural shares"
+    tasks = f"{pluralize(len(run.tasks), 'task')} ({_join(run.tasks)})"
+    if len(run.tasks) > 1:
+        tasks = f"each of {tasks}"
     yield (
         f"From {tasks}, we drew {_describe_subsamples(spec, rows)} of {_join_numbers(design['num_train'])} "
-        f"{'labeled ' if has_labels else ''}train {rows}{shares}, {_join_numbers(design['num_test'])} test {rows} and "
+        f"{labeled}train {rows}{shares}, {_join_numbers(design['num_test'])} test {rows} and "
         f"as many extra {rows} from the same distribution, without overlap (seed {spec['seed']})."
     )
-    arms = [arm if isinstance(arm, str) else "{} {:g}".format(*next(iter(arm.items()))) for arm in spec["arms"]]
+    further = boost = ""
+    if number := design.get("num_unlabeled"):
+        further = f"; both have further {rows}, {number:,} in all"
+    if "base" in spec["arms"]:
+        boost = ", and the boost is the score of extra minus that of base"
     yield (
-        f"On each subsample, each method was fitted to the same train {rows} in the arms {_join(arms)}: base has no "
-        f"unlabeled {rows}, extra has the extra {rows}, and test has the test {rows} without their labels"
-        + (f"; both have further {rows}, {number:,} in all." if (number := design.get("num_unlabeled")) else ".")
+        f"On each subsample, each method was fitted to the same train {rows} in the arms "
+        f"{_join(map(_name_arm, spec['arms']))}: base has no unlabeled {rows}, extra has the extra {rows}, and test "
+        f"has the test {rows} without their labels{further}."
     )
-    yield (
-        "The score of extra is uncontaminated; the bias is the score of test minus that of extra"
-        + (", and the boost is the score of extra minus that of base." if "base" in spec["arms"] else ".")
-    )
-    if methods and controls:
-        yield f"The run includes the control{'s' if controls[1:] else ''} {_join(controls)}, whose bias is known."
+    yield f"The score of extra is uncontaminated; the bias is the score of test minus that of extra{boost}."
+    if methods and len(controls) == 1:
+        yield f"The run includes the control {_join(controls)}, whose bias is known."
+    elif methods and controls:
+        yield f"The run includes the controls {_join(controls)}, whose bias is known."
     if design["stop"] is not None:
         yield _describe_looks(run)
     analyses = [f"{analysis['use']} ({run.content.summaries[analysis['use']]})" for analysis in spec["analyses"]]
     yield f"The results were analyzed with {_join(analyses)}."
+
+
+def _name_arm(arm: str | Mapping[str, float]) -> str:
+    if isinstance(arm, str):
+        return arm
+    return "{} {:g}".format(*next(iter(arm.items())))
 
 
 def _describe_looks(run: ExportedRun) -> str:
@@ -118,9 +133,12 @@ def _describe_looks(run: ExportedRun) -> str:
 
 def _describe_results(run: ExportedRun) -> Iterator[str]:
     failures, planned = run.content.report.failures, run.content.num_planned
-    failed = f"; {pluralize(len(failures), 'trial')} failed" if failures else ""
-    number = f"{run.num_analyzed:,} of {pluralize(planned, 'planned trial')}"
-    yield f"{f'All {planned:,} planned trials' if run.is_complete else number} were analyzed{failed}."
+    analyzed = f"{run.num_analyzed:,} of {pluralize(planned, 'planned trial')} were analyzed"
+    if run.is_complete:
+        analyzed = f"All {planned:,} planned trials were analyzed"
+    if failures:
+        analyzed += f"; {pluralize(len(failures), 'trial')} failed"
+    yield f"{analyzed}."
     yield from _describe_biases(run)
     packages = run.session.get("versions", run.session["packages"])  # without what no method requires
     versions = [f"{name} {packages[name]}" for name in PACKAGES if name in packages]
@@ -137,11 +155,12 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
     regions = {verdict.region for verdict in verdicts if verdict.region is not None}
     if len(regions) == 1:
         (region,) = regions
-        is_accuracy = scores[biases[0].configuration].metric == ACCURACY
+        negligible = f"{region:.4g}"
+        if scores[biases[0].configuration].metric == ACCURACY:
+            negligible = f"{100 * region:g} points"
         yield (
-            "A method is called equivalent if the interval of its bias lies within "
-            f"{f'{100 * region:g} points' if is_accuracy else f'{region:.4g}'} of 0; otherwise biased if the interval "
-            "excludes 0, and inconclusive if it does not."
+            f"A method is called equivalent if the interval of its bias lies within {negligible} of 0; otherwise "
+            "biased if the interval excludes 0, and inconclusive if it does not."
         )
     family = max((verdict.family.size for verdict in verdicts), default=1)
     if family > 1:
@@ -154,18 +173,19 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
     for bias in biases:
         score = scores[bias.configuration]
         is_accuracy = score.metric == ACCURACY
-        score_text = format_cell(score.estimate.mean, score_unit(is_accuracy))
-        interval = ""
+        unit = difference_unit(is_accuracy)
+        facts: list[str] = [bias.decision]
+        if bias.control:
+            facts.insert(0, f"{bias.control} control, ")
         if bias.estimate.has_interval:
-            ends = (bias.estimate.low, bias.estimate.high)
-            low, high = (format_signed(limit, difference_unit(is_accuracy)) for limit in ends)
-            interval = f"{bias.estimate.level:.0%} interval {low} to {high}; "
+            interval = format_range(bias.estimate.low, bias.estimate.high, unit)
+            facts.insert(0, f"{bias.estimate.level:.0%} interval {interval}; ")
         sizes = {"num_train": bias.num_train, "num_test": bias.num_test}
         label = label_configuration({"method": bias.method, "model": bias.model, **vary(sizes, biases)})
         yield (
-            f"For {label}, the mean {score.metric} of extra was {score_text}, and the bias was "
-            f"{format_signed(bias.estimate.mean, difference_unit(is_accuracy))}{' points' if is_accuracy else ''} "
-            f"({interval}{f'{bias.control} control, ' if bias.control else ''}{bias.decision})."
+            f"For {label}, the mean {score.metric} of extra was "
+            f"{format_cell(score.estimate.mean, score_unit(is_accuracy))}, and the bias was "
+            f"{format_quantity(bias.estimate.mean, unit)} ({''.join(facts)})."
         )
 
 
@@ -176,7 +196,9 @@ def vary(cells: Mapping[str, Any], estimates: Sequence[ScoreEstimate]) -> dict[s
 
 def _describe_subsamples(spec: Mapping[str, Any], rows: str) -> str:
     number = spec["design"]["num_subsamples"]
-    at_most = "at most " if spec["design"]["stop"] is not None else ""
+    at_most = ""
+    if spec["design"]["stop"] is not None:
+        at_most = "at most "
     own = {task["name"]: task["num_subsamples"] for task in spec["tasks"] if task.get("num_subsamples")}
     if own and isinstance(number, int):
         by_task = [own.get(task["name"], number) for task in spec["tasks"]]
@@ -199,4 +221,6 @@ def _join(names: Iterable[str], word: str = "and") -> str:
     names = list(names)
     if len(names) > MAX_NAMED:
         names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1} others"]
-    return f" {word} ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from matplotlib.axes import Axes
 
@@ -27,12 +27,16 @@ UPRIGHT_SPACING = 0.3  # the same on a vertical axis
 
 def axis_name(axis: Axis) -> str:
     """Return the text below or beside an axis."""
-    return f"{axis.label} (logarithmic scale)" if axis.is_log else axis.label
+    if axis.is_log:
+        return f"{axis.label} (logarithmic scale)"
+    return axis.label
 
 
 def factor(axis: Axis) -> float:
     """Return the factor from values to drawn numbers: fractions become points or percentages."""
-    return 100.0 if axis.unit in ("difference", "fraction", "spread") else 1.0
+    if axis.unit in ("difference", "fraction", "spread"):
+        return 100.0
+    return 1.0
 
 
 def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
@@ -40,11 +44,15 @@ def limits(values: Iterable[float], axis: Axis) -> tuple[float, float]:
     drawn = [value * factor(axis) for value in values if math.isfinite(value)]
     if axis.unit in ("difference", "change"):
         drawn += [0.0]
+    if not drawn and axis.is_log:
+        return 1.0, 10.0
     if not drawn:
-        return (1.0, 10.0) if axis.is_log else (-1.0, 1.0)
+        return -1.0, 1.0
     low, high = min(drawn), max(drawn)
+    if axis.is_log and low == high:
+        return low / 2.0, high * 2.0
     if axis.is_log:
-        ratio = (high / low) ** PADDING if high > low else 2.0
+        ratio = (high / low) ** PADDING
         return low / ratio, high * ratio
     padding = (high - low) * PADDING or max(abs(low), 1.0)
     return low - padding, high + padding
@@ -61,10 +69,18 @@ def shared_limits(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[f
         Axis of all panels.
     """
     own = [limits(values, axis) for values in panels]
-    spans = [(math.log(low), math.log(high)) for low, high in own] if axis.is_log else own
-    sharing = _find_sharing(spans, MAX_STRETCH)
+    spans = own
+    if axis.is_log:
+        spans = [(math.log(low), math.log(high)) for low, high in own]
+    return _share_limits(own, panels, axis, _find_sharing(spans, MAX_STRETCH))
+
+
+def _share_limits(
+    own: Sequence[tuple[float, float]], panels: Sequence[Sequence[float]], axis: Axis, sharing: Collection[int]
+) -> list[tuple[float, float]]:
+    """Return the panels' own limits, except for panels that share common ones."""
     common = limits((value for number in sharing for value in panels[number]), axis)
-    return [common if number in sharing else ends for number, ends in enumerate(own)]
+    return list((dict(enumerate(own)) | dict.fromkeys(sharing, common)).values())
 
 
 def centered_limits(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple[float, float]]:
@@ -84,17 +100,19 @@ def centered_limits(panels: Sequence[Sequence[float]], axis: Axis) -> list[tuple
     lengths = [max(values) - min(values) for values in drawn]
     sharing = _find_sharing([(0.0, length) for length in lengths], MAX_CENTERED_STRETCH)
     longest = max((lengths[number] for number in sharing), default=0.0)
-    with_zero = [[*values, *([0.0] if max(map(abs, values)) <= longest * NEAR_ZERO else [])] for values in drawn]
-    ranges = (max(with_zero[number]) - min(with_zero[number]) for number in sharing)
+    for values in drawn:
+        if max(map(abs, values)) <= longest * NEAR_ZERO:
+            values.append(0.0)
+    ranges = (max(drawn[number]) - min(drawn[number]) for number in sharing)
     length = max(ranges, default=0.0) * (1 + 2 * PADDING) or 2.0
-    common = limits((value for number in sharing for value in panels[number]), axis)
-    if common[1] - common[0] <= length * MAX_SHARED_LENGTH:
-        return [common if number in sharing else limits(values, axis) for number, values in enumerate(panels)]
-    middles = [(max(values) + min(values)) / 2 for values in with_zero]
-    return [
-        (middle - length / 2, middle + length / 2) if number in sharing else limits(panels[number], axis)
-        for number, middle in enumerate(middles)
-    ]
+    own = [limits(values, axis) for values in panels]
+    low, high = limits((value for number in sharing for value in panels[number]), axis)
+    if high - low <= length * MAX_SHARED_LENGTH:
+        return _share_limits(own, panels, axis, sharing)
+    for number in sharing:
+        middle = (max(drawn[number]) + min(drawn[number])) / 2
+        own[number] = (middle - length / 2, middle + length / 2)
+    return own
 
 
 def _find_sharing(spans: Sequence[tuple[float, float]], max_stretch: float) -> list[int]:
@@ -141,17 +159,23 @@ def ticks(
             positions = [*positions[:1], *positions[-1:], *(step for step in TICK_STEPS if low <= step <= high)]
         labels = {position: _format(position, axis) for position in positions}
         return _without_collisions(labels, ends, inches, is_log=True)
-    max_ticks = max(MIN_TICKS, inches / (UPRIGHT_SPACING if is_upright else SPACING))
+    spacing = SPACING
+    if is_upright:
+        spacing = UPRIGHT_SPACING
+    max_ticks = max(MIN_TICKS, inches / spacing)
     sparse: dict[float, str] = {}
     for step in (step for step in TICK_STEPS if (high - low) / step <= MAX_CANDIDATES):
         numbers = sorted(range(math.ceil(low / step), math.floor(high / step) + 1), key=abs)
         labels = {number * step: _format(round(number * step, tick_decimals(step)), axis) for number in numbers}
-        kept = labels if is_upright else _without_collisions(labels, ends, inches, is_log=False)
+        kept = labels
+        if not is_upright:
+            kept = _without_collisions(labels, ends, inches, is_log=False)
         if len(labels) <= max_ticks and len(kept) == len(labels) and (len(labels) > 1 or not sparse):
             return labels
         if len(labels) == 1:
             break
-        sparse = kept if len(kept) > 1 else sparse
+        if len(kept) > 1:
+            sparse = kept
     return dict(list(sparse.items())[:2])
 
 
@@ -159,11 +183,14 @@ def _without_collisions(
     labels: dict[float, str], ends: tuple[float, float], inches: float, *, is_log: bool
 ) -> dict[float, str]:
     """Return the labels that do not touch a label before them."""
-    low, high = (math.log(end) for end in ends) if is_log else ends
+    scale: Callable[[float], float] = float
+    if is_log:
+        scale = math.log
+    low, high = map(scale, ends)
     kept: dict[float, str] = {}
     taken: list[tuple[float, float]] = []
     for position, label in labels.items():
-        middle = ((math.log(position) if is_log else position) - low) / (high - low) * inches
+        middle = (scale(position) - low) / (high - low) * inches
         half = (text_width(label, SMALL) + GAP) / 2
         if all(middle + half <= left or right <= middle - half for left, right in taken):
             kept[position] = label
@@ -176,8 +203,9 @@ def _format(value: float, axis: Axis) -> str:
         return f"{value:g}%"
     if axis.unit == "count":
         return f"{value:,.0f}"
-    is_signed = axis.unit in ("difference", "change") and value
-    text = f"{value:+g}" if is_signed else f"{value:g}"
+    text = f"{value:g}"
+    if axis.unit in ("difference", "change") and value > 0:
+        text = f"+{text}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 
@@ -206,7 +234,9 @@ def set_up_y(axes: Axes, axis: Axis, ends: tuple[float, float], inches: float, *
         axes.set_yscale("log")
     axes.set_ylim(*ends)
     shown = dict(sorted(ticks(axis, ends, inches, is_upright=True).items()))
-    axes.set_yticks(list(shown), list(shown.values()) if is_labeled else [""] * len(shown))
+    if not is_labeled:
+        shown = dict.fromkeys(shown, "")
+    axes.set_yticks(list(shown), list(shown.values()))
     axes.set_yticks([], minor=True)
     axes.grid(axis="y", color=INK, alpha=FAINT / 2, lw=0.5)
     axes.set_axisbelow(True)
@@ -222,8 +252,10 @@ def explain_shading(axis: Axis) -> str:
     """Return a sentence on the shaded region, for the small print; empty if there is no region."""
     if not axis.region:
         return ""
-    unit = " points" if axis.unit == "difference" else ""
-    return f"Shaded: differences below {axis.region * factor(axis):g}{unit}, which are too small to matter."
+    size = f"{axis.region * factor(axis):g}"
+    if axis.unit == "difference":
+        size += " points"
+    return f"Shaded: differences below {size}, which are too small to matter."
 
 
 MAX_LINES = 4
@@ -245,13 +277,18 @@ class Headings:
     """
 
     def __init__(self, texts: Sequence[str], width: float, have_own_scale: Sequence[bool]) -> None:
-        self._lines = [
-            wrap_balanced(text, width, TEXT, max_lines=MAX_LINES, weight="bold") if text else [] for text in texts
-        ]
+        self._lines: list[list[str]] = []
+        for text in texts:
+            lines = []
+            if text:
+                lines = wrap_balanced(text, width, TEXT, max_lines=MAX_LINES, weight="bold")
+            self._lines.append(lines)
         self._have_own_scale = have_own_scale
         num_lines = max((len(lines) + own for lines, own in zip(self._lines, have_own_scale, strict=True)), default=0)
-        self.height = num_lines * line_height(TEXT) + 0.04 if num_lines else 0.0
+        self.height = 0.0
         """Inches."""
+        if num_lines:
+            self.height = num_lines * line_height(TEXT) + 0.04
 
     def draw(self, page: Page, number: int, middle: float, top: float) -> None:
         """Write the heading of a panel, centered at `middle` and ending at `top`, the top edge of the panel."""
