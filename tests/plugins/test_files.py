@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
@@ -189,31 +188,24 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
     [
         (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: No such file.*; check the path"),
         (CSV, "rows.csv", {"path": ".", "format": "csv"}, "Is a directory"),
-        (CSV, "rows.csv", {"text": "review"}, "no column 'review'; .*'text', 'label'. Set"),
         (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
         ("", "rows.csv", {}, "is an empty file; write the rows into it"),
-        ("text,label\na,x\n  ,y\n", "rows.csv", {}, "line 3: .*column 'text'; .*`drop_missing` to True"),
         ("text,label\na,x\nb,\n", "rows.csv", {}, "column 'label': 1 of 2 rows .*line 3"),
         ("text,label\na,x\nb\n", "rows.csv", {}, "line 3: 1 field, but the header has 2"),
         ("text,label\na,x\nb, c,y\n", "rows.csv", {}, "line 3: 3 fields, but the header has 2"),
         ('text,label\na,x\n"b,y\n', "rows.csv", {}, "line 3: unexpected end of data"),
         (CSV.encode("utf-16"), "rows.csv", {"encoding": "utf-8"}, "is not utf-8: .*set `encoding`"),
-        ("text,label\nü,x\n".encode("latin-1"), "rows.csv", {}, "is not utf-8: .*set `encoding` .*latin-1"),
-        (b"PK\x03\x04", "rows.csv", {}, "is a ZIP archive or an Excel workbook; unpack it"),
-        (gzip.compress(CSV.encode())[:-9], "rows.csv.gz", {}, "is damaged: .*copy it again"),
         ("text,label\na,x\nb,x\nc,X \n", "rows.csv", {}, r'\'x\' and \'X \' differ only .*{"x": "x", "X ": "x"}'),
         (CSV, "rows.csv", {"class_names": ["pos", "neutral"]}, "line 3: the label 'neg' has no class; .*'neutral'"),
         ("text,label\na,0\nb,2\n", "rows.csv", {"class_names": ["n", "y"]}, "line 3: the label '2' has no class"),
         ("text,label\na,1\nb,2\n", "rows.csv", {"class_names": {1: "n", 3: "y"}}, "line 3: the label '2' has no class"),
         ("text,label\na,x\nb,x\n", "rows.csv", {}, "2 rows of 1 class .*'label'"),
         ("text,label\n", "rows.csv", {}, "0 rows of 0 classes"),
-        ('{"text": "a", "label": 1}\n{"text": "b"\n', "rows.jsonl", {}, "line 2: not valid JSON"),
         ("[" * 100_000 + "\n", "rows.jsonl", {}, "line 1: not valid JSON"),
         ('["a", 1]\n', "rows.jsonl", {}, "row 1: a JSON str instead of an object; write"),
         ('{"text": "a", "label": 1}\n', "rows.jsonl", {"text": "body"}, "no column 'body'; .*'text', 'label'"),
         ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "column 'label': .*line 2"),
-        ('{"text": null, "label": 1}\n', "rows.jsonl", {}, "line 1: .*column 'text'"),
         ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "line 1: 12 in column 'text' is int, not text"),
         ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: 0.5 in column 'label' is float"),
         ('{"text": "a", "label": ["x"]}\n', "rows.jsonl", {}, "line 1: .* in column 'label' is list"),
@@ -300,7 +292,6 @@ def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Datase
     ("options", "message"),
     [
         ({}, "path"),
-        ({"path": "rows.txt"}, "format of 'rows.txt'"),
         ({"path": "a.csv", "text": []}, "text"),
         ({"path": "a.csv", "text": "x", "label": "x"}, "duplicate column"),
         ({"path": "a.csv", "class_names": ["a"]}, "fewer than two classes"),
@@ -308,7 +299,6 @@ def test_unsuitable_parquet_files_are_refused(read_parquet: Callable[..., Datase
         ({"path": "a.csv", "class_names": [True, False]}, "True .*quotes"),
         ({"path": "a.csv", "class_names": {0: "a", "0": "b"}}, "are the same"),
         ({"path": "a.csv", "class_names": {0.5: "a", 1: "b"}}, "0.5 is neither text nor an integer"),
-        ({"path": "a.csv", "class_names": "ab"}, "a list of names, or a mapping"),
         ({"path": "a.csv", "encoding": "utf-99"}, "encoding 'utf-99'"),
         ({"path": "a.csv", "encoding": "rot13"}, "encoding 'rot13'"),
         ({"path": "a.csv", "delimiter": "||"}, "delimiter"),

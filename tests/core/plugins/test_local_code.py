@@ -195,7 +195,6 @@ def test_names_outside_of_a_spec_start_at_the_working_folder(
         ("methods.py:count", "one of the analyses"),
         ("methods.py:SHARE", "methods.py:SHARE is a float, not a function"),
         (":fit", "nothing stands before the colon"),
-        ("lsa", "did you mean classic.lsa.* Otherwise, install .* name a function in a file, as in `my_file.py:fit`"),
         ("my_own", "plugins with methods: .* Otherwise, install .* name a function in a file"),
         ("no_such_package.module:fit", "no module 'no_such_package.module' on this machine"),
         ({"use": "methods.py:fit_prior", "options": {"smooting": 2}}, "smooting.*did you mean smoothing"),

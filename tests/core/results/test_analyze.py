@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from peekbench.data.preflight import describe_tasks
-from peekbench.errors import ContractError, ResultsError, SpecError
+from peekbench.errors import ContractError, ResultsError
 from peekbench.execution.runner import run
 from peekbench.records.data import TableOptions
 from peekbench.results import load_results, tidy
@@ -64,11 +64,6 @@ def test_a_table_of_another_tool_is_tidied_first(simulate: Simulate) -> None:
         analyze(other)
     with pytest.raises(TypeError, match="map"):
         analyze(other, AnalysisOptions(table=TableOptions(map={})))  # type: ignore[call-arg]
-
-
-def test_an_unknown_analysis_is_a_clear_error(simulate: Simulate) -> None:
-    with pytest.raises(SpecError, match="no analysis 'toy.cuont'"):
-        analyze(simulate(0.02), AnalysisOptions(["toy.cuont"]))
 
 
 @pytest.mark.parametrize(
