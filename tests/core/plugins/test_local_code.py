@@ -255,7 +255,7 @@ def test_reading_results_imports_no_code_that_only_a_store_names(
         (folder / name).write_text(f"import pathlib\npathlib.Path({str(tmp_path / 'executed')!r}).touch()\n{CODE}")
     done = pb.load_run(store)
     assert len(done.arms) == 4
-    for command in (["report"], ["plan"], ["report", "--format", "exports.latex"]):
+    for command in (["report"], ["report", "--format", "exports.latex"]):
         result = CliRunner().invoke(app, [*command, str(store)])
         assert "is not imported" in f"{result.output} {result.exception}", command
     assert CliRunner().invoke(app, ["watch", "--once", str(store)]).exit_code == 0
