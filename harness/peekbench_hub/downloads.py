@@ -34,7 +34,8 @@ LENGTH_OF_SHA256 = 64
 MAX_MESSAGE = 300  # characters of an error of the client library, which may contain text of a server
 FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Errors of the client library when an answer has another format than that of the Hub."""
-NO_SPACE_OR_PERMISSION = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
+NOT_SAVED = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
+"""Error numbers of files that cannot be written."""
 
 
 class NotFoundError(Exception):
@@ -306,7 +307,7 @@ def _translated_errors(kind: RepositoryKind, repository: str, description: str) 
                 "not in this machine's cache, and HF_HUB_OFFLINE is set. Run `peekbench validate --download SPEC` with "
                 "a network connection, or name a local folder"
             )
-        elif isinstance(error, OSError) and error.errno in NO_SPACE_OR_PERMISSION:
+        elif isinstance(error, OSError) and error.errno in NOT_SAVED:
             raise DataError(
                 f"{description}: cannot save the files: {error}; free disk space, or set HF_HOME to a writable folder"
             ) from error
