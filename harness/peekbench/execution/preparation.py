@@ -75,7 +75,7 @@ def check_files(spec: ExperimentSpec) -> None:
         raise SpecError("\n".join(errors))
 
 
-def _missing_libraries(components: Iterable[Component]) -> list[str]:
+def _missing_libraries(components: Iterable[Component[Any]]) -> list[str]:
     """Return a line on each component whose code imports a library that is not installed."""
     missing = [(component, describe_missing(component.entry)) for component in components]
     return [f"{_place_of(component)}: {problem}" for component, problem in missing if problem]
@@ -97,7 +97,7 @@ def _place(method: MethodSpec, task: str) -> str:
     return _place_of(method)
 
 
-def _place_of(component: Component) -> str:
+def _place_of(component: Component[Any]) -> str:
     kind = type(component).__name__.removesuffix("Spec").lower()
     return f"{kind} {getattr(component, 'name', component.use)}"
 

@@ -34,11 +34,6 @@ F = TypeVar("F")
 class Reference:
     """A callable known by name, which is imported when it is called.
 
-    Parameters
-    ----------
-    target
-        ``"package.module:function"``.
-
     Examples
     --------
     >>> Reference("math:sqrt")(9.0)
@@ -46,6 +41,7 @@ class Reference:
     """
 
     target: str
+    """``"package.module:function"``."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Import the callable, and call it."""
