@@ -19,9 +19,11 @@ from peekbench.errors import PeekbenchError, StoreError
 from peekbench.records.scores import SCORES, ScoringInput, average_scores, score_all
 from peekbench.records.trials import Draw
 from peekbench.store.files import log_path, real_path, refuse_lost_log
-from peekbench.store.reader import Store, decode_labels, decode_predictions, describe_arm, find_damaged_predictions
+from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
 from peekbench.store.schema import (
     SCORE_COLUMNS,
+    decode_labels,
+    decode_predictions,
     find_damage,
     integrity_errors,
     quote,

@@ -33,9 +33,11 @@ from peekbench.store.identity import run_identifier
 from peekbench.store.schema import (
     SCORE_COLUMNS,
     TABLES,
+    compare_predictions,
     damage_error,
+    decode_labels,
+    decode_predictions,
     find_damage,
-    hash_bytes,
     is_empty,
     placeholders,
     quote,
@@ -473,22 +475,8 @@ class Store:
         return {arm: decode_predictions(blob, num_classes) for arm, blob, _ in rows}
 
     def _check_predictions(self, trial: Trial, arm: str, blob: object, checksum: bytes) -> None:
-        if damage := _predictions_damage(blob, checksum):
+        if damage := compare_predictions(blob, checksum):
             raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
-
-
-def decode_labels(labels: bytes, num_classes: int) -> IntArray | FloatArray:
-    """Return stored labels of test rows: indices of classes; targets or numbers of bytes for tasks without classes."""
-    if num_classes:
-        return np.frombuffer(labels, "<i4")
-    return np.frombuffer(labels, "<f8")
-
-
-def decode_predictions(numbers: bytes, num_classes: int) -> FloatArray:
-    """Return stored predictions, (n_scored, n_classes), or (n_scored,) for tasks without classes."""
-    if num_classes:
-        return np.frombuffer(numbers, "<f4").reshape(-1, num_classes)
-    return np.frombuffer(numbers, "<f8")
 
 
 def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
@@ -498,7 +486,7 @@ def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
         "FROM arms JOIN draws ON draws.id = arms.draw LEFT JOIN predictions ON predictions.arm = arms.id"
     )
     for *draw, owner, arm, checksum, numbers in connection.execute(query):
-        if damage := _predictions_damage(numbers, checksum):
+        if damage := compare_predictions(numbers, checksum):
             yield quote(f"the predictions of {describe_arm(Draw(*draw), owner, arm)} are {damage}")
     ((extra,),) = connection.execute("SELECT count(*) FROM predictions WHERE arm NOT IN (SELECT id FROM arms)")
     if extra:
@@ -509,11 +497,3 @@ def describe_arm(draw: Draw, owner: str, arm: str) -> str:
     """Return an arm in words. Its owner is a method, or the key of a base arm that methods may share."""
     place = f"num_train {draw.num_train}, num_test {draw.num_test}, subsample {draw.subsample}"
     return f"arm {arm} of task {draw.task}, {place}, method or base arm {owner}"
-
-
-def _predictions_damage(numbers: object, checksum: bytes) -> str:
-    if numbers is None:
-        return "missing"
-    if isinstance(numbers, bytes) and hash_bytes(numbers) == checksum:
-        return ""
-    return "changed"

@@ -1,4 +1,4 @@
-"""The SQLite file of a run: its tables, its identity, and the meaning of SQLite's errors.
+"""The SQLite file of a run: its tables, the form of its values, its identity, and the meaning of SQLite's errors.
 
 The journal is a write-ahead log, `FILE-wal`, which is copied into the file at least once a second while trials are
 saved, and when the store is closed. A killed process loses nothing that was committed, as long as the log stays beside
@@ -17,8 +17,11 @@ from hashlib import blake2b
 from marshal import dumps
 from pathlib import Path
 
+import numpy as np
+
 from peekbench.errors import StoreError
 from peekbench.formatting import shorten, visible
+from peekbench.records.data import FloatArray, IntArray
 from peekbench.records.scores import SCORES, Score
 from peekbench.store.files import has_log, log_path
 
@@ -353,3 +356,26 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def decode_labels(labels: bytes, num_classes: int) -> IntArray | FloatArray:
+    """Return stored labels of test rows: indices of classes; targets or numbers of bytes for tasks without classes."""
+    if num_classes:
+        return np.frombuffer(labels, "<i4")
+    return np.frombuffer(labels, "<f8")
+
+
+def decode_predictions(numbers: bytes, num_classes: int) -> FloatArray:
+    """Return stored predictions, (n_scored, n_classes), or (n_scored,) for tasks without classes."""
+    if num_classes:
+        return np.frombuffer(numbers, "<f4").reshape(-1, num_classes)
+    return np.frombuffer(numbers, "<f8")
+
+
+def compare_predictions(numbers: object, checksum: bytes) -> str:
+    """Return what is wrong with stored predictions; empty if they are those that were stored."""
+    if numbers is None:
+        return "missing"
+    if isinstance(numbers, bytes) and hash_bytes(numbers) == checksum:
+        return ""
+    return "changed"
