@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from peekbench.data.loading import fingerprint
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import Split
+from peekbench.records.data import OfficialSplits
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns, tags_of
 
 HELD = (
@@ -30,6 +31,12 @@ TRAIN: Split = "train"
 TEST: Split = "test"
 VALIDATION = "use the validation split, with test_split='validation'"
 MAX_CLASSES_PER_ROW = 1 / 3  # floats and texts with more different values are no classes
+
+
+class _Pair(NamedTuple):
+    inputs: Any
+    labels: Any
+    class_names: Sequence[str] | None = None
 
 
 def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> Dataset:
@@ -95,8 +102,50 @@ class _Reader:
         if isinstance(data, Dataset):
             self._refuse_reordered(data.inputs, data.labels)
             return data
-        if type(data).__module__.partition(".")[0] == "datasets":
-            return self._read_hugging_face(data)
+        parts = {"": data}
+        if isinstance(data, OfficialSplits):
+            parts = {TRAIN: data.train, TEST: data.test}
+        elif _is_hugging_face(data) and isinstance(data, Mapping):
+            parts = self._splits_of(data)
+        pairs = {split: self._pair_of(part() if callable(part) else part, split) for split, part in parts.items()}
+        splits: list[Split] = []
+        if len(pairs) > 1:
+            splits = [TRAIN] * len(pairs[TRAIN].inputs) + [TEST] * len(pairs[TEST].inputs)
+        first, *others = pairs.values()
+        if others and type(others[0].inputs) is not type(first.inputs):
+            kinds = (type(pair.inputs).__name__ for pair in pairs.values())
+            raise DataError(f"{self.name}: train is {' and test is '.join(kinds)}; give both in the same form")
+        inputs, labels = first.inputs, first.labels
+        if others:
+            for pair in pairs.values():
+                self._refuse_reordered(pair.inputs, pair.labels)
+            inputs = _join([pair.inputs for pair in pairs.values()])
+            labels = pd.concat(
+                [pd.Series(_as_array(pair.labels).ravel()) for pair in pairs.values()], ignore_index=True
+            )
+        return _identify(self._read_pair(inputs, labels, first.class_names, splits))
+
+    def _splits_of(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the official splits of a `DatasetDict`."""
+        test_split = self.test_split
+        if test_split == TRAIN or not {TRAIN, test_split} <= data.keys():
+            others = [split for split in data if split != TRAIN]
+            remedy = f"give one split, as in data[{next(iter(data), TRAIN)!r}]"
+            if others and TRAIN in data:
+                remedy = f"set test_split={others[0]!r}"
+            raise DataError(
+                f"{self.name}: its splits are {', '.join(map(str, data))}, but train and "
+                f"{'another one' if test_split == TRAIN else test_split} are needed; {remedy}"
+            )
+        return {TRAIN: data[TRAIN], TEST: data[test_split]}
+
+    def _pair_of(self, data: Any, split: str) -> _Pair:
+        """Return the inputs and labels of all rows, or of those of a split."""
+        text, label = self.columns
+        if _is_hugging_face(data):
+            self._check_columns(data.column_names or ())
+            frame = data.select_columns([text, label]).to_pandas()
+            return _Pair(frame[text], frame[label], getattr(data.features[label], "names", None))
         if hasattr(data, "to_pandas"):
             data = data.to_pandas()  # of polars
         if isinstance(data, dict) or (isinstance(data, list) and data and isinstance(data[0], dict)):
@@ -106,10 +155,11 @@ class _Reader:
                 raise DataError(f"{self.name}: {error}; give columns of equal lengths") from error
         if isinstance(data, pd.DataFrame):
             self._check_columns(list(data.columns))
-            data = tuple(data[column] for column in self.columns)
+            return _Pair(data[text], data[label])
         if isinstance(data, tuple) and len(data) == 2:
-            return _identify(self._read_pair(*data))
-        raise DataError(f"{self.name}: cannot read an object of the type {type(data).__name__}; data are {HELD}")
+            return _Pair(*data)
+        place = f"{self.name}, {split}" if split else self.name
+        raise DataError(f"{place}: cannot read an object of the type {type(data).__name__}; data are {HELD}")
 
     def _check_columns(self, present: Sequence[Any]) -> None:
         if len(set(self.columns)) == 1:
@@ -127,26 +177,6 @@ class _Reader:
                     f"its columns are {shorten(visible(', '.join(map(str, present))), 200)}; "
                     + ("drop or rename one" if column in present else remedy)
                 )
-
-    def _read_hugging_face(self, data: Any) -> Dataset:
-        is_dict = isinstance(data, Mapping)  # a DatasetDict
-        test_split = self.test_split
-        if is_dict and (test_split == "train" or not {"train", test_split} <= data.keys()):
-            others = [split for split in data if split != "train"]
-            remedy = f"give one split, as in data[{next(iter(data), 'train')!r}]"
-            if others and "train" in data:
-                remedy = f"set test_split={others[0]!r}"
-            raise DataError(
-                f"{self.name}: its splits are {', '.join(map(str, data))}, but train and "
-                f"{'another one' if test_split == 'train' else test_split} are needed; {remedy}"
-            )
-        parts = [data["train"], data[test_split]] if is_dict else [data]
-        self._check_columns(parts[0].column_names or ())
-        frames = [part.select_columns(list(self.columns)).to_pandas() for part in parts]
-        frame = pd.concat(frames, ignore_index=True)
-        text, label = self.columns
-        splits: list[Split] = [TRAIN] * len(frames[0]) + [TEST] * len(frames[-1]) if is_dict else []
-        return self._read_pair(frame[text], frame[label], getattr(parts[0].features[label], "names", None), splits)
 
     def _read_pair(
         self, inputs: Any, labels: Any, feature_names: Sequence[str] | None = None, splits: Sequence[Split] = ()
@@ -349,6 +379,19 @@ def _identify(dataset: Dataset) -> Dataset:
     rows = pd.util.hash_pandas_object(frame, index=False, categorize=False).astype(str).tolist()
     columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
     return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
+
+
+def _is_hugging_face(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "datasets"
+
+
+def _join(parts: Sequence[Any]) -> Any:
+    """Return the rows of several inputs of the same type."""
+    if isinstance(parts[0], pd.Series | pd.DataFrame):
+        return pd.concat(parts, ignore_index=True)
+    if isinstance(parts[0], list | tuple):
+        return [row for part in parts for row in part]
+    return np.concatenate(parts)
 
 
 def _find_blank(texts: Sequence[Any]) -> Any:

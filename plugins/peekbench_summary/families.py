@@ -281,7 +281,13 @@ def judge_all(
             configuration = results.configurations[member]
             assert isinstance(verdict.evidence, TrialEvidence)
             means = {arm: mean_over_tasks(list(configuration.scores[arm].values())) for arm in results.arms}
-            evidence = replace(verdict.evidence, base=means.get("base"), extra=means["extra"])
+            evidence = replace(
+                verdict.evidence,
+                base=means.get("base"),
+                extra=means["extra"],
+                published=means.get("all"),
+                num_texts=configuration.num_texts,
+            )
             if not configuration.control:
                 evidence = replace(evidence, looks=describe_looks(configuration, looks))
                 if configuration.key in log_likelihoods:

@@ -16,7 +16,7 @@ from peekbench_summary import Summary
 from peekbench_summary.biased_rule import Bias
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.families import judge_family
-from peekbench_summary.figures import DOSE_EFFECT, common_region, effect_axis
+from peekbench_summary.figures import common_region, effect_axis
 from peekbench_summary.scores import level_note, name_score
 
 ORDER = tuple(RULE_KINDS)
@@ -59,7 +59,7 @@ class _Worth:
 def rule_arms(results: Configurations) -> list[str]:
     """Return the arms of results that are rules, without base, extra, test and doses."""
     differences = {arm: f"{arm} - extra" for arm in results.arms}
-    arms = [arm for arm, name in differences.items() if name in results.effects and not DOSE_EFFECT.fullmatch(name)]
+    arms = [arm for arm, name in differences.items() if name in results.effects and _split(arm)[0] in ORDER]
     return sorted(arms, key=lambda arm: (ORDER.index(_split(arm)[0]), int(_split(arm)[1] or 0)))
 
 

@@ -23,9 +23,9 @@ from peekbench.formatting import shorten
 from peekbench.plugins.functions import find_toolkit, is_estimator, make_entry
 from peekbench.plugins.names import OF_FEW, Code, find_nearest, hold, locate_code
 from peekbench.plugins.validation import DATA_SUFFIXES
-from peekbench.records.data import Dataset
+from peekbench.records.data import Dataset, OfficialSplits
 from peekbench.results.region import default_region
-from peekbench.spec.design import Design
+from peekbench.spec.design import OFFICIAL, Design
 from peekbench.spec.experiment import ExperimentSpec
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
@@ -47,6 +47,8 @@ def measure(
     method: Any,
     data: Any = None,
     *,
+    train: Any = None,
+    test: Any = None,
     text: str | None = None,
     label: str | None = None,
     score: str = "score",
@@ -93,6 +95,10 @@ def measure(
         - A function that returns one of these, or a `peekbench.Dataset`.
         - The name of a task, such as "docstrings.numpy", or a task as in a spec.
         - A dictionary of these by name, or a list of them.
+    train, test
+        Official train and test split, instead of `data`: two files, or both in another of these forms. Is the score
+        inflated that you publish? By default, each fit then trains on all train rows and adapts to all folds of the
+        test rows but one (`design: official`). With other keys of the design, sets are drawn from the splits.
     text, label
         Columns of texts and labels of data frames and data sets of Hugging Face.
     score
@@ -156,6 +162,7 @@ def measure(
     True
     """
     methods = _list_methods(method)
+    has_splits = train is not None or test is not None
     if len(methods) > 1 and (options or unlabeled_step is not None):
         raise PluginError(
             "options and unlabeled_step are those of one method; measure the methods in calls of their own"
@@ -172,13 +179,19 @@ def measure(
     of_design = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
     of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
     of_data |= {option: column for option, column in (("text", text), ("label", label)) if column}
+    if has_splits:
+        data, of_data = _join_splits(data, train, test, of_data)
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
     forget()  # files may have changed
     held = [load_dataset(task["use"], task.get("options")) for task in tasks if _is_in_reach(task["use"])]
     for estimator in filter(is_estimator, methods.values()):
         find_toolkit().unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
     if isinstance(design, Mapping):  # another kind is refused with the spec
-        design = _complete_design({**design, **of_design}, held)
+        design = {**design, **of_design}
+        if has_splits and not {"num_train", "num_test"} & design.keys():
+            design = {**OFFICIAL, **design}
+        else:
+            design = _complete_design(design, held)
     parts: dict[str, Any] = {"tasks": tasks, "methods": named_methods, "design": design, **spec}
     if any(_is_held(part["use"]) for part in [*tasks, *named_methods]):
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
@@ -187,6 +200,17 @@ def measure(
     if score != "score" or region is not None:  # after the name: another score needs no other trials
         parts["analyses"] = _analyses(parts, list(methods.values()), score, region)
     return run(parts, progress=progress, fresh=fresh)
+
+
+def _join_splits(data: Any, train: Any, test: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return official splits as a task of files, which has the options of data, or as data of this session."""
+    if data is not None or train is None or test is None:
+        raise SpecError("give `train` and `test`, or only `data`, from which sets are drawn")
+    if not isinstance(train, str | Path) or not isinstance(test, str | Path):
+        return OfficialSplits(train, test), options
+    path, test_path = (str(Path(file).expanduser().absolute()) for file in (train, test))
+    task = {"use": FILES, "name": "data", "options": {"path": path, "test_path": test_path, **options}}
+    return task, {}
 
 
 def _make_name(parts: Mapping[str, Any], held: Sequence[Dataset]) -> str:

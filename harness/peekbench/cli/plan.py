@@ -12,6 +12,7 @@ import typer
 from peekbench.api.inputs import load
 from peekbench.cli.options import SpecArgument, WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
+from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import count_supported, describe_splits, describe_tasks, list_errors
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.planning import estimate_size, planned_design
@@ -39,6 +40,10 @@ def plan(
     experiment = load(spec, workers)
     check_files(experiment)
     part, unread, unprepared = split_reachable(experiment, with_methods=pilot)
+    part = with_sizes(part)
+    with_rows = {task.name: task for task in part.tasks}
+    tasks_of_spec = tuple(with_rows.get(task.name, task) for task in experiment.tasks)
+    experiment = experiment.model_copy(update={"tasks": tasks_of_spec})
     tasks = describe_tasks(part)
     if part.tasks and part.methods:
         check_analyses(part, tasks)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from peekbench.api.inputs import load
 from peekbench.cli.gates import FailOnOption, Gate, apply_gates, parse_gates
@@ -70,17 +74,51 @@ def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
 
 
 @take_records
-def quickstart(options: RunOptions, printer: Printer) -> None:
+def quickstart(
+    options: RunOptions,
+    printer: Printer,
+    official: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(
+            "--official",
+            metavar="TRAIN TEST",
+            help="Files of an official train and test split: write official.yaml, which asks whether a score on this "
+            "test set is inflated, and run it.",
+        ),
+    ] = None,
+) -> None:
     """Write quickstart.yaml, a spec to start from, and run it: one or two minutes, no download.
 
     Example: peekbench quickstart
     """
     spec, text = Path("quickstart.yaml"), SHIPPED.read_text(encoding="utf-8").partition("\n")[2]
+    if official is not None:
+        spec, text = Path("official.yaml"), _write_official(*official)
     if not spec.exists():
         spec.write_text(text, encoding="utf-8")
     elif not spec.is_file() or spec.read_bytes() != text.encode():
         fail(f"{spec} has been edited. To run it: peekbench run {spec}. To start again, rename or remove it", 2)
     _run_and_report(spec, options, printer)
+
+
+OFFICIAL_SPEC = """\
+# Is a score on the official test set inflated, because the method adapted to its unlabeled texts?
+name: official
+tasks:
+  - use: files
+    name: official
+    options: {files}  # also: text: COLUMN, label: COLUMN
+methods:  # yours, such as my_file.py:fit; `peekbench show methods` lists others
+  - {{name: lsa-50, use: classic.lsa, options: {{num_components: 50}}}}
+  - controls.null  # its bias must be zero
+design: official  # all train rows; 10 divisions of all test rows into 5 folds
+"""
+
+
+def _write_official(train: Path, test: Path) -> str:
+    """Return a spec of two files of official splits."""
+    files = json.dumps({"path": str(train), "test_path": str(test)}, ensure_ascii=False)
+    return OFFICIAL_SPEC.format(files=files)
 
 
 def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:

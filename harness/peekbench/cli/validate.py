@@ -10,6 +10,7 @@ import typer
 
 from peekbench.api.inputs import find_spec, load
 from peekbench.cli.output import echo, fail, make_console, warn
+from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_splits, describe_tasks, expected_overlaps, warn_of_data
 from peekbench.errors import PeekbenchError
 from peekbench.execution.planning import estimate_size
@@ -19,6 +20,9 @@ from peekbench.records.data import Folders
 from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 from peekbench.spec.experiment import DEFAULT_ANALYSES, ExperimentSpec, load_spec
 from peekbench.spec.lockfile import lock_path, make_lock, write_lock
+
+UNREAD = {"train": 1000, "test": 1000}
+"""Rows of official splits that are not read."""
 
 
 def validate(
@@ -83,6 +87,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     check_files(experiment)
     splits, warnings = [], []
     if with_data:
+        experiment = with_sizes(experiment)
         facts = describe_tasks(experiment)
         if any(
             analysis.use not in DEFAULT_ANALYSES or analysis.options.model_fields_set
@@ -93,6 +98,8 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
             check_analyses(experiment, facts)
         splits = [f"  {line}" for line in describe_splits(experiment)]
         warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
+    else:  # numbers of trials and fits do not depend on the rows of official splits
+        experiment = experiment.with_sizes({task.name: UNREAD for task in experiment.tasks})
     size = estimate_size(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
     work = f"{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}"
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")

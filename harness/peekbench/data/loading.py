@@ -359,3 +359,24 @@ def size_limit(size: int, max_gigabytes: float | None = None) -> int:
     if max_gigabytes is not None:
         return int(max_gigabytes * GIGABYTE)
     return min(max(MAX_RATIO * size, ALWAYS_ALLOWED), NEVER_ALLOWED)
+
+
+def with_sizes(spec: ExperimentSpec) -> ExperimentSpec:
+    """Return a spec with the numbers of rows of official splits instead of `all`.
+
+    Raises
+    ------
+    DataError
+        If data are unavailable, or have no official splits.
+    """
+    if spec.design.num_train and spec.design.num_test:
+        return spec
+    rows: dict[str, Counter[str]] = {}
+    for task in spec.tasks:
+        rows[task.name] = Counter(load_dataset(spec.source(task)).splits)
+        if not rows[task.name]:
+            raise DataError(
+                f"task {task.name}: it has no official train and test split, which this design needs; name both, such "
+                "as with the options `path: train.csv` and `test_path: test.csv` of files, or `splits: official` of hf"
+            )
+    return spec.with_sizes(rows)

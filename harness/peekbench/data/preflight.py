@@ -158,6 +158,14 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
             f"task {task}: {pluralize(rows['train'], 'row')} in its train split, but num_train is {num_train}; lower "
             "num_train, or do not use official splits"
         )
+    if design.folds:
+        needed = 2 * max(design.folds)
+        if rows["test"] < needed:
+            raise DataError(
+                f"task {task}: {pluralize(rows['test'], 'row')} in its test split, too few for {max(design.folds)} "
+                f"folds; use at most {rows['test'] // 2}"
+            )
+        return
     if rows["test"] < needed:
         raise DataError(
             f"task {task}: {pluralize(rows['test'], 'row')} in its test split, but {sets} = {needed} are needed for "
@@ -310,7 +318,12 @@ def count_uses(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, A
 
 
 def _uses_of_one(num_test: int, design: Design, task: Mapping[str, Any]) -> float:
-    """Return the probability that one subsample tests a given text; the sum over sets with crossover scoring."""
+    """Return the probability that one subsample tests a given text; the sum over sets with crossover scoring.
+
+    With folds, it is zero: the result is about the texts of the test split, however often each is tested.
+    """
+    if design.folds:
+        return 0.0
     num_rows: int = task["splits"].get("test", task)["rows"]
     return num_test * (design.crossover or 1) / num_rows
 
@@ -335,8 +348,9 @@ def count_supported(designs: Mapping[str, Design], facts: Mapping[str, Mapping[s
     supported: dict[int, int] = {}
     for name, task in facts.items():
         for size in designs[name].num_test:
-            number = int(MAX_USES / _uses_of_one(size, designs[name], task))
-            supported[size] = min(number, supported.get(size, number))
+            if uses := _uses_of_one(size, designs[name], task):
+                number = int(MAX_USES / uses)
+                supported[size] = min(number, supported.get(size, number))
     return supported
 
 

@@ -7,6 +7,8 @@ extra or test set is the beginning of a larger one, all sets are disjoint, and e
 Therefore the score of the arm `extra` is unbiased. If crossover scoring needs more than two sets, rows come from the
 back in turn for each of them. Unlabeled texts that all fits share (`num_unlabeled`) come next.
 
+With folds, the only set is the whole official test split, in another order in each subsample.
+
 If a task has official splits, the front has only rows of its train split, and the back only rows of its test split.
 """
 
@@ -52,7 +54,8 @@ class Sampler:
         self._is_test = np.asarray(dataset.splits) == "test" if dataset.splits else None
         self._is_balanced = design.train == "balanced" and self._num_classes > 0
         self._seed, self._task, self._design = seed, task, design
-        self._max_train, self._num_behind = max(design.num_train), rows_behind(design)
+        self._max_train = max(design.num_train)
+        self._num_behind = len(self.labels) if design.folds else rows_behind(design)
         self._order = lru_cache(maxsize=4)(self._make_order)
 
     def draw(self, draw: Draw) -> Subsample:
@@ -69,6 +72,8 @@ class Sampler:
             train = front[:, : rows_per_class(draw.num_train, self._num_classes)].T.ravel()
         else:
             train = front[0, : draw.num_train]
+        if self._design.folds:
+            return Subsample(train, (back,), back[:0])
         number = self._design.num_sets
         end = number * draw.num_test
         sets = tuple(back[first:end:number] for first in range(number))

@@ -254,6 +254,9 @@ def _describe_tokens(spec: ExperimentSpec, method: MethodSpec, task: TaskSpec, t
 
 def _rows_by_set(subsample: Subsample) -> dict[str, IntArray]:
     """Return the rows of each set; a test text contaminates both arms from the shared texts as from the extra texts."""
+    if len(subsample.sets) == 1:  # folds of one set; a half of it stands for the texts that a fit adapts to
+        test, extra = np.array_split(subsample.test, 2)
+        return dict(zip(SETS, (subsample.train, extra, test), strict=True))
     extra = np.concatenate([subsample.extra, subsample.shared])
     return dict(zip(SETS, (subsample.train, extra, subsample.test), strict=True))
 

@@ -2,15 +2,18 @@
 
 An arm is a rule for the unlabeled texts of a fit. For each scored set, it divides the texts of the set into parts, and
 each part is predicted by a fit of its own. Fits to the same unlabeled texts are one fit: with crossover scoring, the
-fit to a set predicts its own set for the arm `test` and the others for the arm `extra`. `SpecWork` runs the fits.
+fit to a set predicts its own set for the arm `test` and the others for the arm `extra`. With folds, fit k adapts to the
+test set without fold k and predicts all of it: fold k for the arm `extra`, the others for the arm `test`. `SpecWork`
+runs the fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from peekbench.spec.arms import Arm
+from peekbench.records.data import IntArray
+from peekbench.spec.arms import Arm, split
 
 
 class Part(NamedTuple):
@@ -28,12 +31,15 @@ ScoredSet: TypeAlias = list[tuple[Part, Unlabeled]]
 """All parts of a set, each with the unlabeled texts of the fit that predicts it."""
 
 
-def plan_arm(arm: Arm, num_sets: int, num_test: int, *, crossover: bool) -> list[ScoredSet]:
+def plan_arm(arm: Arm, num_sets: int, num_test: int, *, crossover: bool, folds: int = 0) -> list[ScoredSet]:
     """Return how an arm predicts each set that it scores.
 
     With crossover scoring, all sets are scored, and for the arm `extra` by the fits to all other sets. Other arms that
-    need extra texts take them from the next set.
+    need extra texts take them from the next set. With folds, the arm `test` scores the set once for each way to predict
+    every fold by another fit that adapts to it.
     """
+    if folds:
+        return _plan_folds(arm, num_test, folds)
     shifts = range(1, num_sets) if crossover and arm.kind == "extra" else range(1, 2)
     own_sets = range(num_sets if crossover else 1)
     return [_plan_set(arm, own, (own + shift) % num_sets, num_test) for shift in shifts for own in own_sets]
@@ -66,6 +72,24 @@ def _plan_set(arm: Arm, own: int, other: int, size: int) -> ScoredSet:
     return planned
 
 
+def _plan_folds(arm: Arm, size: int, folds: int) -> list[ScoredSet]:
+    whole = Part(0, 0, size)
+    match arm.kind:
+        case "base":
+            return [[(whole, None)]]
+        case "all":
+            return [[(whole, (whole,))]]
+        case "extra":
+            shifts = range(1)
+        case "test":
+            shifts = range(1, folds)
+        case _:
+            raise NotImplementedError(f"the fits of the arm {arm.name} are not planned with folds")
+    blocks = [Part(0, start, stop) for start, stop in split(size, folds)]
+    fits = [_join_parts(other for other in blocks if other is not block) for block in blocks]
+    return [[(block, fits[(position + shift) % folds]) for position, block in enumerate(blocks)] for shift in shifts]
+
+
 def _join_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return parts of texts without empty ones, and with neighbors as one part."""
     joined: list[Part] = []
@@ -77,7 +101,16 @@ def _join_parts(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(joined)
 
 
-def count_fits(arms: Iterable[Arm], num_test: int, num_sets: int, *, crossover: bool) -> int:
+def rows_of(part: Part, sets: Sequence[IntArray]) -> IntArray:
+    """Return the rows of the texts of a part."""
+    return sets[part.number][part.start : part.stop]
+
+
+def count_fits(plans: Iterable[Sequence[ScoredSet]]) -> int:
     """Return the number of fits of a trial, each of them to other unlabeled texts."""
-    plans = (plan_arm(arm, num_sets, num_test, crossover=crossover) for arm in arms)
     return len({unlabeled for scored in plans for of_set in scored for _, unlabeled in of_set})
+
+
+def count_predictions(scored: Sequence[ScoredSet]) -> int:
+    """Return the number of predictions of an arm, which predicts a text as often as it scores its set."""
+    return sum(part.stop - part.start for of_set in scored for part, _ in of_set)

@@ -9,9 +9,11 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import harmonic_mean
 
-from peekbench.execution.arms import count_fits
+from peekbench.execution.arms import ScoredSet, count_fits, count_predictions, plan_arm
 from peekbench.records.runs import DesignPoint, Looks, PlannedDesign, Settled
 from peekbench.records.trials import Draw, Trial, WorkItem
+from peekbench.spec.arms import BASE, Arm
+from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
 
@@ -98,8 +100,6 @@ def estimate_size(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
     """
     others = [arm for arm in spec.arms if arm.kind != "base"]
     has_base = len(others) < len(spec.arms)
-    num_sets = spec.design.num_sets
-    scored = spec.design.crossover or 1
     trials = fits = size = 0
     for task in spec.tasks:
         design = spec.design_of(task)
@@ -111,17 +111,23 @@ def estimate_size(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
         for _, num_test in design.points():
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
-            of_method = count_fits(others, num_test, num_sets, crossover=scored > 1)
-            fits += repeats * (of_method * len(spec.methods) + num_bases * has_base)
-            texts = scored * num_test
-            blob = _blob_bytes(texts * prediction_bytes)
-            # Of K sets, each is predicted by K - 1 fits for the arm extra.
-            extra = _blob_bytes(max(1, scored - 1) * texts * prediction_bytes)
-            of_trial = (len(others) - 1) * blob + extra + ROW_BYTES
-            size += repeats * (of_trial * len(spec.methods) + num_bases * has_base * blob)
-            # Row numbers and labels of further sets; targets take twice the bytes of class indices.
+            base, *plans = (_plan(arm, design, num_test) for arm in (BASE, *others))
+            fits += repeats * (count_fits(plans) * len(spec.methods) + num_bases * has_base)
+            blobs = [_blob_bytes(count_predictions(plan) * prediction_bytes) for plan in (base, *plans)]
+            of_trial = sum(blobs[1:]) + ROW_BYTES
+            size += repeats * (of_trial * len(spec.methods) + num_bases * has_base * blobs[0])
+            # Row numbers and labels of further texts; targets take twice the bytes of class indices.
+            texts = count_predictions(base)
             size += repeats * (8 * (texts - num_test) + 4 * texts * is_regression)
     return Size(trials, fits, size)
+
+
+def _plan(arm: Arm, design: Design, num_test: int) -> list[ScoredSet]:
+    """Return how an arm predicts the sets of a draw; the size of a set with folds is approximate."""
+    folds = design.num_folds(num_test)
+    if folds:
+        num_test = round(num_test * folds / (folds - 1))
+    return plan_arm(arm, design.num_sets, num_test, crossover=bool(design.crossover), folds=folds)
 
 
 def _blob_bytes(size: int) -> int:

@@ -97,7 +97,8 @@ class StoredRun:
         def at_least(number: int, task: str, sizes: Sequence[int]) -> int:
             return max(number, *(finished.get((task, num_test), 0) for num_test in sizes))
 
-        design, sizes = spec.design, spec.design.num_test
+        design = spec.design
+        sizes = design.num_test or sorted({size for task in spec.tasks for size in task.num_test})
         if isinstance(design.num_subsamples, int):
             kept: Any = at_least(design.num_subsamples, "", sizes)
         else:

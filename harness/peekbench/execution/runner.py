@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from peekbench.data.loading import forget
+from peekbench.data.loading import forget, with_sizes
 from peekbench.data.preflight import describe_tasks, measured_overlaps, warn_of_data
 from peekbench.data.texts import describe_texts, is_described
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
@@ -88,6 +88,7 @@ def run(
     """
     observers = observers or Observers()
     forget()
+    spec = with_sizes(spec)
     tasks = describe_tasks(spec)
     path = Path(store or store_path(spec))
     if is_in_use(path):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from peekbench.data.loading import forget
+from peekbench.data.loading import forget, with_sizes
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import SpecError, StoreError
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
@@ -129,6 +129,7 @@ def run_shard(
         raise StoreError(f"{folder} is not a folder; give a folder for the stores of all shards")
     observers = Observers(display)
     forget()
+    spec = with_sizes(spec)
     tasks = describe_tasks(spec)
     here = replace(identify(spec, tasks, {}), place=f"this job on {host_name()}")
     comparison = JobComparison(spec, tasks)
@@ -221,6 +222,7 @@ def merge(
         raise StoreError(
             f"no shards in {', '.join(map(str, folders))}; give the folder of `peekbench worker SPEC --out FOLDER`"
         )
+    spec = with_sizes(spec)
     tasks = describe_tasks(spec)
     path = store or store_path(spec)
     stored = StoredRun.read(path)

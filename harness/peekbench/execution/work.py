@@ -26,7 +26,7 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.arms import Part, Unlabeled, plan_arm
+from peekbench.execution.arms import Part, Unlabeled, plan_arm, rows_of
 from peekbench.execution.determinism import ONE_FIT, ProcessState, one_thread_pools
 from peekbench.execution.hosts import check_code, host_name, load_expected, pack, prepare_host, unpack
 from peekbench.execution.scoring import (
@@ -106,7 +106,7 @@ Score: TypeAlias = Callable[[FloatArray, IntArray, TextLikelihoods | None], Mapp
 
 
 def run_arms(
-    arms: Iterable[Arm], subsample: Subsample, run: RunFit, score: Score, *, crossover: bool
+    arms: Iterable[Arm], subsample: Subsample, run: RunFit, score: Score, *, crossover: bool, folds: int = 0
 ) -> Iterator[ArmResult]:
     """Run the fits of arms, and score each arm. Fits to the same unlabeled rows run once.
 
@@ -122,9 +122,11 @@ def run_arms(
         Computes scores.
     crossover
         Whether every set is scored, and not only the first one.
+    folds
+        Number of folds of the set; 0 without folds.
     """
     sets = subsample.sets
-    plans = [(arm, plan_arm(arm, len(sets), len(subsample.test), crossover=crossover)) for arm in arms]
+    plans = [(arm, plan_arm(arm, len(sets), len(subsample.test), crossover=crossover, folds=folds)) for arm in arms]
     wanted: dict[Unlabeled, dict[Part, None]] = {}
     uses: Counter[Unlabeled] = Counter()
     for part, unlabeled in (pair for _, scored in plans for of_set in scored for pair in of_set):
@@ -144,18 +146,17 @@ def run_arms(
         yield _join(arm.name, fitted, subsample, score)
 
 
-def rows_of(part: Part, sets: Sequence[IntArray]) -> IntArray:
-    """Return the rows of the texts of a part."""
-    return sets[part.number][part.start : part.stop]
-
-
 def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Subsample, score: Score) -> ArmResult:
     """Score each set from the predictions of its parts, and average scores and metrics."""
     pairs = [pair for of_set in scored for pair in of_set]
     predicted = [[fit.predictions[part] for part, fit in of_set] for of_set in scored]
     of_sets = [np.concatenate([part.numbers for part in predictions]) for predictions in predicted]
     scores = [
-        score(numbers, subsample.sets[of_set[0][0].number], _join_texts([part.texts for part in predictions]))
+        score(
+            numbers,
+            np.concatenate([rows_of(part, subsample.sets) for part, _ in of_set]),
+            _join_texts([part.texts for part in predictions]),
+        )
         for of_set, numbers, predictions in zip(scored, of_sets, predicted, strict=True)
     ]
     names = dict.fromkeys(name for _, fit in pairs for name in fit.metrics)
@@ -317,6 +318,7 @@ class SpecWork:
         draw = item.trials[0].draw
         subsample = loaded.sampler.draw(draw)
         crossover = bool(self._spec.design.crossover)
+        folds = self._spec.design_of(self._spec.task(draw.task)).num_folds(draw.num_test)
         test_rows = subsample.test
         if crossover:
             test_rows = np.concatenate(subsample.sets)
@@ -333,7 +335,7 @@ class SpecWork:
             try:
                 run = partial(self._run_one_fit, method, context, loaded, subsample)
                 missing = [arm for arm in arms if arm.name not in bases]
-                for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover):
+                for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover, folds=folds):
                     if result.arm == "base":
                         bases["base"] = result
                     else:

@@ -186,6 +186,21 @@ class Dataset:
             object.__setattr__(self, "labels", count_bytes(self.inputs))
 
 
+@dataclass(frozen=True, slots=True)
+class OfficialSplits:
+    """Train and test split that a caller holds, each in any form of data that `peekbench.measure` reads.
+
+    Examples
+    --------
+    >>> splits = OfficialSplits(train=(["It crashes."], ["bug"]), test=(["How do I log in?"], ["question"]))
+    >>> splits.test[1]
+    ['question']
+    """
+
+    train: Any
+    test: Any
+
+
 def count_bytes(texts: Inputs) -> tuple[int, ...]:
     """Return the number of bytes of each text in UTF-8."""
     return tuple(len(text.encode("utf-8", "surrogatepass")) for text in texts)

@@ -208,6 +208,10 @@ class TrialEvidence:
     """Mean score of the arm base over tasks, if known."""
     extra: float | None = None
     """Mean score of the arm extra over tasks, if known."""
+    published: float | None = None
+    """Mean score over tasks of fits to the whole test set, the arm all; None without folds."""
+    num_texts: int | None = None
+    """Texts that a trial scores, if known."""
     log_odds: float | None = None
     """Half-width of the region in log-odds, if it was given so."""
     is_zero: bool = False

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from peekbench.errors import Argument
 from peekbench.formatting import list_names, visible
 from peekbench.records.scores import SCORES, Score, find_score
-from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS, RULE
+from peekbench.spec.arms import ALL_TEXTS, BLOCK_RULES, OF_SINGLE_TEXTS, RULE
 
 __all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns", "find_score"]
 
@@ -87,7 +87,7 @@ COLUMNS: tuple[ResultsColumn, ...] = (
         is_of_arm=False, minimum=0, synonyms=("seed", "random_seed", "run", "fold", "draw", "repeat"),
     ),
     ResultsColumn(
-        "arm", "text", "base, extra, test, a dose such as mix-0.25, or a rule such as cross-5",
+        "arm", "text", "base, extra, test, all (with folds), a dose such as mix-0.25, or a rule such as cross-5",
         "required, or one column for each arm",
         synonyms=("condition",),
     ),
@@ -129,6 +129,10 @@ TEXT = ResultsColumn(
     "text", "text", "test text of a row that is about a single text",
     "rows are about all texts", is_of_arm=False, synonyms=("text_id", "doc_id", "question_id"),
 )  # fmt: skip
+FIT = ResultsColumn(
+    "fit", "text", "fit that answered the text of a row, if several fits of a draw did; their scores are averaged",
+    "one fit for each arm", synonyms=("model_id", "left_out"),
+)  # fmt: skip
 METRIC = ResultsColumn(
     "metric", "text", "metric of the scores, one for each task", "not needed", is_of_arm=False,
     synonyms=("metric_name", "score_name"),
@@ -140,7 +144,7 @@ LOSS = ResultsColumn(
 ERROR_RATE = ResultsColumn(
     "error_rate", "number", "share of wrong answers; the score is 1 - error_rate", "not needed", minimum=0, maximum=1
 )
-USER_COLUMNS = (*COLUMNS, TEXT, METRIC, LOSS, ERROR_RATE)
+USER_COLUMNS = (*COLUMNS, TEXT, FIT, METRIC, LOSS, ERROR_RATE)
 """Columns of users' tables, which have some that no results table has."""
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 CONFIGURATION = ("method", "model", "num_train", "num_test")
@@ -191,7 +195,7 @@ DOSE = re.compile(r"mix-0?\.\d+")
 
 def is_arm(name: str) -> bool:
     """Return whether a text is the name of an arm."""
-    return name in ARMS or any(pattern.fullmatch(name) for pattern in (DOSE, RULE))
+    return name in (*ARMS, ALL_TEXTS.name) or any(pattern.fullmatch(name) for pattern in (DOSE, RULE))
 
 
 def sort_arms(arms: Iterable[str]) -> list[str]:

@@ -130,6 +130,8 @@ class Configuration:
     shares_draws: bool = False
     """Whether tasks share draws, as far as is known: they have subsamples with the same numbers in a table that does
     not state that draws of different tasks are independent."""
+    num_texts: int | None = None
+    """Texts that a trial scores, if known; an arm can score them several times."""
 
     def units(self, values: Mapping[str, Sequence[float]]) -> list[Sequence[float]]:
         """Return sequences of independent values, whose means have the same average as those of the tasks.
@@ -219,12 +221,17 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
     is_accuracy = bool(results["num_correct"].notna().all())
     is_independent = has_independent_tasks(results)
-    facts = results.groupby(list(CONFIGURATION), dropna=False).agg({"num_scored": "max", "control": "last"})
+    by_configuration = results.groupby(list(CONFIGURATION), dropna=False)
+    facts = by_configuration.agg(
+        largest=("num_scored", "max"), smallest=("num_scored", "min"), control=("control", "last")
+    )
     known = {tuple(map(plain_cell, row[:4])): row[4:] for row in facts.reset_index().itertuples(index=False, name=None)}
     found = []
     for key, rows in wide.groupby(list(CONFIGURATION), sort=False, dropna=False):
         cells: dict[str, Any] = {name: plain_cell(value) for name, value in zip(CONFIGURATION, key, strict=True)}
-        num_scored, control = known[tuple(cells.values())]
+        num_scored, num_texts, control = known[tuple(cells.values())]
+        if pd.isna(num_texts):
+            num_texts = None
         step = None
         if is_accuracy and pd.notna(num_scored):
             step = 1 / int(num_scored)
@@ -240,6 +247,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
                 control,
                 step,
                 not is_independent[cells["method"]] and bool(rows["subsample"].duplicated().any()),
+                num_texts if num_texts is None else int(num_texts),
             )
         )
     return Configurations(

@@ -19,8 +19,8 @@ from peekbench.formatting import pluralize
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.scores import SCORES
 from peekbench.results.cells import CellReader, natural_key
-from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, TEXT, TRIAL, short
-from peekbench.results.user_columns import is_missing
+from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, FIT, TEXT, TRIAL, short
+from peekbench.results.user_columns import ignoring, is_missing, mapping
 
 ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
@@ -91,9 +91,17 @@ def read_texts(reader: CellReader) -> RowTexts | None:
     Raises
     ------
     ResultsError
-        If a cell is empty, or is neither a text nor a number.
+        If a cell is empty, or is neither a text nor a number, or a column of fits has no texts.
     """
-    sources = reader.roles.named(TEXT.name)
+    sources, fits = reader.roles.named(TEXT.name), reader.roles.named(FIT.name)
+    if fits and not sources:
+        raise ResultsError(
+            f"{reader.origin}: the column {short(fits[0])!r} tells fits apart, and no column names the texts that they "
+            "answer; name it with ",
+            mapping("COLUMN", TEXT.name),
+            ", or use ",
+            ignoring(fits[0]),
+        )
     if not sources:
         return None
     for source in sources:
@@ -107,7 +115,44 @@ def read_texts(reader: CellReader) -> RowTexts | None:
     return RowTexts(numbers, names)
 
 
-def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.DataFrame, TextScores | None]:
+def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:
+    """Return one row for each text of an arm of a draw, with the average score of the fits that answered it.
+
+    Parameters
+    ----------
+    rows
+        Rows as for `add_up`, in any order, one for each text and fit.
+    reader
+        Reader of the user's table.
+
+    Raises
+    ------
+    ResultsError
+        If a fit answers a text twice in an arm, or fewer fits answer some texts than
+        others.
+    """
+    (source,) = reader.roles.named(FIT.name)
+    keys = [*ARM, TEXT.name]
+    fits = np.tile(reader.joined_texts(FIT.name), len(rows) // len(reader.table))
+    is_repeated = pd.Series(rows.assign(**{FIT.name: fits}).duplicated([*keys, FIT.name]).to_numpy())
+    reader.require(~is_repeated[: len(reader.table)], source, "answers the same text twice in an arm; delete one row")
+    groups = rows.groupby(keys, sort=False, dropna=False)
+    merged = rows[~rows.duplicated(keys)].reset_index(drop=True)
+    for column in ("num_correct", ANSWERS):
+        merged[column] = groups[column].sum(min_count=1).array
+    for column in MEANS:
+        merged[column] = groups[column].mean().array
+    if (merged.groupby(list(ARM), sort=False, dropna=False)[ANSWERS].nunique() > 1).any():
+        raise ResultsError(
+            f"{reader.origin}: in some arm, more fits answer some texts than others, so these would count more; add "
+            "the missing rows"
+        )
+    return merged
+
+
+def add_up(
+    rows: pd.DataFrame, names: Sequence[str], origin: str, *, has_fits: bool = False
+) -> tuple[pd.DataFrame, TextScores | None]:
     """Add up the rows of the texts of each draw and arm.
 
     Parameters
@@ -119,6 +164,8 @@ def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.Da
         Names of the texts by their numbers, for messages.
     origin
         Name of the table for messages.
+    has_fits
+        Whether several fits answered each text; `num_test` is then not the number of texts.
 
     Returns
     -------
@@ -135,10 +182,14 @@ def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.Da
     first = np.cumsum(counts) - counts
     arms = rows.iloc[first].reset_index(drop=True)
     _check_arms(rows, names, origin)
-    _check_sizes(arms, counts, origin)
+    sized = arms
+    if has_fits:
+        sized = arms.assign(num_test=counts)
+    _check_sizes(sized, counts, origin)
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
         texts = rows[TEXT.name].astype("Int64")
-        return rows.assign(subsample=texts, num_test=rows[ANSWERS], num_scored=rows[ANSWERS]), None
+        num_test = 1 if has_fits else rows[ANSWERS]
+        return rows.assign(subsample=texts, num_test=num_test, num_scored=rows[ANSWERS]), None
     sums = {
         column: np.bincount(groups, weights=rows[column].to_numpy(dtype=np.float64, na_value=np.nan))
         for column in (*MEANS, "num_correct")
@@ -148,7 +199,8 @@ def add_up(rows: pd.DataFrame, names: Sequence[str], origin: str) -> tuple[pd.Da
     is_count = rows["num_correct"].notna().all()
     if is_count:
         means["score"] = sums["num_correct"] / sizes
-    results = arms.assign(**means, num_correct=sums["num_correct"], num_test=sizes, num_scored=sizes)
+    num_test = arms["num_test"].fillna(pd.Series(counts)) if has_fits else sizes
+    results = arms.assign(**means, num_correct=sums["num_correct"], num_test=num_test, num_scored=sizes)
     results = results[list(COLUMN_NAMES)].astype(dict.fromkeys(("num_test", "num_scored", "num_correct"), "Int64"))
     scores = rows["score"]
     if is_count:

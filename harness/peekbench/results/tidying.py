@@ -18,6 +18,7 @@ from peekbench.results.columns import (
     BY_TEXT,
     COLUMN_NAMES,
     CONFIGURATION,
+    FIT,
     INDEPENDENT,
     LOSS,
     SCORE_SOURCES,
@@ -28,7 +29,7 @@ from peekbench.results.columns import (
     sort_arms,
 )
 from peekbench.results.recorded_looks import state_earlier
-from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, read_texts
+from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, average_fits, read_texts
 from peekbench.results.user_columns import (
     ALLOW_INCOMPLETE,
     assign_roles,
@@ -130,6 +131,9 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     if subsamples is None:
         subsamples = number_by_content(trials, rows["score"].to_numpy().reshape(num_arms, len(trials)))
     rows["subsample"] = pd.concat([subsamples] * num_arms).array
+    has_fits = bool(roles.named(FIT.name))
+    if has_fits:
+        rows = average_fits(rows, reader)
     results = sort_rows(rows)
     if results is None:
         _refuse_duplicate(rows, reader)
@@ -137,7 +141,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     refuse_losses(results, metric, roles, origin)
     predictions = None
     if texts is not None:
-        results, predictions = add_up(results, texts.names, origin)
+        results, predictions = add_up(results, texts.names, origin, has_fits=has_fits)
         if predictions is None:
             results, pairing = sort_rows(results), pairing or BY_TEXT
             assert results is not None  # no text is duplicated

@@ -11,6 +11,14 @@
 | `blocks: K` | one of K blocks of the test set | that block |
 | `swap-in: K` | the extra set, with one of its K blocks replaced by a block of the test set | that block |
 
+With `design.folds: K`, a fit adapts to the test set without one of K folds, and predicts the whole test set:
+
+| arm | texts that a fit adapts to | texts that it predicts |
+|---|---|---|
+| `extra` | the test set without fold k | fold k |
+| `test` | the test set without fold k | the other folds |
+| `all` | the test set | the test set |
+
 If `design.num_unlabeled` exceeds `num_test`, further texts follow in every fit with unlabeled texts, the same in all.
 
 `leave-one-out`, `single` and `swap-in` are `cross`, `blocks` and `swap-in` with blocks of one text.
@@ -120,9 +128,7 @@ class Arm(SpecModel):
 
     def blocks_of(self, num_test: int) -> list[tuple[int, int]]:
         """Return the first and the last position of each block, the last one excluded; sizes differ by at most one."""
-        number = self.num_blocks(num_test)
-        ends = [num_test * block // number for block in range(number + 1)]
-        return list(pairwise(ends))
+        return split(num_test, self.num_blocks(num_test))
 
     @model_serializer
     def _as_written(self) -> str | dict[str, float] | dict[str, int]:
@@ -133,8 +139,22 @@ class Arm(SpecModel):
         return {self.kind: self.blocks}
 
 
-BASE, EXTRA, TEST = Arm(kind="base"), Arm(kind="extra"), Arm(kind="test")
-NAMED = {arm.name: arm for arm in (BASE, EXTRA, TEST, *(Arm(kind=kind) for kind in OF_SINGLE_TEXTS))}
+def split(size: int, parts: int) -> list[tuple[int, int]]:
+    """Return the first and the last position of each part of a set, the last one excluded; sizes differ by at most one.
+
+    Examples
+    --------
+    >>> split(5, 2)
+    [(0, 2), (2, 5)]
+    """
+    ends = [size * part // parts for part in range(parts + 1)]
+    return list(pairwise(ends))
+
+
+BASE, EXTRA, TEST, ALL_TEXTS = Arm(kind="base"), Arm(kind="extra"), Arm(kind="test"), Arm(kind="all")
+WITH_FOLDS = (BASE, EXTRA, TEST, ALL_TEXTS)
+"""Arms of a design with folds."""
+NAMED = {arm.name: arm for arm in (*WITH_FOLDS, *(Arm(kind=kind) for kind in OF_SINGLE_TEXTS))}
 """Arms without a number, by name."""
 
 

@@ -207,6 +207,8 @@ class TaskSpec(NamedComponent[DataSourceEntry]):
     kind: Literal["language_modeling"] | None = None
     """language_modeling: leave out the labels, and score how well a language model predicts the test texts. By default,
     the kind of the data."""
+    num_train: Counts = ()
+    """Values of the design's `num_train` that this task uses, one number or several; by default all of them."""
     num_test: Counts = ()
     """Values of the design's `num_test` that this task uses, one number or several; by default all of them."""
     num_subsamples: Count | None = None

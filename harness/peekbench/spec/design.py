@@ -17,12 +17,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from peekbench.plugins.names import Code, locate_code
 from peekbench.records.runs import LookMethod, Settled, Size
@@ -91,6 +94,30 @@ _ONE_OR_SEVERAL = WithJsonSchema({"anyOf": [_ITEM, {"type": "array", "items": _I
 Counts: TypeAlias = Annotated[
     tuple[Count, ...], BeforeValidator(_as_tuple), AfterValidator(sort_sizes), _ONE_OR_SEVERAL
 ]
+
+ALL = "all"
+
+
+def _read_sizes(value: Any) -> Any:
+    if value == () or (isinstance(value, str) and value == ALL):
+        return ()
+    if value == []:
+        raise ValueError(f"give a number, several, or {ALL}")
+    return _as_tuple(value)
+
+
+def _write_sizes(sizes: tuple[int, ...]) -> tuple[int, ...] | str:
+    return sizes or ALL
+
+
+Sizes: TypeAlias = Annotated[
+    tuple[Count, ...],
+    BeforeValidator(_read_sizes),
+    AfterValidator(sort_sizes),
+    PlainSerializer(_write_sizes),
+    WithJsonSchema({"anyOf": [{"const": ALL}, _ITEM, {"type": "array", "items": _ITEM, "minItems": 1}]}),
+]
+"""Numbers of rows, or 'all' rows of an official split, which is an empty tuple: `Design.for_task` has their number."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -186,6 +213,10 @@ class Stop(SpecModel):
         return sizes
 
 
+OFFICIAL: Mapping[str, Any] = {
+    "num_train": ALL, "num_test": ALL, "folds": 5, "num_subsamples": 10, "train": "natural"
+}  # fmt: skip
+"""What `design: official` means: the score of the official test split, after training on the official train split."""
 TrainShares: TypeAlias = Literal["balanced", "natural"]
 Repeats: TypeAlias = Count | dict[Annotated[int, Field(ge=1)], Count]
 MAX_SETS = 20
@@ -201,10 +232,14 @@ class Design(SpecModel):
     [(50, 200), (100, 200)]
     """
 
-    num_train: Annotated[Counts, Field(min_length=1)]
-    """Number of labeled train texts, one number or several."""
-    num_test: Annotated[Counts, Field(min_length=1)]
-    """Number of test texts and of extra texts, one number or several."""
+    num_train: Sizes
+    """Number of labeled train texts, one number or several; `all`: those of the official train split."""
+    num_test: Sizes
+    """Number of test texts and of extra texts, one number or several; `all`: the official test split, with `folds`."""
+    folds: Annotated[Counts, Field(exclude_if=lambda folds: not folds)] = ()
+    """Number of folds of the official test split, one number or several. Each fit adapts to all folds but one, and
+    predicts all of them: in the arm `extra` the fold that it did not adapt to, in the arm `test` the others. So no
+    extra texts are needed, and all test texts are scored. Each subsample is another division into folds."""
     num_unlabeled: Count | None = Field(default=None, exclude_if=lambda number: number is None)
     """Number of unlabeled texts of each fit in the arms `extra` and `test`, by default `num_test`. The further ones are
     the same in all fits of a trial: no train, extra or test texts, but drawn like them."""
@@ -218,6 +253,35 @@ class Design(SpecModel):
     others, so that the differences between sets and between fits cancel. false: only one set is scored."""
     stop: Stop | None = None
     """Planned looks at the results, at which the run may stop early; by default there are none."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Allow the short form."""
+        return {"anyOf": [{"const": "official"}, handler(schema)]}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_official(cls, value: Any) -> Any:
+        if value == "official":
+            return dict(OFFICIAL)
+        if isinstance(value, str):
+            raise problem(f"{value!r} is not a design; write official, or a mapping with num_train and num_test")
+        return value
+
+    @model_validator(mode="after")
+    def _check_folds(self) -> Design:
+        if self.folds and self.num_test:
+            raise problem("divide the official test split; set num_test to all, or remove folds", "folds")
+        if not self.folds and not self.num_test:
+            raise problem(
+                "is all, which leaves no extra texts; add folds, such as `folds: 10`, or choose a number", "num_test"
+            )
+        if self.folds and self.num_unlabeled:
+            raise problem("cannot be combined with folds, which use all test texts; remove one", "num_unlabeled")
+        for number in self.folds:
+            if not 2 <= number <= MAX_SETS:
+                raise problem(f"{number} is not a number of folds; use 2 to {MAX_SETS}", "folds")
+        return self
 
     @field_validator("num_unlabeled")
     @classmethod
@@ -279,7 +343,9 @@ class Design(SpecModel):
     @property
     def largest(self) -> int:
         """Largest number of subsamples of a test size."""
-        return max(map(self.repeats, self.num_test))
+        if isinstance(self.num_subsamples, dict):
+            return max(self.num_subsamples.values())
+        return self.num_subsamples
 
     def look_fractions(self) -> tuple[float, ...]:
         """Return the share of the subsamples at each planned look; (1.0,) if none is planned."""
@@ -314,12 +380,28 @@ class Design(SpecModel):
         """Iterate over the design points, pairs (num_train, num_test)."""
         return product(self.num_train, self.num_test)
 
-    def for_task(self, num_test: Sequence[int], num_subsamples: int | None) -> Design:
-        """Return the design of a task with its own test sizes and subsamples, if it has any.
+    def sizes_of_folds(self, num_rows: int) -> tuple[int, ...]:
+        """Return the number of texts that a fit adapts to, for each number of folds of a test split.
+
+        Examples
+        --------
+        >>> Design(num_train="all", num_test="all", folds=(2, 10), num_subsamples=4).sizes_of_folds(1000)
+        (500, 900)
+        """
+        return tuple(num_rows - num_rows // folds for folds in self.folds)
+
+    def num_folds(self, num_test: int) -> int:
+        """Return the number of folds by which fits adapt to a number of texts; 0 without folds."""
+        return self.folds[self.num_test.index(num_test)] if self.folds else 0
+
+    def for_task(self, num_train: Sequence[int], num_test: Sequence[int], num_subsamples: int | None) -> Design:
+        """Return the design of a task with its own sizes and subsamples, if it has any.
 
         Its looks are those of the whole design, see `split_by_looks`.
         """
-        own = {"num_test": tuple(sorted(num_test)), "num_subsamples": num_subsamples}
+        own = {
+            "num_train": tuple(sorted(num_train)), "num_test": tuple(sorted(num_test)), "num_subsamples": num_subsamples
+        }  # fmt: skip
         return self.model_copy(update={name: value for name, value in own.items() if value})
 
 
@@ -337,7 +419,7 @@ def designs_by_task(spec: Mapping[str, Any], stopped_at: int | None = None) -> d
         own = task.get("num_subsamples")
         if own is not None and number is not None:
             own = whole.split_by_looks(own)[number - 1]
-        designs[task["name"]] = design.for_task(task.get("num_test", ()), own)
+        designs[task["name"]] = design.for_task(task.get("num_train", ()), task.get("num_test", ()), own)
     return designs
 
 

@@ -170,6 +170,8 @@ def _describe_each(error: ValidationError, written: Written) -> Iterator[str]:
             continue
         if detail["type"] == "missing" and place in misspelled:
             continue
+        if detail["type"] == "default_factory_not_called":  # another value, which has an error, decides this default
+            continue
         message = _describe_one(detail, details, place, written)
         yield f"  {_format_place((*written.at, *place)) or 'spec'}: {shorten(message, MAX_MESSAGE)}"
 
@@ -249,7 +251,9 @@ def _find_meant(written: Written, place: Place) -> Place | None:
     inside = [option for option in options if list(option[: len(parent)]) == parent]
     here = [option for option in inside if len(option) == len(place)]
     for choices, cutoff in ((here, SURE), (inside, 1.0), (here, 0.6), (inside, 0.6), (options, SURE)):
-        by_name = {str(option[-1]).lower(): option for option in reversed(choices)}  # the first one counts
+        by_name: dict[str, Place] = {}
+        for option in sorted(choices, key=len):  # of options of the same name, the one that is nested least counts
+            by_name.setdefault(str(option[-1]).lower(), option)
         if close := get_close_matches(key, by_name, n=1, cutoff=cutoff):
             return by_name[close[0]]
     return None

@@ -25,7 +25,7 @@ from peekbench.plugins.names import OF_FEW, Code, find_nearest, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Folders, SourceRef
 from peekbench.records.trials import Trial
-from peekbench.spec.arms import BASE, EXTRA, TEST, Arm, ArmSpec
+from peekbench.spec.arms import ALL_TEXTS, BASE, EXTRA, TEST, WITH_FOLDS, Arm, ArmSpec
 from peekbench.spec.components import (
     AnalysisSpec,
     AuditSpec,
@@ -102,6 +102,11 @@ ANALYSIS_OF_TEXTS = "summary.texts"  # added to these for a table with rows of s
 DEFAULT_EXECUTOR: Any = "local"
 
 
+def _default_arms(validated: Mapping[str, Any]) -> tuple[Arm, ...]:
+    design = validated.get("design")
+    return WITH_FOLDS if design is not None and design.folds else (BASE, EXTRA, TEST)
+
+
 def _refuse_unwritten(value: Any) -> Any:
     raise PydanticCustomError("extra_forbidden", "Extra inputs are not permitted")
 
@@ -140,7 +145,7 @@ class ExperimentSpec(SpecModel):
     """Methods and controls, each of which is fitted on every task."""
     design: Design
     """Sizes and number of the subsamples."""
-    arms: tuple[ArmSpec, ...] = (BASE, EXTRA, TEST)
+    arms: tuple[ArmSpec, ...] = Field(default_factory=_default_arms)
     """base, extra, test; doses such as `mix: 0.25`, in which test texts replace that share of the extra texts; and
     rules of adaptation: `cross: 5`, `leave-one-out`, `stream: 5`, `blocks: 5`, `single`, `swap-in: 5` and `swap-in`."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
@@ -209,14 +214,27 @@ class ExperimentSpec(SpecModel):
     @model_validator(mode="after")
     def _check_sizes_of_tasks(self) -> ExperimentSpec:
         for position, task in enumerate(self.tasks):
-            for size in sorted(set(task.num_test) - set(self.design.num_test)):
-                sizes = list(self.design.num_test)
-                remedy = f"{size} is not in the design's num_test {sizes}; add it there, or remove it here"
-                raise problem(remedy, "tasks", position, "num_test")
+            for name in ("num_train", "num_test"):
+                allowed = getattr(self.design, name)
+                if allowed and (unknown := set(getattr(task, name)) - set(allowed)):
+                    remedy = (
+                        f"{min(unknown)} is not in the design's {name} {list(allowed)}; add it there, or remove it here"
+                    )
+                    raise problem(remedy, "tasks", position, name)
             try:
                 self.design.split_by_looks(task.num_subsamples or self.design.largest)
             except ValueError as error:
                 raise problem(str(error), "tasks", position, "num_subsamples") from error
+        return self
+
+    @model_validator(mode="after")
+    def _check_arms_with_folds(self) -> ExperimentSpec:
+        names = ", ".join(arm.name for arm in WITH_FOLDS)
+        for position, arm in enumerate(self.arms):
+            if self.design.folds and arm not in WITH_FOLDS:
+                raise problem(f"{arm.name} has no meaning with design.folds; use {names}", "arms", position)
+            if arm == ALL_TEXTS and not self.design.folds:
+                raise problem(f"{arm.name} needs design.folds; remove it, or add `folds: 10`", "arms", position)
         return self
 
     @model_validator(mode="after")
@@ -246,7 +264,25 @@ class ExperimentSpec(SpecModel):
 
     def design_of(self, task: TaskSpec) -> Design:
         """Return the design with the test sizes and the number of subsamples of a task."""
-        return self.design.for_task(task.num_test, task.num_subsamples)
+        return self.design.for_task(task.num_train, task.num_test, task.num_subsamples)
+
+    def with_sizes(self, rows: Mapping[str, Mapping[str, int]]) -> ExperimentSpec:
+        """Return the same experiment with numbers instead of `all` rows of official splits.
+
+        Parameters
+        ----------
+        rows
+            Number of rows of the splits 'train' and 'test', by task.
+        """
+        tasks = []
+        for task in self.tasks:
+            update: dict[str, Any] = {}
+            if not self.design.num_train:
+                update["num_train"] = (rows[task.name]["train"],)
+            if not self.design.num_test:
+                update["num_test"] = self.design.sizes_of_folds(rows[task.name]["test"])
+            tasks.append(task.model_copy(update=update))
+        return self.model_copy(update={"tasks": tuple(tasks)})
 
     def at_look(self, number: int) -> ExperimentSpec:
         """Return the experiment as far as a planned look, counted from 1."""

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from peekbench.errors import SpecError
-from peekbench.execution.arms import count_fits, plan_arm
+from peekbench.execution.arms import count_fits, plan_arm, rows_of
 from peekbench.execution.planning import estimate_size
 from peekbench.execution.runner import run
-from peekbench.execution.work import Fit, Prediction, rows_of, run_arms
+from peekbench.execution.work import Fit, Prediction, run_arms
 from peekbench.records.scores import SCORES
 from peekbench.records.trials import Subsample
 from peekbench.results import load_results, pair_arms
@@ -92,7 +92,7 @@ def test_each_set_has_its_turn_with_crossover_scoring() -> None:
 
 def test_fits_to_the_same_rows_are_one_fit() -> None:
     def count(*arms: Arm, num_sets: int = 2, crossover: bool = True) -> int:
-        return count_fits([EXTRA, TEST, *arms], 20, num_sets, crossover=crossover)
+        return count_fits(plan_arm(arm, num_sets, 20, crossover=crossover) for arm in (EXTRA, TEST, *arms))
 
     stream, halves = Arm(kind="stream", blocks=4), Arm(kind="swap-in", blocks=2)
     assert count() == count(crossover=False) == 2

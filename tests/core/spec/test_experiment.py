@@ -123,7 +123,7 @@ def test_errors_name_the_place_and_the_problem(parts: dict[str, Any], errors: li
     ("parts", "error"),
     [
         ({"num_train": 5}, "num_train: no such option; did you mean design.num_train?"),
-        ({"folder": "/tmp"}, "folder: no such option; choose from: name, seed, tasks, methods"),
+        ({"folder": "/tmp"}, "folder: no such option; did you mean design.folds?"),
         ({"pinned": {}}, "pinned: no such option"),
         ({"report": {"format": []}}, "report.format: no such option; did you mean formats?"),
         ({"methods": [{"use": "toy.vote", "nmae": "x"}]}, "methods[0].nmae: no such option; did you mean name?"),

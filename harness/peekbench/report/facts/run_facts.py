@@ -330,8 +330,12 @@ def describe_experiment(spec: ExperimentSpec, methods: Mapping[str, StoredMethod
         subsamples = f"{pluralize(numbers[0], 'subsample')} per task"
     else:
         subsamples = f"{numbers[0]} to {numbers[-1]} subsamples per task"
-    by_set = {"training": design.num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
-    sizes = ", ".join(f"{', '.join(map(str, of_set))} {noun} rows" for noun, of_set in by_set.items() if all(of_set))
+    num_train = design.num_train or sorted({size for task in spec.tasks for size in task.num_train})
+    by_set = {"training": num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
+    listed_sizes = {noun: ", ".join(map(str, of_set)) for noun, of_set in by_set.items() if of_set and all(of_set)}
+    sizes = ", ".join(f"{listed_size} {noun} rows" for noun, listed_size in listed_sizes.items())
+    if design.folds:
+        sizes += f", the official test split in {' or '.join(map(str, design.folds))} folds"
     if design.train != "balanced":
         sizes += "; training rows at natural class shares"
     listed = count_methods(len(methods) - num_controls, num_controls)

@@ -1,0 +1,220 @@
+"""Designs with folds: each fit adapts to the official test split without one fold, and predicts all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+
+import peekbench as pb
+from peekbench.errors import DataError, ResultsError, SpecError, StoreError
+from peekbench.execution.arms import Part, plan_arm
+from peekbench.execution.runner import run
+from peekbench.results import pair_arms, tidy
+from peekbench.seeds import seed_of_fit
+from peekbench.spec.arms import ALL_TEXTS, BASE, EXTRA, TEST
+from peekbench.spec.design import OFFICIAL, Design
+from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.reader import Store
+
+MakeSpec = Callable[..., ExperimentSpec]
+NUM_TRAIN, NUM_TEST = 40, 25
+NAME = "official"
+
+
+def make_rows(number: int, seed: int) -> pd.DataFrame:
+    """Return texts whose words tell something about their class."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(number) % 2
+    words = [rng.integers(0, 30, size=8) + 8 * label for label in labels]
+    return pd.DataFrame({"text": [" ".join(f"w{word}" for word in of_text) for of_text in words], "label": labels})
+
+
+@pytest.fixture(scope="module")
+def splits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Paths of two files with an official train and test split."""
+    folder = tmp_path_factory.mktemp("official")
+    paths = folder / "train.csv", folder / "test.csv"
+    for seed, (path, number) in enumerate(zip(paths, (NUM_TRAIN, NUM_TEST), strict=True)):
+        make_rows(number, seed).to_csv(path, index=False)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def task(splits: tuple[Path, Path]) -> dict[str, Any]:
+    path, test_path = map(str, splits)
+    return {"use": "files", "name": "words", "options": {"path": path, "test_path": test_path}}
+
+
+def make_model() -> Pipeline:
+    return make_pipeline(TfidfVectorizer(), TruncatedSVD(2), LogisticRegression())
+
+
+def test_each_fold_is_predicted_by_the_fit_without_it_and_by_all_others() -> None:
+    blocks = [Part(0, 0, 3), Part(0, 3, 6), Part(0, 6, 10)]
+    ((extra,), test) = plan_arm(EXTRA, 1, 10, crossover=False, folds=3), plan_arm(TEST, 1, 10, crossover=False, folds=3)
+    without = dict(extra)
+    assert without == {
+        blocks[0]: (Part(0, 3, 10),),
+        blocks[1]: (Part(0, 0, 3), Part(0, 6, 10)),
+        blocks[2]: (Part(0, 0, 6),),
+    }
+    assert [[block for block, _ in of_set] for of_set in test] == [blocks, blocks]
+    for block in blocks:
+        seen = [unlabeled for of_set in test for part, unlabeled in of_set if part == block]
+        assert sorted(map(str, seen)) == sorted(str(fit) for other, fit in without.items() if other != block)
+    assert plan_arm(BASE, 1, 10, crossover=False, folds=3) == [[(Part(0, 0, 10), None)]]
+    assert plan_arm(ALL_TEXTS, 1, 10, crossover=False, folds=3) == [[(Part(0, 0, 10), (Part(0, 0, 10),))]]
+
+
+def test_numbers_are_those_of_a_loop_over_folds(splits: tuple[Path, Path]) -> None:
+    train, test = map(pd.read_csv, splits)
+    measured = pb.measure(make_model(), train=train, test=test, folds=3, num_subsamples=2, progress=False, name=NAME)
+    with Store.open(measured.store) as store:
+        for row in measured.arms.itertuples():
+            draw = next(trial.draw for trial in store.done() if trial.draw.subsample == row.subsample)
+            labels, rows = store.test_rows(draw)
+            order = rows - NUM_TRAIN  # the test split comes second
+            assert sorted(order) == list(range(NUM_TEST))
+            assert labels.tolist() == test["label"].iloc[order].tolist()
+            folds = np.array_split(order, [NUM_TEST * fold // 3 for fold in (1, 2)])
+            seed = seed_of_fit(0, draw.task, draw.num_train, draw.num_test, draw.subsample)
+            own, other = [], []
+            for fold in folds:
+                kept = np.concatenate([part for part in folds if part is not fold])
+                correct = fit_and_answer(train, test, kept, seed)
+                other.append(correct[fold])
+                own.append([correct[part] for part in folds if part is not fold])
+            assert row.extra == pytest.approx(np.concatenate(other).mean())
+            assert row.test == pytest.approx(np.concatenate([np.concatenate(parts) for parts in own]).mean())
+            assert row.all == pytest.approx(fit_and_answer(train, test, order, seed).mean())
+
+
+def fit_and_answer(train: pd.DataFrame, test: pd.DataFrame, unlabeled: Any, seed: int) -> Any:
+    """Return whether a fit answers each test text correctly; its unsupervised steps see train and unlabeled texts."""
+    texts = [*train["text"], *test["text"].iloc[unlabeled]]
+    vectorizer = TfidfVectorizer().fit(texts)
+    svd = TruncatedSVD(2, random_state=seed).fit(vectorizer.transform(texts))
+    model = LogisticRegression(random_state=seed).fit(
+        svd.transform(vectorizer.transform(train["text"])), train["label"]
+    )
+    return model.predict(svd.transform(vectorizer.transform(test["text"]))) == test["label"].to_numpy()
+
+
+def test_all_forms_of_splits_have_the_same_numbers(splits: tuple[Path, Path]) -> None:
+    frames = [pd.read_csv(path) for path in splits]
+    pairs = [(frame["text"].tolist(), frame["label"].tolist()) for frame in frames]
+    bias = [
+        pb.measure(make_model(), train=train, test=test, num_subsamples=2, progress=False).arms["bias"].tolist()
+        for train, test in (splits, frames, pairs)
+    ]
+    assert bias[0] == bias[1] == bias[2]
+
+
+def test_official_is_short_for_all_rows_and_folds(make_spec: MakeSpec, task: dict[str, Any]) -> None:
+    spec = make_spec(tasks=[task], design="official")
+    assert spec.design == Design.model_validate(OFFICIAL)
+    assert [arm.name for arm in spec.arms] == ["base", "extra", "test", "all"]
+    assert spec.design.model_dump(mode="json")["num_train"] == "all"
+
+
+def test_a_run_stores_the_sizes_of_the_splits_and_can_be_extended(
+    make_spec: MakeSpec, task: dict[str, Any], tmp_path: Path
+) -> None:
+    design = {**OFFICIAL, "folds": [2, 5], "num_subsamples": 2}
+    spec = make_spec(tasks=[task], design=design, methods=["classic.lsa"])
+    summary = run(spec, store=tmp_path / "folds.sqlite")
+    assert (summary.finished, summary.failed) == (4, 0)
+    results = pb.load_results(tmp_path / "folds.sqlite")
+    assert set(zip(results["num_train"], results["num_test"], strict=True)) == {(40, 13), (40, 20)}
+    extended = make_spec(tasks=[task], design={**design, "num_subsamples": 3}, methods=["classic.lsa"])
+    summary = run(extended, store=tmp_path / "folds.sqlite")
+    assert (summary.resumed, summary.finished) == (4, 2)
+    changed = make_spec(tasks=[task], design={**design, "folds": [2, 4]}, methods=["classic.lsa"])
+    with pytest.raises(StoreError, match=r"design.folds: .2, 5. before, .2, 4. now"):
+        run(changed, store=tmp_path / "folds.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"folds": 21}, "21 is not a number of folds; use 2 to 20"),
+        ({"folds": 1}, "1 is not a number of folds"),
+        ({"num_test": 20}, "folds: divide the official test split; set num_test to all"),
+        ({"folds": []}, "num_test: is all, which leaves no extra texts; add folds"),
+        ({"num_unlabeled": 100}, "num_unlabeled: cannot be combined with folds"),
+    ],
+)
+def test_designs_that_contradict_folds_are_refused(make_spec: MakeSpec, parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        make_spec(design={**OFFICIAL, **parts})
+
+
+def test_other_arms_are_refused_with_folds_and_the_arm_all_without(make_spec: MakeSpec) -> None:
+    with pytest.raises(SpecError, match=r"cross-5 has no meaning with design.folds; use base, extra, test, all"):
+        make_spec(design="official", arms=["extra", "test", {"cross": 5}])
+    with pytest.raises(SpecError, match=r"all needs design.folds"):
+        make_spec(arms=["extra", "test", "all"])
+
+
+def test_data_without_official_splits_or_with_too_few_rows_are_refused(
+    make_spec: MakeSpec, task: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=r"it has no official train and test split"):
+        run(make_spec(tasks=["docstrings.numpy"], design="official"), store=tmp_path / "none.sqlite")
+    with pytest.raises(DataError, match=r"25 rows in its test split, too few for 20 folds; use at most 12"):
+        run(make_spec(tasks=[task], design={**OFFICIAL, "folds": 20}), store=tmp_path / "few.sqlite")
+    with pytest.raises(SpecError, match="give `train` and `test`, or only `data`"):
+        pb.measure("classic.lsa", "docstrings.numpy", train="train.csv")
+
+
+SETS = {"num_train": 20, "num_test": 8, "train": "natural"}
+
+
+@pytest.mark.parametrize("design", [OFFICIAL, SETS], ids=["folds", "sets"])
+def test_fits_of_a_script_have_the_scores_of_the_run(task: dict[str, Any], design: dict[str, Any]) -> None:
+    design = {**design, "num_subsamples": 2}
+    measured = pb.measure(make_model(), {"words": task}, design=design, progress=False)
+    tables = []
+    for drawn in pb.draw({"name": "script", "tasks": [task], "methods": ["controls.null"], "design": design}):
+        for fit in drawn.fits:
+            texts = [*drawn.train["input"], *([] if fit.unlabeled is None else fit.unlabeled["input"])]
+            vectorizer = TfidfVectorizer().fit(texts)
+            svd = TruncatedSVD(2, random_state=drawn.seed).fit(vectorizer.transform(texts))
+            train, rows = (svd.transform(vectorizer.transform(frame["input"])) for frame in (drawn.train, fit.rows))
+            model = LogisticRegression(random_state=drawn.seed).fit(train, drawn.train["label"])
+            tables.append(fit.rows.assign(correct=model.predict(rows) == fit.rows["label"]))
+    results = tidy(pd.concat(tables).drop(columns=["input", "label"]), "the fits of a script")
+    of_run, of_script = (pair_arms(table).reset_index() for table in (pb.load_results(measured.store), results))
+    assert len(of_script) == 2
+    for arm in [arm.name for arm in measured.spec.arms]:
+        assert of_script[arm].tolist() == pytest.approx(of_run[arm].tolist())
+
+
+def test_rows_of_several_fits_are_averaged_or_refused() -> None:
+    rows = [
+        {"task": "news", "subsample": draw, "arm": arm, "fit": fit, "text": text, "correct": (text + fit + draw) % 2}
+        for draw in range(3)
+        for text in range(4)
+        for arm, fits in (("extra", [0]), ("test", [1, 2]))
+        for fit in fits
+    ]
+    table = pd.DataFrame(rows)
+    results = tidy(table, "fits")
+    assert set(results["num_test"]) == {4}
+    assert results.groupby("arm")["num_scored"].unique().map(list).to_dict() == {"extra": [4], "test": [8]}
+    assert results.loc[results["arm"] == "test", "score"].tolist() == [0.5, 0.5, 0.5]
+    with pytest.raises(ResultsError, match="answers the same text twice in an arm"):
+        tidy(table.assign(fit=0), "fits")
+    with pytest.raises(ResultsError, match="more fits answer some texts than others"):
+        tidy(table.drop(index=table.index[(table["fit"] == 2) & (table["text"] == 3)]), "fits")
+    with pytest.raises(ResultsError, match="no column names the texts that they answer"):
+        tidy(table.drop(columns="text"), "fits")
