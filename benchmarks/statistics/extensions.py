@@ -21,7 +21,7 @@ from simulated_trials import REGION, UNPLANNED, Draw, Method, judge, share
 from verdicts import normal, skewed
 
 from peekbench_summary.biased_rule import Conclusion
-from peekbench_summary.sample_size import settle
+from peekbench_summary.settling import settle
 
 DESIGNS = ((5, 10), (5, 20), (1, 20))
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)

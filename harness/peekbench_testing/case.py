@@ -19,7 +19,7 @@ from peekbench.cache import cache_folder
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError, PeekbenchError
-from peekbench.execution.scoring import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
+from peekbench.execution.prediction_checks import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.exceptions import describe_exception, one_line_errors

@@ -22,7 +22,7 @@ import numpy as np
 from peekbench.data.loading import load_dataset, remember
 from peekbench.data.preflight import find_mismatch
 from peekbench.errors import ContractError, DataError, SpecError
-from peekbench.execution.scoring import read_only, take
+from peekbench.execution.prediction_checks import read_only, take
 from peekbench.formatting import shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry

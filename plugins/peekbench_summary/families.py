@@ -42,8 +42,8 @@ from peekbench_summary.estimates import (
     shared_averages,
     task_means,
 )
-from peekbench_summary.sample_size import settle
 from peekbench_summary.scores import LOG_LIKELIHOOD
+from peekbench_summary.settling import settle
 
 
 def count_biased_tasks(family: Sequence[Bias], alpha: float) -> list[tuple[int, int]]:

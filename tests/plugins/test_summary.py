@@ -23,7 +23,7 @@ from peekbench_summary.estimates import (
     estimate_these_tasks,
 )
 from peekbench_summary.families import judge_family
-from peekbench_summary.sample_size import settle
+from peekbench_summary.settling import settle
 from peekbench_testing import check_entry
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]

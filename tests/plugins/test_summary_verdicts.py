@@ -24,7 +24,7 @@ from peekbench.report.render.content import explain_decisions
 from peekbench.results import decide, paired_scores
 from peekbench_summary.biased_rule import Bias, Evidence, Region
 from peekbench_summary.families import count_biased_tasks, judge_family
-from peekbench_summary.sample_size import settle
+from peekbench_summary.settling import settle
 
 Simulate: TypeAlias = Callable[..., pd.DataFrame]
 

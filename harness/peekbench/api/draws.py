@@ -16,7 +16,7 @@ from peekbench.api.inputs import load
 from peekbench.data.loading import load_dataset, with_sizes
 from peekbench.data.preflight import check_tasks
 from peekbench.data.sampling import Sampler
-from peekbench.execution.arms import Part, Unlabeled, plan_arm, rows_of
+from peekbench.execution.fit_plans import Part, Unlabeled, plan_arm, rows_of
 from peekbench.records.data import Dataset, IntArray
 from peekbench.records.trials import Draw, Subsample
 from peekbench.seeds import seed_of_fit

@@ -21,7 +21,7 @@ from peekbench.records.runs import Host
 from peekbench.spec.compatibility import spec_from_plain, spec_to_plain
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.identity import Identity, files_of, find_differences
+from peekbench.store.differences import Identity, files_of, find_differences
 
 NOT_FOR_WORK = ("analyses", "audits", "executor", "observers", "report")  # parts of a spec on which no trial depends
 SHOWN = 12  # characters of a digest in messages

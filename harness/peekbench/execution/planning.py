@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import harmonic_mean
 
-from peekbench.execution.arms import ScoredSet, count_fits, count_predictions, plan_arm
+from peekbench.execution.fit_plans import ScoredSet, count_fits, count_predictions, plan_arm
 from peekbench.records.runs import DesignPoint, Looks, PlannedDesign, Settled
 from peekbench.records.trials import Draw, Trial, WorkItem
 from peekbench.spec.arms import BASE, Arm

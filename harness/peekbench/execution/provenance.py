@@ -39,7 +39,7 @@ from peekbench.plugins.local_code import PACKAGE, find_files, find_files_of_code
 from peekbench.plugins.names import Code, is_code
 from peekbench.plugins.references import find_reference, iterate_callables
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.identity import Files, Identity, files_of, plugin_of
+from peekbench.store.differences import Files, Identity, files_of, plugin_of
 
 CORE = "peekbench"
 """Package of the core, whose code is no plugin's."""

@@ -18,8 +18,7 @@ from peekbench.records.trials import Trial
 from peekbench.spec.compatibility import Experiment, has_fixed_maximum, refuse_changes
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.files import FileState
-from peekbench.store.identity import (
+from peekbench.store.differences import (
     CodeVersion,
     Files,
     Identity,
@@ -29,6 +28,7 @@ from peekbench.store.identity import (
     find_versions,
     plugin_of,
 )
+from peekbench.store.files import FileState
 from peekbench.store.reader import Store
 
 

@@ -22,8 +22,8 @@ from peekbench.results.analyze import check_analyses
 from peekbench.results.planned_looks import take_planned_look
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.differences import describe_version_changes
 from peekbench.store.files import RUNS, in_use_error, is_in_use
-from peekbench.store.identity import describe_version_changes
 from peekbench.store.reader import Store
 from peekbench.store.writer import StoreWriter
 

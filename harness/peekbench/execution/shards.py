@@ -26,8 +26,8 @@ from peekbench.formatting import pluralize
 from peekbench.records.trials import Trial, WorkItem
 from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.differences import Identity, files_of, find_differences
 from peekbench.store.files import Shard, find_shards
-from peekbench.store.identity import Identity, files_of, find_differences
 from peekbench.store.merging import MergeCounts, merge_shard, open_shard
 from peekbench.store.reader import Store
 from peekbench.store.writer import StoreWriter

@@ -26,10 +26,10 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.arms import Part, Unlabeled, plan_arm, rows_of
 from peekbench.execution.determinism import ONE_FIT, ProcessState, one_thread_pools
+from peekbench.execution.fit_plans import Part, Unlabeled, plan_arm, rows_of
 from peekbench.execution.hosts import check_code, host_name, load_expected, pack, prepare_host, unpack
-from peekbench.execution.scoring import (
+from peekbench.execution.prediction_checks import (
     check_independence,
     check_metrics,
     check_predictions,
@@ -64,7 +64,7 @@ from peekbench.seeds import seed_of_fit
 from peekbench.spec.arms import Arm
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.identity import NOTHING_KNOWN, Identity
+from peekbench.store.differences import NOTHING_KNOWN, Identity
 
 MAX_SHOWN = 200  # characters of a wrong value in messages
 

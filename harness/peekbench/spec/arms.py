@@ -23,7 +23,7 @@ If `design.num_unlabeled` exceeds `num_test`, further texts follow in every fit 
 
 `leave-one-out`, `single` and `swap-in` are `cross`, `blocks` and `swap-in` with blocks of one text.
 
-To add an arm with blocks, add an entry to `BLOCK_RULES`, its fits to `execution/arms.py`, and its sentence to
+To add an arm with blocks, add an entry to `BLOCK_RULES`, its fits to `execution/fit_plans.py`, and its sentence to
 `report/render/advice.py`.
 """
 

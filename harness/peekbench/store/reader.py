@@ -19,6 +19,7 @@ from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
+from peekbench.store.differences import run_identifier
 from peekbench.store.files import (
     FileState,
     Shard,
@@ -29,7 +30,6 @@ from peekbench.store.files import (
     refuse_lost_log,
     remove_empty_log,
 )
-from peekbench.store.identity import run_identifier
 from peekbench.store.schema import (
     SCORE_COLUMNS,
     TABLES,

@@ -17,7 +17,7 @@ import pytest
 from peekbench.execution.provenance import describe_code
 from peekbench.plugins import registry
 from peekbench.plugins.names import locate_code
-from peekbench.store.identity import Files, describe_change
+from peekbench.store.differences import Files, describe_change
 
 METHOD = """
 import json, peekbench_plug_helper, plug_unused

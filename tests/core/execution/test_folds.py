@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 import peekbench as pb
 from peekbench.errors import DataError, ResultsError, SpecError, StoreError
-from peekbench.execution.arms import Part, plan_arm
+from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
 from peekbench.results import pair_arms, tidy
 from peekbench.seeds import seed_of_fit

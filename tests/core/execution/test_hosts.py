@@ -27,7 +27,7 @@ from peekbench.plugins.entries import ExecutorEntry, MethodEntry
 from peekbench.plugins.work_protocols import Event
 from peekbench.records import Dataset, Resources, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec, load_spec
-from peekbench.store.identity import Identity
+from peekbench.store.differences import Identity
 
 MakeSpec = Callable[..., ExperimentSpec]
 SPECS = Path(__file__).parents[3] / "specs"

@@ -15,7 +15,7 @@ from peekbench.execution.pilot import run_pilot
 from peekbench.execution.preparation import check_files, download_all, prefetch_method, prefetch_methods
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.identity import Identity, find_differences
+from peekbench.store.differences import Identity, find_differences
 
 MakeSpec = Callable[..., ExperimentSpec]
 CALLS = Path("cache/toy-calls")

@@ -20,15 +20,15 @@ from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import estimate_size, group_trials
+from peekbench.execution.prediction_checks import check_predictions
 from peekbench.execution.runner import run
-from peekbench.execution.scoring import check_predictions
 from peekbench.execution.work import SpecWork
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import SourceRef, Task
 from peekbench.records.trials import Draw, Predictor, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.results.analyze import analyze
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.identity import Identity
+from peekbench.store.differences import Identity
 from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]

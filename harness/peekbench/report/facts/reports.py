@@ -40,8 +40,8 @@ from peekbench.results.recorded_looks import next_earlier
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonical, make_spec
 from peekbench.spec.lockfile import find_lock
+from peekbench.store.differences import find_versions
 from peekbench.store.files import is_store
-from peekbench.store.identity import find_versions
 from peekbench.store.maintenance import back_up
 from peekbench.store.reader import Store
 

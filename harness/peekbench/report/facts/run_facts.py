@@ -21,7 +21,7 @@ from peekbench.report.facts.tables import options_in_words
 from peekbench.results.analyze import ask, find_analysis, planned_trials, without_controls
 from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.design import designs_by_task
-from peekbench.store.identity import CodeVersion, describe_change, describe_version_changes
+from peekbench.store.differences import CodeVersion, describe_change, describe_version_changes
 from peekbench.store.reader import Store, StoredMethod
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Itera
     Parameters
     ----------
     versions
-        Versions of the code by plugin, as `peekbench.store.identity.find_versions` returns them.
+        Versions of the code by plugin, as `peekbench.store.differences.find_versions` returns them.
     """
     for plugin, of_plugin in versions.items():
         if len(of_plugin) > 1:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from peekbench.errors import SpecError
-from peekbench.execution.arms import count_fits, plan_arm, rows_of
+from peekbench.execution.fit_plans import count_fits, plan_arm, rows_of
 from peekbench.execution.planning import estimate_size
 from peekbench.execution.runner import run
 from peekbench.execution.work import Fit, Prediction, run_arms

@@ -12,7 +12,7 @@ import pytest
 from peekbench.execution.runner import run
 from peekbench.report import report_of_run
 from peekbench.report.render.json_report import render_json
-from peekbench.store.identity import run_identifier
+from peekbench.store.differences import run_identifier
 from peekbench.store.reader import Store
 
 SPEC = {"name": "a", "seed": 1, "tasks": [{"name": "news"}], "methods": ["lsa"], "design": {"num_test": 9}, "arms": []}

@@ -10,7 +10,7 @@ import pytest
 from sklearn.metrics import brier_score_loss, f1_score, log_loss, r2_score
 
 from peekbench.errors import ContractError
-from peekbench.execution.scoring import check_independence, check_predictions, compute_scores, score_texts
+from peekbench.execution.prediction_checks import check_independence, check_predictions, compute_scores, score_texts
 from peekbench.records.data import FloatArray, SourceRef, Task
 from peekbench.records.trials import Predictor
 
