@@ -268,6 +268,22 @@ def test_cards_give_scores_with_intervals() -> None:
     assert "- n:" not in card
 
 
+def test_cards_of_a_run_name_its_design() -> None:
+    task = {"use": "toy.data", "num_train": [], "num_test": [], "num_subsamples": None}
+    spec = {
+        "tasks": [{**task, "name": "news"}, {**task, "name": "mail", "num_subsamples": 5}],
+        "design": {"num_train": "all", "num_test": "all", "folds": [5, 10], "num_subsamples": 20, "train": "natural"},
+        "arms": ["base", "extra", {"mix": 0.25}],
+        "seed": 3,
+    }
+    report = Report("r", "h", methods=(MethodFacts("m"),), details={"spec": spec})
+    design = (
+        "tasks news, mail (num_subsamples: 5); num_train all; num_test all; num_subsamples 20; folds 5, 10; "
+        "train natural; arms base, extra, mix: 0.25; seed 3"
+    )
+    assert f"- design: {design}" in render_cards(report)["m.md"].replace("\\", "").splitlines()
+
+
 def test_cards_have_portable_file_names() -> None:
     names = ["../../etc/passwd", "A b", "a B", "数据", "...", "x" * 300]
     report = replace(hostile("plain"), methods=tuple(map(MethodFacts, names)), details={})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from peekbench.formatting import capitalize, format_cell, format_quantity
 from peekbench.records.figures import Forest
@@ -156,6 +157,8 @@ MAX_NAME_LENGTH = 80  # characters of a file name, without suffix
 IN_CARDS = ("verdicts", "warnings", "tables", "provenance")
 METHOD = "method"  # column that names the method of a row
 TIE = "tie"  # column that is meaningful next to other methods only
+SIZES = ("num_train", "num_test", "num_subsamples")  # settings of a design that a task can have of its own
+DESIGN = (*SIZES, "folds", "num_unlabeled", "train")  # settings of a design that cards show
 
 
 def render_cards(report: Report) -> dict[str, str]:
@@ -182,9 +185,34 @@ def _card_lines(method: MethodFacts, report: Report) -> Iterator[str]:
     if method.summary:
         yield from ("", escape(f"{capitalize(method.summary)}."))
     experiment = f"{report.name}, {report.headline}"
-    facts = (("method", method.use), ("options", method.options), ("experiment", experiment))
+    facts = [("method", method.use), ("options", method.options), ("experiment", experiment)]
+    if spec := report.details.get("spec"):
+        facts.append(("design", _describe_design(spec)))
     yield from ("", *_block_lines(Facts(tuple(fact for fact in facts if fact[1])), ""))
     yield from _part_lines([part for part in lay_out(_limit_to(method, report)).parts if part.name in IN_CARDS])
+
+
+def _describe_design(spec: Mapping[str, Any]) -> str:
+    """Return the tasks and the design of a run, in the notation of its spec; only a run's report has a spec."""
+    tasks = []
+    for task in spec["tasks"]:
+        sizes = {name: task[name] for name in SIZES if task.get(name)}
+        tasks.append(task["name"])
+        if sizes:
+            tasks[-1] += f" ({_list(sizes)})"
+    design = {name: spec["design"][name] for name in DESIGN if name in spec["design"]}
+    if all(task.get("kind") == "language_modeling" for task in spec["tasks"]):
+        del design["train"]  # their texts have no classes
+    facts = {"tasks": tasks, **design, "arms": spec["arms"], "seed": spec["seed"]}
+    return "; ".join(f"{name} {_list(value)}" for name, value in facts.items())
+
+
+def _list(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_list(number)}" for name, number in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_list, value))
+    return str(value)
 
 
 def _limit_to(method: MethodFacts, report: Report) -> Report:
