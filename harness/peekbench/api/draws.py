@@ -54,8 +54,8 @@ class DrawnSubsample:
     >>> design = {"num_train": 30, "num_test": 40, "num_subsamples": 1}
     >>> spec = {"name": "mine", "tasks": ["docstrings.numpy"], "methods": ["controls.null"], "design": design}
     >>> drawn = next(pb.draw(spec))
-    >>> len(drawn.train), len(drawn.fits)
-    (30, 3)
+    >>> len(drawn.fits)  # base, and one to each of two sets
+    3
     """
 
     draw: Draw

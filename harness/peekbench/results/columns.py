@@ -131,7 +131,7 @@ TEXT = ResultsColumn(
 )  # fmt: skip
 FIT = ResultsColumn(
     "fit", "text", "fit that answered the text of a row, if several fits of a draw did; their scores are averaged",
-    "one fit for each arm", synonyms=("model_id", "left_out"),
+    "one fit for each arm",
 )  # fmt: skip
 METRIC = ResultsColumn(
     "metric", "text", "metric of the scores, one for each task", "not needed", is_of_arm=False,
