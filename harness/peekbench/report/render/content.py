@@ -41,6 +41,7 @@ from peekbench.report.render.sentences import compare, state, state_briefly
 
 MAX_TEXT = 20_000  # characters of a text in a report
 MAX_FAILURES = 20  # with traceback; the JSON report has all
+MAX_FAILURES_OF_PAGES = 100  # in the HTML report, where tracebacks are folded
 MAX_SHOWN = 240  # characters of an error in a warning
 
 
@@ -163,15 +164,15 @@ class Content:
     parts: tuple[Part, ...]
 
 
-def lay_out(report: Report, *, with_texts: bool = False) -> Content:
+def lay_out(report: Report, *, is_page: bool = False) -> Content:
     """Return the parts of a report that have any content, in the order of all formats.
 
     Parameters
     ----------
     report
         The report.
-    with_texts
-        Whether test texts are a part.
+    is_page
+        Whether it is for a page that folds its parts, which has test texts and more tracebacks.
 
     Examples
     --------
@@ -180,6 +181,10 @@ def lay_out(report: Report, *, with_texts: bool = False) -> Content:
     ['answers', 'verdicts', 'warnings']
     """
     report = make_printable(report)
+    texts: tuple[Table, ...] = ()
+    max_failures = MAX_FAILURES
+    if is_page:
+        texts, max_failures = report.texts, MAX_FAILURES_OF_PAGES
     sections = make_sections(report)
     in_sections = [picture for section in sections for picture in section.pictures]
     pictures = [picture for picture in name_figures(report) if picture not in in_sections]
@@ -192,9 +197,13 @@ def lay_out(report: Report, *, with_texts: bool = False) -> Content:
         Part("warnings", "Warnings", tuple(_warn(report))),
         Part("tables", "Tables", tuple(tables["results"])),
         Part("figures", "Figures", tuple(pictures)),
-        Part("texts", "Texts", report.texts if with_texts else ()),
+        Part("texts", "Texts", texts),
         Part("methods", "Methods", tuple(tables["methods"])),
-        Part("failures", f"{pluralize(len(report.failures), 'trial')} failed", tuple(_list_failures(report))),
+        Part(
+            "failures",
+            f"{pluralize(len(report.failures), 'trial')} failed",
+            tuple(_list_failures(report.failures, max_failures)),
+        ),
         Part("data", "Data and overlap", tuple(tables["data"])),
         Part("provenance", "Provenance", tuple(_describe_provenance(report))),
     )
@@ -212,10 +221,10 @@ def _warn(report: Report) -> Iterator[Paragraph]:
         yield Paragraph(warning, is_warning=True)
 
 
-def _list_failures(report: Report) -> Iterator[Block]:
+def _list_failures(failures: Sequence[TrialFailure], max_failures: int) -> Iterator[Block]:
     """Yield the first failures, and the number of the others."""
-    yield from report.failures[:MAX_FAILURES]
-    if (number := len(report.failures) - MAX_FAILURES) > 0:
+    yield from failures[:max_failures]
+    if (number := len(failures) - max_failures) > 0:
         yield Paragraph(f"{number:,} more are in report.json.")
 
 

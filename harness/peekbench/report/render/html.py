@@ -87,7 +87,7 @@ def render_html(report: Report, renderer: Renderer | None = None) -> str:
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     spec = make_printable(report).details.get("spec")
     return _make_environment().get_template("report.html.j2").render(
-        content=lay_out(report, with_texts=True),
+        content=lay_out(report, is_page=True),
         renderer=renderer or make_renderer(report.renderer),
         style=style,
         script=script,
