@@ -14,11 +14,13 @@ from installed_plugins import uninstall_modules
 
 import peekbench as pb
 from peekbench.api import measuring
+from peekbench.spec.design import OFFICIAL
 from peekbench.spec.experiment import make_spec
 
 ROOT = Path(__file__).parents[2]
 FILES = ROOT / "tests" / "fixtures" / "docs_folder"
 NUM_SUBSAMPLES = 2
+OFFICIAL_TASK = {"use": "files", "name": "official", "options": {"path": "train.csv", "test_path": "test.csv"}}
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +38,14 @@ def supposed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     rows = [f"text {row},{'good' if row % 2 else 'bad'}" for row in range(700)]
     (folder / "reviews.csv").write_text("\n".join(["review,rating", *rows]) + "\n")
+    for split, number in (("train", 60), ("test", 40)):
+        words = rng.integers(0, 40, size=(number, 6)) + 5 * (np.arange(number)[:, None] % 2)
+        lines = [" ".join(f"w{word}" for word in of_text) for of_text in words]
+        lines = [f"{text},{'good' if row % 2 else 'bad'}" for row, text in enumerate(lines)]
+        (folder / f"{split}.csv").write_text("\n".join(["text,label", *lines]) + "\n")
+    official = {"name": "official", "tasks": [OFFICIAL_TASK], "methods": ["classic.lsa"]}
+    design = {**OFFICIAL, "num_subsamples": NUM_SUBSAMPLES}
+    (folder / "official.yaml").write_text(yaml.safe_dump({**official, "design": design}))
     for name, column in (("accuracies", "subsample"), ("my_scores", "seed")):
         lines = [f"task,{column},num_test,base,extra,test"]
         for task in ("news", "reviews"):
