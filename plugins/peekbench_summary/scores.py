@@ -101,7 +101,9 @@ def effect_cells(configuration: Configuration, effects: Sequence[str], level: fl
 def level_note(verdicts: Sequence[Verdict], level: float) -> str:
     """Return a note on the intervals of verdicts that have a lower level than the others; empty without any."""
     lower = sorted({verdict.family.level for verdict in verdicts if verdict.family.level < level})
-    return "".join(f" The interval of an equivalent bias has {level:.0%} (two one-sided tests)." for level in lower)
+    return "".join(
+        f" The interval of an equivalent bias has a level of {level:.0%} (two one-sided tests)." for level in lower
+    )
 
 
 ACCURACY = "accuracy"

@@ -299,7 +299,7 @@ def test_unsuitable_data_names_and_options_are_errors() -> None:
     nothing = Dataset([f"row {row}" for row in range(240)], [0, 1] * 120, ("one", "two", "none"))
     for use, options, data, words in (
         ("toy.vote", {}, sample_texts(100), "100 rows, 48 of them .* at least 108"),
-        ("toy.vote", {}, nothing, "no row for train sets has the class 'none'"),
+        ("toy.vote", {}, nothing, "train sets need a row of each class, but none has 'none'"),
         ("toy.voet", {}, None, "no entry 'toy.voet'"),
         ("toy.vote", {"bold": 1}, None, r"options\.bold: no such option; did you mean boldness"),
         ("toy.words", {}, sample_texts(), "kind data source, which is not checked on a task"),

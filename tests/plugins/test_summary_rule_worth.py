@@ -98,7 +98,7 @@ def test_adapting_to_the_test_texts_is_permitted_if_its_effect_is_negligible() -
     assert "(90% interval of 1 method: 1 equivalent)" in sentences["test"]
     (worth,) = (table for table in found.tables if table.title.startswith(WORTH))
     assert "adjusted" not in worth.title + worth.note
-    assert "The interval of an equivalent bias has 90%" in worth.note
+    assert "The interval of an equivalent bias has a level of 90%" in worth.note
 
 
 def test_each_size_has_sentences_of_its_own() -> None:

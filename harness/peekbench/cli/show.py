@@ -57,7 +57,7 @@ def show(
         typer.Option(help="Options to load the data of a task with, as YAML: '{path: reviews.csv}'."),
     ] = None,
 ) -> None:
-    """Show what the installed plugins offer, or one entry with its options; for a task also texts and a prompt.
+    """Show what the installed plugins offer, or one entry with its options; for a task also texts and the instruction.
 
     Example: peekbench show hf.trec
     """
@@ -186,7 +186,7 @@ def describe(use: str, options: Mapping[str, Any] | None = None) -> Iterator[str
 
 
 def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] | None) -> str:
-    """Return the facts of loaded data, three texts of different classes and the prompt of the first."""
+    """Return the facts of loaded data, three texts of different classes and the instruction."""
     if options is None and any(field.is_required() for field in entry.options.model_fields.values()):
         return "To see its data, give the required options, as in --options '{...}'."
     given = {}

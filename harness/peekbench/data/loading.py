@@ -279,8 +279,7 @@ def find_absent_class(dataset: Dataset) -> str:
     if not absent:
         return ""
     return (
-        f"no row for train sets has the class {absent[0]!r}, but they need a row of each class; remove it from its "
-        "class names, or add rows"
+        f"train sets need a row of each class, but none has {absent[0]!r}; remove it from its class names, or add rows"
     )
 
 

@@ -91,7 +91,7 @@ def test_an_exception_while_a_method_is_prepared_is_one_line() -> None:
         ("load_nothing", "own.py:load_nothing: it has no rows"),
         (
             "load_absent",
-            "no row for train sets has the class 'c', but they need a row of each class; remove it from its class",
+            "train sets need a row of each class, but none has 'c'; remove it from its class",
         ),
         (
             "load_cwd",

@@ -237,7 +237,7 @@ def test_labels_that_are_numbers_of_a_scale_are_refused_with_another_remedy_than
         (
             2,
             {"num_train": 20, "train": "natural"},
-            "no row for train sets has the class 'c', but they need a row",
+            "train sets need a row of each class, but none has 'c'",
         ),
         (
             700,
