@@ -30,7 +30,7 @@ def edit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Non
     def change(text: str) -> None:
         path = tmp_path / "peekbench_toy.py"
         path.write_text(source + text)
-        monkeypatch.setattr(peekbench_toy, "__file__", str(path))
+        monkeypatch.setattr(peekbench_toy.__spec__, "origin", str(path))
 
     return change
 
