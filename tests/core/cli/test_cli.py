@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import yaml
 from commands import run_command, shell
@@ -118,6 +120,21 @@ def test_quickstart_writes_the_spec_that_it_runs(spec: str, monkeypatch: pytest.
     assert "nothing to do" in peek("quickstart").stderr, "it is resumed as `peekbench run` does"
     Path("quickstart.yaml").write_text(Path(spec).read_text().replace("seed: ", "seed: 1"))
     assert "peekbench run quickstart.yaml" in peek("quickstart", status=2).stderr
+
+
+def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -> None:
+    rng = np.random.default_rng(0)
+    for split, number in (("train", 60), ("test", 41)):
+        words = rng.integers(0, 60, size=(number, 8)) + 9 * (np.arange(number)[:, None] % 2)
+        rows = [" ".join(f"w{word}" for word in of_text) for of_text in words]
+        table = pd.DataFrame({"text": rows, "label": np.arange(number) % 2})
+        table.to_csv(f"{split}.csv", index=False)
+    shown = " ".join(peek("quickstart", "--official", "train.csv", "test.csv").stdout.split())
+    arms = peekbench.load_run("official").arms.query("method == 'lsa-50'")[["all", "extra", "bias"]].mean()
+    independent = arms["all"] - arms["bias"]
+    assert f"Your score {arms['all']:.1%} on 41 test texts contains {100 * arms['bias']:+.2f} [" in shown
+    assert f"from adapting to them. {independent:.1%} is what independent texts would give." in shown
+    assert f"To publish: {arms['extra']:.1%}, the score of extra" in shown
 
 
 @pytest.mark.slow
