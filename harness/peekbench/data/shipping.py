@@ -18,6 +18,8 @@ from peekbench.records.data import Dataset
 
 FOLDER = "shipped"
 """Folder in the cache with data that another machine has sent, one file for each fingerprint."""
+FORM = b"2"
+"""Form of packed data. Increase it if `unpack_dataset` cannot read what an earlier version has kept in a cache."""
 
 
 def pack_dataset(dataset: Dataset) -> bytes:
@@ -31,7 +33,7 @@ def pack_dataset(dataset: Dataset) -> bytes:
     Returns
     -------
     bytes
-        SHA-256 of the content, and the content; `unpack_dataset` reads both.
+        SHA-256 of form and content, and the content; `unpack_dataset` reads both.
     """
     values = {field.name: getattr(dataset, field.name) for field in fields(dataset)}
     arrays: dict[str, Any] = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
@@ -40,7 +42,11 @@ def pack_dataset(dataset: Dataset) -> bytes:
     plain = json.dumps(facts, default=_plain)
     np.savez_compressed(buffer, facts=np.frombuffer(plain.encode(), dtype=np.uint8), **arrays)
     content = buffer.getvalue()
-    return hashlib.sha256(content).digest() + content
+    return _checksum(content) + content
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(FORM + content).digest()
 
 
 def _plain(value: object) -> Any:
@@ -55,9 +61,9 @@ def _plain(value: object) -> Any:
 
 
 def unpack_dataset(packed: bytes) -> Dataset | None:
-    """Return the data set that `pack_dataset` has packed, or None if the bytes are damaged."""
+    """Return the data set that `pack_dataset` has packed, or None if the bytes are damaged or of another form."""
     content = packed[32:]
-    if hashlib.sha256(content).digest() != packed[:32]:
+    if _checksum(content) != packed[:32]:
         return None
     with np.load(BytesIO(content), allow_pickle=False) as arrays:
         facts = json.loads(arrays["facts"].tobytes())

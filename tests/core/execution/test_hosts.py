@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -133,6 +134,8 @@ def test_shipped_rows_are_the_same(dataset: Dataset) -> None:
     for name in ("class_names", "kind", "fingerprint", "details", "instruction"):
         assert getattr(rows, name) == getattr(dataset, name)
     assert unpack_dataset(packed[:-1] + b"x") is None
+    other = zlib.compress(packed[32:])
+    assert unpack_dataset(sha256(other).digest() + other) is None, "the form of an earlier version"
 
 
 def test_a_pilot_compares_machines_and_ships_data(
