@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from peekbench.data.preflight import describe_tasks
 from peekbench.execution.runner import run
 from peekbench.records import Report, TrialEvidence
 from peekbench.records.report import Analysis, Extension, RuleWorth
@@ -22,12 +24,13 @@ from peekbench.records.verdicts import (
     Verdict,
 )
 from peekbench.report.facts.reports import add_analyses, limit_advice, report_of_run
-from peekbench.report.facts.run_facts import extending_command
+from peekbench.report.facts.run_facts import describe_extension, extending_command
 from peekbench.report.render.advice import Answer
 from peekbench.report.render.content import answer
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.sentences import state, state_briefly
+from peekbench.store.writer import StoreWriter
 
 OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81), Advice(120, 0.81)))
 UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
@@ -259,13 +262,24 @@ def test_the_command_that_extends_a_run_is_that_of_its_last_session(command: lis
     assert extending_command([]) == ""
 
 
-def test_a_run_whose_tasks_have_numbers_of_their_own_has_no_single_number(make_spec: Any) -> None:
-    own = {"use": "toy.words", "name": "b", "num_subsamples": 3}
-    specs = [make_spec(name="one", tasks=["toy.words"]), make_spec(name="two", tasks=["toy.words", own])]
-    extensions = [report_of_run(run(spec).store).extension for spec in specs]
-    assert [extension.num_subsamples for extension in extensions] == [specs[0].design.num_subsamples, None]
-    assert [extension.num_missing for extension in extensions] == [0, 0]
-    assert extensions[0].max_subsamples
+def test_how_to_extend_a_run_depends_on_all_its_trials_and_tasks(make_spec: Any, tmp_path: Path) -> None:
+    def extension_of(spec: Any) -> Extension:
+        with StoreWriter.for_run(tmp_path / "run.sqlite", spec, describe_tasks(spec)) as store:
+            return describe_extension(store)
+
+    spec = make_spec(tasks=["toy.words"], methods=["toy.vote"], design=design(2))
+    run(spec, store=tmp_path / "run.sqlite")
+    extension = extension_of(spec)
+    assert (extension.num_subsamples, extension.num_missing) == (2, 0)
+    assert extension.max_subsamples == {30: 20 * 400 // (2 * 30)}
+    own = {"use": "toy.words", "name": "b", "options": {"num_rows": 120}, "num_subsamples": 3}
+    extension = extension_of(make_spec(tasks=[own, "toy.words"], methods=["toy.vote"], design=design(2)))
+    assert (extension.num_subsamples, extension.num_missing) == (None, 3), "tasks differ, and none is run of the other"
+    assert extension.max_subsamples == {30: 20 * 120 // (2 * 30)}, "the rows of the smaller task limit both"
+
+
+def design(num_subsamples: int) -> dict[str, int]:
+    return {"num_train": 12, "num_test": 30, "num_subsamples": num_subsamples}
 
 
 def test_commands_are_not_escaped_in_markdown() -> None:
