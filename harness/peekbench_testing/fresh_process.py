@@ -44,7 +44,7 @@ from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_in
 from peekbench.plugins.names import is_code, split_name
 
 HASH_VARIABLE = "PYTHONHASHSEED"
-HOURS_EARLIER = 11  # no divisor of a day: what is day here is night there, and an odd hour is an even one
+HALF_A_DAY = 12 * 3600  # seconds; what is morning here is afternoon there
 MAX_OUTPUT = 500  # characters of the output of a process that ended early
 MAX_VALUE = 80  # characters of a value in a message
 MAX_LISTED = 3  # items of a list in a message
@@ -125,7 +125,7 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> CallReport:
             f"it cannot be called in another process: {error}; define it at the top level of a module"
         ) from error
     variables = {HASH_VARIABLE: "2" if os.environ.get(HASH_VARIABLE) == "1" else "1"}
-    variables["TZ"] = f"CHECK{time.timezone // 3600 + HOURS_EARLIER}"
+    variables["TZ"] = _opposite_zone(time.localtime().tm_gmtoff)
     # With the path of this process, which `-c` alone would precede with the working folder.
     path = [str(Path(folder).absolute()) for folder in sys.path]
     with TemporaryDirectory() as folder:
@@ -144,6 +144,14 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> CallReport:
             raise ContractError(f"in another process, {result.error}")
         left = (path.name for path in working.iterdir() if not path.name.startswith((".", "__pycache__")))
         return replace(result, files=tuple(sorted(left)), output=output)
+
+
+def _opposite_zone(seconds: int) -> str:
+    """Return the time zone, as a value of TZ, whose clock differs by half a day from one ahead of UTC by seconds."""
+    west = HALF_A_DAY - seconds  # POSIX counts what is to be added to local time; up to 24 hours are valid
+    sign = "-" if west < 0 else ""
+    hours, minutes = divmod(abs(west) // 60, 60)
+    return f"CHECK{sign}{hours}:{minutes:02}"
 
 
 def run_code(code: str, environment: Mapping[str, str], printed: Path, folder: Path) -> int:
