@@ -37,8 +37,8 @@ def suggest_file(path: Path, folder: Path) -> str:
     """
     searched = dict.fromkeys([path.parent, folder, *_list(folder, folders=True), folder.parent, Path.cwd()])
     files: dict[str, Path] = {}
-    for folder in searched:
-        for found in _list(folder):
+    for nearby in searched:
+        for found in _list(nearby):
             files.setdefault(found.name, found)
     name = path.name if path.name in files else find_nearest_file(path.name, files)
     if not name:

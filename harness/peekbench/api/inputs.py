@@ -112,6 +112,17 @@ def find_scores(argument: str | Path) -> Path:
     raise _refuse(source, "scores; give a run, a CSV or Parquet file, or a folder of files")
 
 
+def check_new_store(path: Path) -> None:
+    """Refuse a file of another kind where a run should be stored."""
+    if not path.is_file():
+        return
+    source = identify(path)
+    if source.role != "store" and source.words != "an empty file":
+        raise PeekbenchError(
+            f"--store {path} is {source.words}, not a store; give the path of a store, or of a file that does not exist"
+        )
+
+
 def find_analysis_spec(argument: Path) -> Path:
     """Return the path of a spec that only analyzes scores."""
     source = _find(argument, wanted="spec")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.api.inputs import load
+from peekbench.api.inputs import check_new_store, load
 from peekbench.cli.options import (
     ChangedCodeOption,
     KeepGoingOption,
@@ -85,6 +85,8 @@ def merge(
     Example: peekbench merge specs/quickstart.yaml /shared/quickstart
     """
     experiment = load(spec)
+    if store is not None:
+        check_new_store(store)
     summary = merge_shards(experiment, folders, store=store, allow_changed_code=allow_changed_code)
     for change in summary.changes:
         warn(change)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.api.inputs import load
+from peekbench.api.inputs import check_new_store, load
 from peekbench.cli.gates import FailOnOption, Gate, apply_gates, parse_gates
 from peekbench.cli.options import (
     ChangedCodeOption,
@@ -140,6 +140,8 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate
             num_controls=num_controls,
             rules=[arm.name for arm in experiment.arms if arm.is_rule and not BLOCK_RULES[arm.kind].sees_as_many_texts],
         )
+    if options.store is not None:
+        check_new_store(options.store)
     path = options.store or store_path(experiment)
     try:
         # A live display would hide the prompt of a debugger in a method.

@@ -294,9 +294,23 @@ class Design(SpecModel):
             )
         return number
 
+    @field_validator("crossover", mode="before")
+    @classmethod
+    def _check_is_number_of_sets(cls, crossover: Any) -> Any:
+        if crossover is True or not isinstance(crossover, int):
+            raise ValueError(f"{reprlib.repr(crossover)} is not a number of sets; use 2 to {MAX_SETS}, or false")
+        return crossover
+
     @field_validator("num_subsamples", mode="before")
     @classmethod
-    def _check_sizes_are_unique(cls, repeats: Any) -> Any:
+    def _check_form(cls, repeats: Any, info: ValidationInfo) -> Any:
+        if isinstance(repeats, list | tuple):
+            sizes = info.data.get("num_test", ())
+            example = "{50: 100, 500: 20}"
+            if sizes and len(sizes) == len(repeats):
+                pairs = [f"{size}: {number}" for size, number in zip(sizes, repeats, strict=True)]
+                example = f"{{{', '.join(pairs)}}}"
+            raise ValueError(f"{reprlib.repr(repeats)} is a list; give one number, or one by num_test: {example}")
         if isinstance(repeats, Mapping) and len({str(size) for size in repeats}) < len(repeats):
             raise ValueError("two entries have the same num_test; remove one of them")
         return repeats

@@ -270,8 +270,11 @@ def _iterate_options(
         if name == "options" and hasattr(model, "entry_type"):
             annotation = _find_options(model, _find_use(value), locate)
         written = _get(value, name)
-        if written is None and isinstance(setting.default, str):  # the default of a component is its name
-            written = setting.default
+        if isinstance(setting.default, str):  # the default of a component is its name
+            if written is None:
+                written = setting.default
+            elif isinstance(written, Mapping):
+                written = {"use": setting.default, **written}
         for nested in _nested_models(annotation):
             for step, part in _list_parts(annotation, written):
                 yield from _iterate_options(nested, part, locate, (*place, name, *step))

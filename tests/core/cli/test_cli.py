@@ -251,7 +251,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
             "no run of this name, as runs/none.sqlite does not exist; the runs are: none",
         ),
         (["analyze", "none.csv"], "no such file or folder"),
-        (["show", "toy.voet"], "plugin 'toy' offers no 'voet'"),
+        (["show", "toy.voet"], "no entry 'toy.voet'; did you mean toy.vote?"),
         (["check", "toy.voet"], "no entry 'toy.voet'; did you mean toy.vote?"),
         (["check", "toy.vote", "--options", "[1]"], "is not a mapping"),
         (["show", "metods"], "metods"),
