@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 TEMPORARY_STATUS = (408, 429, 500, 502, 503, 504)
 PAUSES = (1, 2)  # seconds before each retry
 MAX_ANSWER_BYTES = 2**25  # of an answer that is not a file
+MAX_ANSWER_SECONDS = 12 * constants.HF_HUB_ETAG_TIMEOUT  # by default 120: a large listing on a slow network
 MIN_BYTES = 2**14  # of a file, in each HF_HUB_DOWNLOAD_TIMEOUT seconds
 UNCOMPRESSED = {"accept-encoding": "identity"}  # the size of a compressed body would say nothing
 OFFICIAL_HOSTS = ("huggingface.co", "hf.co")
@@ -39,7 +40,7 @@ class RefusedAnswerError(Exception):
 
 
 def request(
-    operation: Callable[[], Result], max_bytes: int = MAX_ANSWER_BYTES, seconds: float = constants.HF_HUB_ETAG_TIMEOUT
+    operation: Callable[[], Result], max_bytes: int = MAX_ANSWER_BYTES, seconds: float = MAX_ANSWER_SECONDS
 ) -> Result:
     """Call a function that sends requests through the client library, again after temporary errors.
 
