@@ -27,7 +27,7 @@ from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
-from peekbench.plugins.names import OF_FEW, find_nearest
+from peekbench.plugins.names import find_nearest
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, TaskKind
 from peekbench.records.scores import SCORE_NAMES, ScoreName
@@ -101,7 +101,7 @@ def _options(
         field = _field_of(parameter, annotation)
         if field is None:
             rename = f"its parameters are {', '.join(known)}; rename it"
-            if near := find_nearest(parameter.name, known, OF_FEW):
+            if near := find_nearest(parameter.name, known):
                 rename = f"rename it to `{near}`"
             raise PluginError(
                 f"{name} has the parameter `{parameter}`, which peekbench cannot pass; {rename}, or give it a default "

@@ -297,7 +297,7 @@ class Design(SpecModel):
     @field_validator("crossover", mode="before")
     @classmethod
     def _check_is_number_of_sets(cls, crossover: Any) -> Any:
-        if crossover is True or not isinstance(crossover, int):
+        if crossover is True or not isinstance(crossover, int | None):
             raise ValueError(f"{reprlib.repr(crossover)} is not a number of sets; use 2 to {MAX_SETS}, or false")
         return crossover
 

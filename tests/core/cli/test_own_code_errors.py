@@ -95,7 +95,7 @@ def test_an_exception_while_a_method_is_prepared_is_one_line() -> None:
         ),
         (
             "load_cwd",
-            "has the parameter `folder`, which peekbench cannot pass; its parameters are folders; rename it",
+            "has the parameter `folder`, which peekbench cannot pass; rename it to `folders`",
         ),
     ],
 )

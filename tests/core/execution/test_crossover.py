@@ -122,7 +122,7 @@ def test_fits_rows_and_bytes_are_counted(make_spec: MakeSpec) -> None:
     [
         (1, "1 is too small; use at least 2"),
         (21, "21 is too large; use at most 20"),
-        *((value, f"{value!r} is not False or a whole number") for value in (True, "two", 2.5)),
+        *((value, f"{value!r} is not a number of sets; use 2 to 20, or false") for value in (True, "two", 2.5)),
         (None, "has no value"),
     ],
 )
