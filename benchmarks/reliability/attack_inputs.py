@@ -464,7 +464,7 @@ def hub(budget: Budget) -> Tally:
 
         def load(behavior: str) -> tuple[Outcome, list[Path]]:
             home = Path(name, behavior)
-            (outcome,) = attack([behavior], home, server)
+            (outcome,) = attack([behavior], home, server, timeout=1)
             return outcome, planted_files(home)
 
         batches = [names[start : start + PROCESSES] for start in range(0, len(names), PROCESSES)]
