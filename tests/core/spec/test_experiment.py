@@ -83,7 +83,7 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
          ["tasks[0].num_test: 40 is not in the design's num_test [30]; add it there, or remove it here"]),
         ({"tasks": [{"use": "toy.words", "num_test": [30, 30]}]}, ["tasks[0].num_test: [30, 30] has a number twice"]),
         ({"design": {"num_train": 5, "num_test": [9, 20], "num_subsamples": [1, 2], "crossover": 30}},
-         ["design.num_subsamples: a list is not a whole number or a mapping; write digits without quotes, such as 50,",
+         ["design.num_subsamples: [1, 2] is a list; give one number, or one by num_test: {9: 1, 20: 2}",
           "design.crossover: 30 is too large; use at most 20"]),
         ({"design": {"num_train": 5, "num_test": [9, 20], "num_subsamples": {9: 1, 20: "x"}}},
          ["design.num_subsamples[20]: 'x' is not a whole number"]),
