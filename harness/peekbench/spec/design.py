@@ -106,15 +106,11 @@ def _read_sizes(value: Any) -> Any:
     return _as_tuple(value)
 
 
-def _write_sizes(sizes: tuple[int, ...]) -> tuple[int, ...] | str:
-    return sizes or ALL
-
-
 Sizes: TypeAlias = Annotated[
     tuple[Count, ...],
     BeforeValidator(_read_sizes),
     AfterValidator(sort_sizes),
-    PlainSerializer(_write_sizes),
+    PlainSerializer(lambda sizes: sizes or ALL),
     WithJsonSchema({"anyOf": [{"const": ALL}, _ITEM, {"type": "array", "items": _ITEM, "minItems": 1}]}),
 ]
 """Numbers of rows, or 'all' rows of an official split, which is an empty tuple: `Design.for_task` has their number."""
