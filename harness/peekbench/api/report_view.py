@@ -13,7 +13,7 @@ from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import pluralize
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
-from peekbench.report.render.advice import NEXT
+from peekbench.report.render.advice import NEXT, PUBLISHED
 from peekbench.report.render.content import TRUST, answer, find_findings
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
@@ -264,9 +264,11 @@ class ReportView:
     def _lines(self) -> Iterator[str]:
         yield f"{self.name}: {self.document.headline}"
         yield from (f"warning: {warning}" for warning in self.warnings)
+        answers = answer(self.document)
+        yield from (f"{part.question}: {part.text}" for part in answers if part.question.startswith(PUBLISHED))
         for finding in find_findings(self.document):
             yield f"{finding.verdict.decision}: {finding.verdict.method}: {finding.summary}"
-        for part in answer(self.document):
+        for part in answers:
             if part.question in (TRUST, NEXT):
                 yield " ".join(filter(None, (part.question, part.text, part.command)))
 

@@ -17,15 +17,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     PlainSerializer,
     ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from peekbench.plugins.names import Code, locate_code
 from peekbench.records.runs import LookMethod, Settled, Size
@@ -249,11 +247,6 @@ class Design(SpecModel):
     others, so that the differences between sets and between fits cancel. false: only one set is scored."""
     stop: Stop | None = None
     """Planned looks at the results, at which the run may stop early; by default there are none."""
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """Allow the short form."""
-        return {"anyOf": [{"const": "official"}, handler(schema)]}
 
     @model_validator(mode="before")
     @classmethod

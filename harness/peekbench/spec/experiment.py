@@ -107,6 +107,10 @@ def _default_arms(validated: Mapping[str, Any]) -> tuple[Arm, ...]:
     return WITH_FOLDS if design is not None and design.folds else (BASE, EXTRA, TEST)
 
 
+def _allow_official(schema: dict[str, Any]) -> None:
+    schema["anyOf"] = [{"const": "official"}, {"$ref": schema.pop("$ref")}]
+
+
 def _refuse_unwritten(value: Any) -> Any:
     raise PydanticCustomError("extra_forbidden", "Extra inputs are not permitted")
 
@@ -143,8 +147,8 @@ class ExperimentSpec(SpecModel):
     """Tasks, or groups of tasks."""
     methods: Annotated[tuple[MethodSpec, ...], Field(min_length=1)]
     """Methods and controls, each of which is fitted on every task."""
-    design: Design
-    """Sizes and number of the subsamples."""
+    design: Annotated[Design, Field(json_schema_extra=_allow_official)]
+    """Sizes and number of the subsamples; `official`: all rows of the official splits, in folds."""
     arms: tuple[ArmSpec, ...] = Field(default_factory=_default_arms)
     """base, extra, test; doses such as `mix: 0.25`, in which test texts replace that share of the extra texts; and
     rules of adaptation: `cross: 5`, `leave-one-out`, `stream: 5`, `blocks: 5`, `single`, `swap-in: 5` and `swap-in`."""

@@ -269,7 +269,7 @@ def test_cards_give_scores_with_intervals() -> None:
 
 
 def test_cards_of_a_run_name_its_design() -> None:
-    task = {"use": "toy.data", "num_train": [], "num_test": [], "num_subsamples": None}
+    task: dict[str, Any] = {"use": "toy.data", "num_train": [], "num_test": [], "num_subsamples": None}
     spec = {
         "tasks": [{**task, "name": "news"}, {**task, "name": "mail", "num_subsamples": 5}],
         "design": {"num_train": "all", "num_test": "all", "folds": [5, 10], "num_subsamples": 20, "train": "natural"},

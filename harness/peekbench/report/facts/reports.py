@@ -294,7 +294,8 @@ def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str
     """Return the analyses of a spec, with that of other texts if verdicts are about texts that are used often."""
     names = {analysis.use for analysis in spec.analyses}
     uses = count_uses({task.name: spec.design_of(task) for task in spec.tasks}, tasks)
-    if "summary" not in names or ANALYSIS_OF_TEXTS in names or max(uses.values()) <= MANY_USES:
+    is_used_often = bool(spec.design.folds) or max(uses.values()) > MANY_USES
+    if "summary" not in names or ANALYSIS_OF_TEXTS in names or not is_used_often:
         return spec.analyses
     return (*spec.analyses, make_component(AnalysisSpec, ANALYSIS_OF_TEXTS))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from peekbench.formatting import (
@@ -16,7 +16,7 @@ from peekbench.formatting import (
     points,
 )
 from peekbench.records.report import Column, Inflation, Report, RuleWorth, Statement, Table
-from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
+from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Unit, Verdict
 
 RULES: Mapping[str, str] = {
     "test": "Methods may adapt to the unlabeled {row}s of the test set",
@@ -42,7 +42,12 @@ CROSS_FITTING = ("cross", "leave-one-out")
 """Kinds of arms whose scores a benchmark can report instead of those of extra."""
 NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
-NEXT = "What next?"
+NEXT, PUBLISHED = "What next?", "Your score"
+TERMS_OF_FOLDS = (
+    "Fits adapt to the test set without one fold. Base: without unlabeled {rows}. Extra: on the fold that a fit did "
+    "not adapt to. Test: on the others. All: after adapting to the whole test set. Bias: test - extra."
+)
+"""What the words in verdicts on designs with folds mean."""
 ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
 
@@ -70,6 +75,27 @@ def name_methods(names: Sequence[str]) -> str:
     if len(names) > MAX_NAMED:
         names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1:,} others"]
     return join_words(names)
+
+
+def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
+    """Yield what the scores of an official test set contain, and what to publish instead; nothing without folds."""
+    for verdict in judged[:MAX_NAMED]:
+        evidence = verdict.evidence
+        if not isinstance(evidence, TrialEvidence) or evidence.published is None or evidence.extra is None:
+            continue
+        unit: Unit = "number"
+        if verdict.unit == "difference":
+            unit = "fraction"
+        published, extra = (format_cell(score, unit) for score in (evidence.published, evidence.extra))
+        independent = format_cell(evidence.published - verdict.estimate.mean, unit)
+        texts = "the test set" if evidence.num_texts is None else f"{pluralize(evidence.num_texts, 'test text')}"
+        bias = format_quantity(verdict.estimate, verdict.unit)
+        yield Answer(
+            PUBLISHED if len(judged) == 1 else f"{PUBLISHED} ({verdict.method})",
+            f"{published} on {texts} contains {bias} from adapting to them",
+            f"{independent} is what independent texts would give. To publish: {extra}, the score of extra, in which no "
+            "text is predicted by a fit that adapted to it; other differences are luck, and fewer texts.",
+        )
 
 
 def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:

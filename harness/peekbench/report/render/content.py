@@ -32,10 +32,16 @@ from peekbench.records.verdicts import (
     PosteriorEvidence,
     PredictionEvidence,
     TrialEvidence,
-    Unit,
     Verdict,
 )
-from peekbench.report.render.advice import MAX_NAMED, Answer, advise_next, choose_rule, name_methods
+from peekbench.report.render.advice import (
+    TERMS_OF_FOLDS,
+    Answer,
+    advise_next,
+    choose_rule,
+    judge_published,
+    name_methods,
+)
 from peekbench.report.render.pictures import Picture, name_figures
 from peekbench.report.render.sentences import compare, state, state_briefly
 
@@ -289,6 +295,9 @@ def _make_section(report: Report, subject: Subject | None, findings: Sequence[Fi
     if subject is None:
         return Findings(CONTROLS, tuple(findings), pictures, is_of_controls=True)
     rows = verdicts[0].rows
+    terms = subject.terms
+    if any(getattr(verdict.evidence, "published", None) is not None for verdict in verdicts):
+        terms = TERMS_OF_FOLDS
     background = subject.background.format(rows=rows)
     if subject is SUBJECTS["bias"] and "columns" in report.provenance:
         background += " The analysis of a table assumes that its scores were obtained in this way."
@@ -296,7 +305,7 @@ def _make_section(report: Report, subject: Subject | None, findings: Sequence[Fi
         subject.question,
         tuple(findings),
         pictures,
-        definition=subject.terms.format(rows=rows),
+        definition=terms.format(rows=rows),
         explanation=explain_decisions(verdicts),
         background=background,
     )
@@ -331,29 +340,8 @@ def answer(report: Report) -> list[Answer]:
     judged = [lead for lead in judged if find_subject(lead) == find_subject(judged[0])]
     if not judged:
         return []
-    answers = [*_judge_published(judged), _find_bias(judged), *_measure(judged), *choose_rule(report, judged)]
+    answers = [*judge_published(judged), _find_bias(judged), *_measure(judged), *choose_rule(report, judged)]
     return [*answers, _judge_run(report, judged, controls), advise_next(report, judged, controls)]
-
-
-def _judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
-    """Yield what the scores of an official test set contain, and what to publish instead; nothing without folds."""
-    for verdict in judged[:MAX_NAMED]:
-        evidence = verdict.evidence
-        if not isinstance(evidence, TrialEvidence) or evidence.published is None or evidence.extra is None:
-            continue
-        unit: Unit = "number"
-        if verdict.unit == "difference":
-            unit = "fraction"
-        published, extra = (format_cell(score, unit) for score in (evidence.published, evidence.extra))
-        independent = format_cell(evidence.published - verdict.estimate.mean, unit)
-        texts = "the test set" if evidence.num_texts is None else f"{pluralize(evidence.num_texts, 'test text')}"
-        bias = format_quantity(verdict.estimate, verdict.unit)
-        yield Answer(
-            "Your score" if len(judged) == 1 else f"Your score ({verdict.method})",
-            f"{published} on {texts} contains {bias} from adapting to them",
-            f"{independent} is what independent texts would give. To publish: {extra}, the score of extra, in which no "
-            "text is predicted by a fit that adapted to it.",
-        )
 
 
 def _find_bias(judged: Sequence[Verdict]) -> Answer:
