@@ -44,6 +44,7 @@ from peekbench.results.recorded_looks import write_looks
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
+from peekbench.store.schema import size_of_sets
 
 STUDY_FILE = "accuracies.csv"
 STUDY_COLUMNS = ("num_classes", "majority_all")
@@ -209,7 +210,7 @@ class StoredPredictions:
 def _score_arms(store: Store, trial: Trial, score: Callable[[FloatArray, Any], float]) -> dict[str, float]:
     """Return the average of a score over the sets of each arm."""
     labels, _ = store.test_rows(trial.draw)
-    size = trial.draw.num_test
+    size = size_of_sets(store.spec(), trial.draw.num_test, len(labels))
     scores = {}
     for arm, predictions in store.predictions(trial).items():
         predicted, truth = predictions.astype(np.float64), np.resize(labels, len(predictions))

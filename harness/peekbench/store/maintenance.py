@@ -28,6 +28,7 @@ from peekbench.store.schema import (
     integrity_errors,
     quote,
     refuse_other_tables,
+    size_of_sets,
     translate_errors,
 )
 
@@ -124,7 +125,7 @@ def _find_problems(store: Store) -> Iterator[str]:
 
 def _find_wrong_scores(store: Store) -> Iterator[str]:
     """Compute the scores of all arms again, and describe those that differ from the stored ones."""
-    tasks = store.tasks()
+    tasks, spec = store.tasks(), store.spec()
     query = f"""
     SELECT draws.task, num_train, num_test, subsample, owner, arms.arm, test_labels, numbers,
            {", ".join(f"arms.{name}" for name in SCORE_COLUMNS)}
@@ -136,11 +137,12 @@ def _find_wrong_scores(store: Store) -> Iterator[str]:
         predictions = decode_predictions(numbers, num_classes).astype(np.float64)
         of_all_sets = decode_labels(labels, num_classes)
         truth: Any = np.resize(of_all_sets, len(predictions))
+        size = size_of_sets(spec, num_test, len(of_all_sets))
         sets = [
-            ScoringInput(predictions[first : first + num_test], truth[first : first + num_test], num_classes)
-            for first in range(0, len(predictions), num_test)
+            ScoringInput(predictions[first : first + size], truth[first : first + size], num_classes)
+            for first in range(0, len(predictions), size)
         ]
-        averages = average_scores([score_all(kind, data) for data in sets], len(of_all_sets) // num_test)
+        averages = average_scores([score_all(kind, data) for data in sets], len(of_all_sets) // size)
         for score, value in zip(SCORES, stored, strict=True):
             computed = averages[score.name]
             if score.name == "bits_per_byte" and kind == "classification":

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from marshal import dumps
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -356,6 +357,11 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def size_of_sets(spec: Mapping[str, Any], num_test: int, num_texts: int) -> int:
+    """Return the number of texts of each set that the arms of a draw score: with folds, all texts of the draw."""
+    return num_texts if spec["design"].get("folds") else num_test
 
 
 def decode_labels(labels: bytes, num_classes: int) -> IntArray | FloatArray:

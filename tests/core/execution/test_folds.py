@@ -19,10 +19,12 @@ from peekbench.errors import DataError, ResultsError, SpecError, StoreError
 from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
 from peekbench.results import pair_arms, tidy
+from peekbench.results.read import StoredPredictions
 from peekbench.seeds import seed_of_fit
 from peekbench.spec.arms import ALL_TEXTS, BASE, EXTRA, TEST
 from peekbench.spec.design import OFFICIAL, Design
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -96,6 +98,23 @@ def test_numbers_are_those_of_a_loop_over_folds(splits: tuple[Path, Path]) -> No
             assert row.extra == pytest.approx(np.concatenate(other).mean())
             assert row.test == pytest.approx(np.concatenate([np.concatenate(parts) for parts in own]).mean())
             assert row.all == pytest.approx(fit_and_answer(train, test, order, seed).mean())
+
+
+@pytest.mark.parametrize("folds", [2, 3])
+def test_scores_of_stored_predictions_are_those_of_whole_test_sets(splits: tuple[Path, Path], folds: int) -> None:
+    train, test = splits
+    measured = pb.measure(make_model(), train=train, test=test, folds=folds, num_subsamples=2, progress=False)
+    assert check_store(measured.store).problems == ()
+    results = pb.load_results(measured.store)
+    results["balanced"] = StoredPredictions(measured.store).scores(results, "balanced_accuracy")
+    table = measured.predictions.to_pandas()
+    for row in results.itertuples():
+        answers = table[(table["arm"] == row.arm) & (table["subsample"] == row.subsample)]
+        ways = folds - 1 if row.arm == "test" else 1
+        assert len(answers) == ways * NUM_TEST
+        sets = np.array_split(np.arange(len(answers)), ways)
+        recalls = [answers.iloc[of_set].groupby("label")["correct"].mean().mean() for of_set in sets]
+        assert row.balanced == pytest.approx(np.mean(recalls))
 
 
 def fit_and_answer(train: pd.DataFrame, test: pd.DataFrame, unlabeled: Any, seed: int) -> Any:
