@@ -30,7 +30,7 @@ exec(compile(sys.stdin.read(), "<cell>", "exec"), sys.modules["__main__"].__dict
 @pytest.mark.slow
 @pytest.mark.parametrize("source", ["script", "standard input", "interactive", "notebook"])
 def test_the_example_of_the_readme_needs_no_main_guard(source: str, tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    example, *_ = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     example = example.replace("specs/quickstart.yaml", "small.yaml") + "\nprint(run.finished, 'finished')\n"
     (tmp_path / "small.yaml").write_text(SPEC)
     (tmp_path / "script.py").write_text(example)
