@@ -378,4 +378,10 @@ def with_sizes(spec: ExperimentSpec) -> ExperimentSpec:
                 f"task {task.name}: it has no official train and test split, which this design needs; name both, such "
                 "as with the options `path: train.csv` and `test_path: test.csv` of files, or `splits: official` of hf"
             )
+        sizes = spec.design.sizes_of_folds(rows[task.name]["test"])
+        if len(set(sizes)) < len(sizes):
+            raise DataError(
+                f"task {task.name}: some of {[*spec.design.folds]} folds of {rows[task.name]['test']} test rows have "
+                "the same size; use fewer numbers of folds"
+            )
     return spec.with_sizes(rows)

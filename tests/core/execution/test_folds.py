@@ -191,6 +191,8 @@ def test_data_without_official_splits_or_with_too_few_rows_are_refused(
         run(make_spec(tasks=["docstrings.numpy"], design="official"), store=tmp_path / "none.sqlite")
     with pytest.raises(DataError, match=r"25 rows in its test split, too few for 20 folds; use at most 12"):
         run(make_spec(tasks=[task], design={**OFFICIAL, "folds": 20}), store=tmp_path / "few.sqlite")
+    with pytest.raises(DataError, match=r"some of \[10, 12\] folds of 25 test rows have the same size"):
+        run(make_spec(tasks=[task], design={**OFFICIAL, "folds": [10, 12]}), store=tmp_path / "same.sqlite")
     with pytest.raises(SpecError, match="give `train` and `test`, or only `data`"):
         pb.measure("classic.lsa", "docstrings.numpy", train="train.csv")
 
