@@ -130,7 +130,7 @@ def _frame_draw(
     for arm in spec.arms:
         planned = plan_arm(
             arm, len(subsample.sets), len(subsample.test), crossover=bool(design.crossover),
-            folds=design.num_folds(drawn.num_test),
+            folds=subsample.folds,
         )  # fmt: skip
         for part, unlabeled in (pair for of_set in planned for pair in of_set):
             predicted.setdefault(unlabeled, []).append((arm, part))

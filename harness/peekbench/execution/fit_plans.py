@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from peekbench.records.data import IntArray
-from peekbench.spec.arms import Arm, split
+from peekbench.spec.arms import Arm
 
 
 class Part(NamedTuple):
@@ -31,12 +31,14 @@ ScoredSet: TypeAlias = list[tuple[Part, Unlabeled]]
 """All parts of a set, each with the unlabeled texts of the fit that predicts it."""
 
 
-def plan_arm(arm: Arm, num_sets: int, num_test: int, *, crossover: bool, folds: int = 0) -> list[ScoredSet]:
+def plan_arm(
+    arm: Arm, num_sets: int, num_test: int, *, crossover: bool, folds: Sequence[tuple[int, int]] = ()
+) -> list[ScoredSet]:
     """Return how an arm predicts each set that it scores.
 
     With crossover scoring, all sets are scored, and for the arm `extra` by the fits to all other sets. Other arms that
-    need extra texts take them from the next set. With folds, the arm `test` scores the set once for each way to predict
-    every fold by another fit that adapts to it.
+    need extra texts take them from the next set. With folds, given by their first and last positions, the arm `test`
+    scores the set once for each way to predict every fold by another fit that adapts to it.
     """
     if folds:
         return _plan_folds(arm, num_test, folds)
@@ -72,7 +74,7 @@ def _plan_set(arm: Arm, own: int, other: int, size: int) -> ScoredSet:
     return planned
 
 
-def _plan_folds(arm: Arm, size: int, folds: int) -> list[ScoredSet]:
+def _plan_folds(arm: Arm, size: int, folds: Sequence[tuple[int, int]]) -> list[ScoredSet]:
     whole = Part(0, 0, size)
     match arm.kind:
         case "base":
@@ -82,12 +84,14 @@ def _plan_folds(arm: Arm, size: int, folds: int) -> list[ScoredSet]:
         case "extra":
             shifts = range(1)
         case "test":
-            shifts = range(1, folds)
+            shifts = range(1, len(folds))
         case _:
             raise NotImplementedError(f"the fits of the arm {arm.name} are not planned with folds")
-    blocks = [Part(0, start, stop) for start, stop in split(size, folds)]
+    blocks = [Part(0, start, stop) for start, stop in folds]
     fits = [_join_parts(other for other in blocks if other is not block) for block in blocks]
-    return [[(block, fits[(position + shift) % folds]) for position, block in enumerate(blocks)] for shift in shifts]
+    return [
+        [(block, fits[(position + shift) % len(folds)]) for position, block in enumerate(blocks)] for shift in shifts
+    ]
 
 
 def _join_parts(parts: Iterable[Part]) -> tuple[Part, ...]:

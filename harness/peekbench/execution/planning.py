@@ -12,7 +12,7 @@ from statistics import harmonic_mean
 from peekbench.execution.fit_plans import ScoredSet, count_fits, count_predictions, plan_arm
 from peekbench.records.runs import DesignPoint, Looks, PlannedDesign, Settled
 from peekbench.records.trials import Draw, Trial, WorkItem
-from peekbench.spec.arms import BASE, Arm
+from peekbench.spec.arms import BASE, Arm, split
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -124,9 +124,11 @@ def estimate_size(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
 
 def _plan(arm: Arm, design: Design, num_test: int) -> list[ScoredSet]:
     """Return how an arm predicts the sets of a draw; the size of a set with folds is approximate."""
-    folds = design.num_folds(num_test)
-    if folds:
-        num_test = round(num_test * folds / (folds - 1))
+    number = design.num_folds(num_test)
+    folds: list[tuple[int, int]] = []
+    if number:
+        num_test = round(num_test * number / (number - 1))
+        folds = split(num_test, number)
     return plan_arm(arm, design.num_sets, num_test, crossover=bool(design.crossover), folds=folds)
 
 

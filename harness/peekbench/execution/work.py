@@ -106,7 +106,7 @@ Score: TypeAlias = Callable[[FloatArray, IntArray, TextLikelihoods | None], Mapp
 
 
 def run_arms(
-    arms: Iterable[Arm], subsample: Subsample, run: RunFit, score: Score, *, crossover: bool, folds: int = 0
+    arms: Iterable[Arm], subsample: Subsample, run: RunFit, score: Score, *, crossover: bool
 ) -> Iterator[ArmResult]:
     """Run the fits of arms, and score each arm. Fits to the same unlabeled rows run once.
 
@@ -122,11 +122,10 @@ def run_arms(
         Computes scores.
     crossover
         Whether every set is scored, and not only the first one.
-    folds
-        Number of folds of the set; 0 without folds.
     """
     sets = subsample.sets
-    plans = [(arm, plan_arm(arm, len(sets), len(subsample.test), crossover=crossover, folds=folds)) for arm in arms]
+    size, folds = len(subsample.test), subsample.folds
+    plans = [(arm, plan_arm(arm, len(sets), size, crossover=crossover, folds=folds)) for arm in arms]
     wanted: dict[Unlabeled, dict[Part, None]] = {}
     uses: Counter[Unlabeled] = Counter()
     for part, unlabeled in (pair for _, scored in plans for of_set in scored for pair in of_set):
@@ -318,7 +317,6 @@ class SpecWork:
         draw = item.trials[0].draw
         subsample = loaded.sampler.draw(draw)
         crossover = bool(self._spec.design.crossover)
-        folds = self._spec.design_of(self._spec.task(draw.task)).num_folds(draw.num_test)
         test_rows = subsample.test
         if crossover:
             test_rows = np.concatenate(subsample.sets)
@@ -335,7 +333,7 @@ class SpecWork:
             try:
                 run = partial(self._run_one_fit, method, context, loaded, subsample)
                 missing = [arm for arm in arms if arm.name not in bases]
-                for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover, folds=folds):
+                for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover):
                     if result.arm == "base":
                         bases["base"] = result
                     else:

@@ -30,6 +30,7 @@ from peekbench.store.reader import Store
 MakeSpec = Callable[..., ExperimentSpec]
 NUM_TRAIN, NUM_TEST = 40, 25
 NAME = "official"
+FOLDS = [(0, 3), (3, 6), (6, 10)]
 
 
 def make_rows(number: int, seed: int) -> pd.DataFrame:
@@ -62,7 +63,7 @@ def make_model() -> Pipeline:
 
 def test_each_fold_is_predicted_by_the_fit_without_it_and_by_all_others() -> None:
     blocks = [Part(0, 0, 3), Part(0, 3, 6), Part(0, 6, 10)]
-    ((extra,), test) = plan_arm(EXTRA, 1, 10, crossover=False, folds=3), plan_arm(TEST, 1, 10, crossover=False, folds=3)
+    (extra,), test = (plan_arm(arm, 1, 10, crossover=False, folds=FOLDS) for arm in (EXTRA, TEST))
     without = dict(extra)
     assert without == {
         blocks[0]: (Part(0, 3, 10),),
@@ -73,8 +74,8 @@ def test_each_fold_is_predicted_by_the_fit_without_it_and_by_all_others() -> Non
     for block in blocks:
         seen = [unlabeled for of_set in test for part, unlabeled in of_set if part == block]
         assert sorted(map(str, seen)) == sorted(str(fit) for other, fit in without.items() if other != block)
-    assert plan_arm(BASE, 1, 10, crossover=False, folds=3) == [[(Part(0, 0, 10), None)]]
-    assert plan_arm(ALL_TEXTS, 1, 10, crossover=False, folds=3) == [[(Part(0, 0, 10), (Part(0, 0, 10),))]]
+    assert plan_arm(BASE, 1, 10, crossover=False, folds=FOLDS) == [[(Part(0, 0, 10), None)]]
+    assert plan_arm(ALL_TEXTS, 1, 10, crossover=False, folds=FOLDS) == [[(Part(0, 0, 10), (Part(0, 0, 10),))]]
 
 
 def test_numbers_are_those_of_a_loop_over_folds(splits: tuple[Path, Path]) -> None:
