@@ -166,7 +166,7 @@ def _load(entry: DataSourceEntry, options: Options, folders: Folders) -> Dataset
 
 
 def _hash_dataset(dataset: Dataset) -> str:
-    facts = dataset.kind, dataset.instruction, fingerprint(dataset), list(dataset.splits)
+    facts = dataset.kind, dataset.instruction, fingerprint(dataset), list(dataset.splits), list(dataset.groups)
     return f"{hash_rows(dataset.inputs, dataset.labels, dataset.class_names)} {facts}"
 
 

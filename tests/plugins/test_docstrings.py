@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from peekbench.data.loading import check_dataset, hash_rows
-from peekbench.data.preflight import check_sizes
+from peekbench.data.sizes import check_sizes
 from peekbench.errors import DataError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry

@@ -174,8 +174,8 @@ def check_dataset(dataset: Dataset, use: str) -> None:
     ------
     DataError
         If there are no rows, inputs are neither texts nor an array of features, their number differs from the number
-        of labels, labels are not among 0..C-1, splits are not 'train' or 'test', targets are not finite, inputs for
-        language modeling are not texts, or details are not JSON-serializable.
+        of labels, labels are not among 0..C-1, splits are not 'train' or 'test', a group is in both splits, targets are
+        not finite, inputs for language modeling are not texts, or details are not JSON-serializable.
     """
     _check_types(dataset, use)
     if len(dataset.inputs) != len(dataset.labels):
@@ -186,6 +186,7 @@ def check_dataset(dataset: Dataset, use: str) -> None:
     if not len(dataset.inputs):
         raise DataError(f"{use}: it has no rows; check the path of the data, and the conditions that select rows")
     _check_splits(dataset, use)
+    _check_groups(dataset, use)
     if dataset.kind == "language_modeling":
         if dataset.class_names:
             raise DataError(f"{use}: language modeling has no classes; leave out class_names and labels")
@@ -223,6 +224,37 @@ def _check_splits(dataset: Dataset, use: str) -> None:
         )
 
 
+def _check_groups(dataset: Dataset, use: str) -> None:
+    groups = dataset.groups
+    if not groups:
+        return
+    if len(groups) != len(dataset.labels) or not all(isinstance(group, int | str) for group in groups):
+        raise DataError(
+            f"{use}: {pluralize(len(groups), 'group')} such as {shorten(repr(groups[0]), 40)} for "
+            f"{pluralize(len(dataset.labels), 'row')}; give a text or an integer for each row, or no groups"
+        )
+    if len(set(groups)) == 1:
+        raise DataError(f"{use}: all rows are of the group {shorten(repr(groups[0]), 40)}; sets need different groups")
+    if shared := groups_in_both(groups, dataset.splits):
+        raise DataError(
+            f"{use}: {pluralize(len(shared), 'group')} such as {shorten(repr(shared[0]), 40)} have rows in both "
+            "official splits, so the splits leak; drop those of the train split (in tasks of `files` and `hf.dataset` "
+            "and in `measure`, set `drop_shared_groups` to True)"
+        )
+
+
+def groups_in_both(groups: Sequence[int | str], splits: Sequence[Split]) -> list[int | str]:
+    """Return the groups that have rows in both official splits, in the order of the rows.
+
+    Examples
+    --------
+    >>> groups_in_both(["ann", "bob", "ann"], ["train", "train", "test"])
+    ['ann']
+    """
+    pairs = dict.fromkeys(zip(groups, splits, strict=False))
+    return [group for group in dict.fromkeys(groups) if {(group, "train"), (group, "test")} <= pairs.keys()]
+
+
 def _check_types(dataset: Dataset, use: str) -> None:
     """Refuse wrong types of kind, inputs, labels and details."""
     inputs: Any = dataset.inputs
@@ -244,7 +276,7 @@ def _check_types(dataset: Dataset, use: str) -> None:
                     raise DataError(f"{use}: the input of row {row} is {text!r}, not a text; fix or drop the row")
     if not _is_numeric_array(labels, ndim=1) and not isinstance(labels, Sequence):
         raise DataError(f"{use}: labels are a {type(labels).__name__}; give a list or an array of shape (n,)")
-    for name, what in (("class_names", "class 0, 1, ..."), ("splits", "the rows")):
+    for name, what in (("class_names", "class 0, 1, ..."), ("splits", "the rows"), ("groups", "the rows")):
         values = getattr(dataset, name)
         if not isinstance(values, list | tuple):  # a set or a series has another order
             raise DataError(f"{use}: {name} are a {type(values).__name__}; give a list in the order of {what}")
@@ -291,11 +323,13 @@ def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """Return the SHA-256 of the rows, or the source's own fingerprint; with official splits, a hash of both."""
+    """Return the SHA-256 of the rows, or the source's own fingerprint; with official splits or groups, of all these."""
     rows = dataset.fingerprint or hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
-    if not dataset.splits:
-        return rows
-    return _hash("\x1f".join([rows, *dataset.splits]))
+    if dataset.splits:
+        rows = _hash("\x1f".join([rows, *dataset.splits]))
+    if dataset.groups:
+        rows = _hash(json.dumps([rows, *map(str, dataset.groups)]))
+    return rows
 
 
 def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from peekbench.data.loading import class_counts, find_absent_class, fingerprint, load_dataset
+from peekbench.data.loading import class_counts, fingerprint, load_dataset
+from peekbench.data.sizes import check_sizes
 from peekbench.errors import DataError, PluginError, UnavailableError
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import MethodEntry, MethodTaskKind
@@ -16,7 +17,6 @@ from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
-MAX_CLASSES_PER_ROW = 1 / 3  # more classes are no classes: most would have one or two rows
 MAX_NAMED = 3  # tasks named in an error about all tasks
 MAX_OVERLAP = 0.05  # share of the test texts that may also be among the extra texts
 MAX_USES = 20  # subsamples that test the same text
@@ -40,6 +40,10 @@ def check_tasks(spec: ExperimentSpec) -> None:
         try:
             dataset = load_dataset(spec.source(task))
             check_sizes(dataset, spec.design_of(task), task.name)
+            if dataset.groups:
+                from peekbench.data.sampling import check_groups  # noqa: PLC0415 - others validate without numpy
+
+                check_groups(dataset, spec.design_of(task), spec.seed, task.name)
         except DataError as error:
             errors[task.name] = error
         else:
@@ -120,89 +124,6 @@ def _remedy(kind: TaskKind, num_methods: int) -> str:
     return remedy
 
 
-def rows_per_class(num_train: int, num_classes: int) -> int:
-    """Return the number of train rows drawn from each class."""
-    return num_train // num_classes
-
-
-def rows_behind(design: Design) -> int:
-    """Return the number of rows that the largest sets of a subsample and the shared unlabeled texts take."""
-    num_test = max(design.num_test)
-    return design.num_sets * num_test + design.num_shared(num_test)
-
-
-def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
-    """Refuse a design for which a task has too few rows.
-
-    Raises
-    ------
-    DataError
-        If there are too few rows. The message names the task, the class or the split, and the number of rows.
-    """
-    num_train, num_test = max(design.num_train), max(design.num_test)
-    needed, sets, sizes = rows_behind(design), f"{design.num_sets} x num_test {num_test}", "num_test"
-    if shared := design.num_shared(num_test):
-        sets, sizes = f"{sets} + {shared} shared unlabeled texts", "num_unlabeled or num_test"
-    if dataset.kind == "classification":
-        num_train = _check_classes(dataset, design, task)
-    if not dataset.splits:
-        if len(dataset.labels) < num_train + needed:
-            raise DataError(
-                f"task {task}: {pluralize(len(dataset.labels), 'row')}, but num_train {num_train} + {sets} = "
-                f"{num_train + needed} are needed; lower {sizes} or num_train"
-            )
-        return
-    rows = Counter(dataset.splits)
-    if rows["train"] < num_train:
-        raise DataError(
-            f"task {task}: {pluralize(rows['train'], 'row')} in its train split, but num_train is {num_train}; lower "
-            "num_train, or do not use official splits"
-        )
-    if design.folds:
-        needed = 2 * max(design.folds)
-        if rows["test"] < needed:
-            raise DataError(
-                f"task {task}: {pluralize(rows['test'], 'row')} in its test split, too few for {max(design.folds)} "
-                f"folds; use at most {rows['test'] // 2}"
-            )
-        return
-    if rows["test"] < needed:
-        raise DataError(
-            f"task {task}: {pluralize(rows['test'], 'row')} in its test split, but {sets} = {needed} are needed for "
-            f"test and extra rows; lower {sizes}, or do not use official splits"
-        )
-
-
-def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
-    """Refuse train sets without some class, or with too few rows of it. Return the number of train rows."""
-    num_train, num_classes = max(design.num_train), len(dataset.class_names)
-    if num_classes > MAX_CLASSES_PER_ROW * len(dataset.labels):
-        raise DataError(
-            f"task {task}: {num_classes} classes in {pluralize(len(dataset.labels), 'row')}; these labels are numbers "
-            "of a scale, or identifiers. Name another column as the label, or replace the numbers by a few ranges"
-        )
-    if min(design.num_train) < num_classes:
-        raise DataError(
-            f"task {task}: num_train {min(design.num_train)} is below the number of classes, {num_classes}, so no "
-            f"train set can contain every class; use num_train of at least {num_classes}"
-        )
-    needed = 1
-    if design.train == "balanced":
-        needed = rows_per_class(num_train, num_classes)
-        num_train = needed * num_classes
-    counts = class_counts(dataset, "train")
-    for label, class_name in enumerate(dataset.class_names):
-        if not counts.get(label):
-            raise DataError(f"task {task}: {find_absent_class(dataset)}")
-        if counts[label] < needed:
-            raise DataError(
-                f"task {task}, class {class_name!r}: {pluralize(counts[label], 'row')} for train sets, but num_train "
-                f"{max(design.num_train)} needs {needed} from each of {num_classes} classes; lower num_train, set "
-                "`train` to natural in the design, or merge the class with another one in the data"
-            )
-    return num_train
-
-
 def describe_tasks(spec: ExperimentSpec) -> dict[str, dict[str, Any]]:
     """Return facts about each task's data by name, after the checks of `check_tasks`."""
     check_tasks(spec)
@@ -218,7 +139,7 @@ def describe_data(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         If the data are unavailable or malformed.
     """
     dataset = load_dataset(spec.source(task))
-    return {
+    facts = {
         "use": task.use,
         "kind": dataset.kind,
         "rows": len(dataset.labels),
@@ -231,6 +152,9 @@ def describe_data(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         "fingerprint": fingerprint(dataset),
         "details": dict(dataset.details),
     }
+    if dataset.groups:
+        facts["groups"] = len(set(dataset.groups))
+    return facts
 
 
 def _list_class_counts(dataset: Dataset, split: Split | None = None) -> list[int]:
@@ -240,12 +164,18 @@ def _list_class_counts(dataset: Dataset, split: Split | None = None) -> list[int
 
 
 def describe_splits(spec: ExperimentSpec) -> Iterator[str]:
-    """Yield a line on the number of rows of each task with official splits."""
+    """Yield a line on each task with official splits or groups."""
     for task in spec.tasks:
-        if sizes := Counter(load_dataset(spec.source(task)).splits):
+        dataset = load_dataset(spec.source(task))
+        if sizes := Counter(dataset.splits):
             yield (
                 f"task {task.name}: official splits, {pluralize(sizes['train'], 'row')} for train sets, "
                 f"{pluralize(sizes['test'], 'row')} for extra and test sets"
+            )
+        if counts := Counter(dataset.groups).values():
+            yield (
+                f"task {task.name}: {pluralize(len(counts), 'group')} of {min(counts):,} to {max(counts):,} rows, each "
+                "in one set at most"
             )
 
 

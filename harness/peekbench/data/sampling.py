@@ -10,19 +10,119 @@ back in turn for each of them. Unlabeled texts that all fits share (`num_unlabel
 With folds, the only set is the whole official test split, in another order in each subsample.
 
 If a task has official splits, the front has only rows of its train split, and the back only rows of its test split.
+
+If rows have groups, the groups are permuted, and the rows of each follow each other in a random order. Groups with a
+row at the front have none at the back. Each further group goes to the set that has the fewest rows, which depends on
+earlier groups only, so the sets remain exchangeable. A set uses as many rows of its last group as it needs.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import lru_cache
+from heapq import heapreplace
+from itertools import pairwise
 
 import numpy as np
 
-from peekbench.data.preflight import check_sizes, rows_behind, rows_per_class
+from peekbench.data.sizes import check_sizes, rows_behind, rows_per_class
+from peekbench.errors import DataError
+from peekbench.formatting import pluralize
 from peekbench.records.data import Dataset, FloatArray, IntArray
 from peekbench.records.trials import Draw, Subsample
 from peekbench.seeds import seed_of_subsample
+from peekbench.spec.arms import split
 from peekbench.spec.design import Design
+
+
+def group_codes(dataset: Dataset) -> IntArray:
+    """Return the number of the group of each row, in the order of their first rows: (n,)."""
+    if not dataset.groups:
+        return np.arange(len(dataset.labels))
+    codes = {group: code for code, group in enumerate(dict.fromkeys(dataset.groups))}
+    return np.fromiter(map(codes.__getitem__, dataset.groups), dtype=np.int64)
+
+
+def check_groups(dataset: Dataset, design: Design, seed: int, task: str) -> None:
+    """Refuse a design for which groups run out in some draw.
+
+    Parameters
+    ----------
+    dataset, design, seed, task
+        As for `Sampler`.
+
+    Raises
+    ------
+    DataError
+        If there are too few groups. The message names the largest sets for which they suffice.
+    """
+    if not dataset.groups:
+        return
+    sampler = Sampler(dataset, design, seed, task)
+    found = f"task {task}: {pluralize(sampler.num_groups, 'group')} of {pluralize(len(dataset.labels), 'row')}"
+    if design.folds:
+        of_test = len({group for group, place in zip(dataset.groups, dataset.splits, strict=True) if place == "test"})
+        if of_test < 2 * max(design.folds):
+            raise DataError(
+                f"task {task}: {pluralize(of_test, 'group')} in its test split, too few for {max(design.folds)} folds; "
+                f"use at most {of_test // 2}"
+            )
+        return
+    for label, name in enumerate(dataset.class_names):
+        if not dataset.splits and len({*sampler.groups[sampler.labels == label].tolist()}) == 1:
+            raise DataError(
+                f"{found}; all rows of the class {name!r} are of one group, which every train set needs, so no "
+                "test set would have the class; merge it with another one, or name another column of groups"
+            )
+    for num_test in design.num_test:
+        largest = sampler.largest_set(num_test)
+        if largest < num_test:
+            remedy = "lower num_train, or name a column with smaller groups"
+            if largest:
+                remedy = f"use num_test of at most {largest}, lower num_train, or name a column with smaller groups"
+            raise DataError(
+                f"{found}; no group is in two sets, so beside train sets of {max(design.num_train)} they suffice for "
+                f"{design.num_sets} sets of {largest} in all of {pluralize(design.repeats(num_test), 'subsample')}, "
+                f"not of num_test {num_test}; {remedy}"
+            )
+
+
+def deal_groups(groups: Sequence[IntArray], number: int, size: int) -> tuple[list[IntArray], list[IntArray]]:
+    """Deal whole groups, each to the set that has the fewest rows, until every set has enough or no group is left.
+
+    Parameters
+    ----------
+    groups
+        Rows of each group.
+    number
+        Number of sets.
+    size
+        Number of rows that each set needs.
+
+    Returns
+    -------
+    tuple
+        The rows of each set, and the groups that are left.
+
+    Examples
+    --------
+    >>> groups = [np.array([1, 2, 3]), np.array([4]), np.array([5, 6]), np.array([7])]
+    >>> sets, rest = deal_groups(groups, 2, 3)
+    >>> [rows.tolist() for rows in sets], len(rest)
+    ([[1, 2, 3], [4, 5, 6]], 1)
+    """
+    dealt: list[list[IntArray]] = [[np.arange(0)] for _ in range(number)]
+    filled = [(0, position) for position in range(number)]  # a heap
+    num_dealt = 0
+    for group in groups:
+        num_rows, fewest = filled[0]
+        if num_rows >= size:
+            break
+        dealt[fewest].append(group)
+        heapreplace(filled, (num_rows + len(group), fewest))
+        num_dealt += 1
+    return [np.concatenate(rows) for rows in dealt], list(groups[num_dealt:])
 
 
 class Sampler:
@@ -53,9 +153,14 @@ class Sampler:
         self._num_classes = len(dataset.class_names) if dataset.kind == "classification" else 0
         self._is_test = np.asarray(dataset.splits) == "test" if dataset.splits else None
         self._is_balanced = design.train == "balanced" and self._num_classes > 0
+        self.groups = group_codes(dataset)
+        self._has_groups = len(dataset.groups) > 0
+        self.num_groups = int(self.groups.max()) + 1
         self._seed, self._task, self._design = seed, task, design
         self._max_train = max(design.num_train)
-        self._num_behind = len(self.labels) if design.folds else rows_behind(design)
+        self._num_behind = rows_behind(design)
+        if design.folds or self._has_groups:
+            self._num_behind = len(self.labels)
         self._order = lru_cache(maxsize=4)(self._make_order)
 
     def draw(self, draw: Draw) -> Subsample:
@@ -73,11 +178,42 @@ class Sampler:
         else:
             train = front[0, : draw.num_train]
         if self._design.folds:
-            return Subsample(train, (back,), back[:0])
+            return self._divide(train, back, self._design.num_folds(draw.num_test))
+        sets, rest = self._deal(back, draw.num_test)
+        return Subsample(train, sets, rest[: self._design.num_shared(draw.num_test)])
+
+    def _deal(self, back: IntArray, num_test: int) -> tuple[tuple[IntArray, ...], IntArray]:
+        """Return the sets and the rows after them. Sets are smaller if there are too few groups."""
         number = self._design.num_sets
-        end = number * draw.num_test
-        sets = tuple(back[first:end:number] for first in range(number))
-        return Subsample(train, sets, back[end : end + self._design.num_shared(draw.num_test)])
+        if not self._has_groups:
+            end = number * num_test
+            return tuple(back[first:end:number] for first in range(number)), back[end:]
+        dealt, rest = deal_groups(self._rows_by_group(back), number, num_test)
+        return tuple(rows[:num_test] for rows in dealt), np.concatenate([back[:0], *rest])
+
+    def _divide(self, train: IntArray, rows: IntArray, number: int) -> Subsample:
+        """Return a draw whose only set is divided into folds, of whole groups if there are any."""
+        if not self._has_groups:
+            return Subsample(train, (rows,), rows[:0], tuple(split(len(rows), number)))
+        folds, _ = deal_groups(self._rows_by_group(rows), number, len(rows))
+        ends = np.cumsum([0, *map(len, folds)]).tolist()
+        return Subsample(train, (np.concatenate(folds),), rows[:0], tuple(pairwise(ends)))
+
+    def _rows_by_group(self, rows: IntArray) -> list[IntArray]:
+        return np.split(rows, np.flatnonzero(np.diff(self.groups[rows])) + 1)
+
+    def largest_set(self, num_test: int) -> int:
+        """Return the largest size of sets, at most `num_test`, for which all draws of the design have enough groups."""
+        for subsample in range(self._design.repeats(num_test)):
+            _, back = self._order(subsample)
+            if not self._suffices(back, num_test):
+                sizes = range(1, num_test)
+                num_test = bisect_left(sizes, True, key=lambda size: not self._suffices(back, size))
+        return num_test
+
+    def _suffices(self, back: IntArray, num_test: int) -> bool:
+        sets, rest = self._deal(back, num_test)
+        return min(map(len, sets)) == num_test and len(rest) >= self._design.num_shared(num_test)
 
     def _make_order(self, subsample: int) -> tuple[IntArray, IntArray]:
         """Return candidates for train and for test and extra.
@@ -90,16 +226,20 @@ class Sampler:
             Shape (n_rest,).
         """
         rng = np.random.default_rng(seed_of_subsample(self._seed, self._task, subsample))
-        order = train_order = test_order = rng.permutation(len(self.labels))
+        order = rng.permutation(len(self.labels))
+        if self._has_groups:
+            rank = rng.permutation(self.num_groups)
+            order = order[np.argsort(rank[self.groups[order]], kind="stable")]
+        train_order = test_order = order
         if self._is_test is not None:
             is_test = self._is_test[order]
             train_order, test_order = order[~is_test], order[is_test]
         front = self._balanced_front(train_order) if self._is_balanced else self._natural_front(train_order)[None]
         # The front may overlap the back, but takes at most its own size from there.
         backwards = test_order[: -(self._num_behind + front.size) - 1 : -1]
-        is_free = np.ones(len(order), dtype=bool)
-        is_free[front] = False
-        return front, backwards[is_free[backwards]]
+        is_free = np.ones(self.num_groups, dtype=bool)
+        is_free[self.groups[front]] = False
+        return front, backwards[is_free[self.groups[backwards]]]
 
     def _natural_front(self, order: IntArray) -> IntArray:
         """Return the first rows, beginning with one of each class.

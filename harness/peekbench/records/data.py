@@ -174,6 +174,9 @@ class Dataset:
     splits: Sequence[Split] = ()
     """'train' or 'test' for each row, length n, to keep official splits: train rows are then drawn from 'train', extra
     and test rows from 'test'. If it is empty, all sets are drawn from all rows."""
+    groups: Sequence[int | str] = ()
+    """Identifier of the group of each row, such as its patient, author or conversation, length n: rows of a group never
+    stand in two sets. If it is empty, every row is a group of its own."""
 
     @property
     def input_kind(self) -> InputKind:

@@ -57,7 +57,7 @@ class Predictor:
 
 @dataclass(frozen=True, slots=True)
 class Subsample:
-    """Row numbers of one draw. All sets are disjoint, each in the order drawn.
+    """Row numbers of one draw. All sets are disjoint and share no groups, each is in the order drawn.
 
     Examples
     --------
@@ -74,6 +74,8 @@ class Subsample:
     extra set of the others; otherwise, the first one is the test set and the second one the extra set."""
     shared: IntArray
     """Further rows whose texts every fit with unlabeled texts adapts to, after its own; see `design.num_unlabeled`."""
+    folds: tuple[tuple[int, int], ...] = ()
+    """First and last position of each fold of the only set, the last one excluded; empty without folds."""
 
     @property
     def test(self) -> IntArray:

@@ -44,6 +44,14 @@ def test_wrong_options_are_named_as_in_a_spec(tmp_path: Path) -> None:
         load_dataset("toy.words", {"num_row": 40}, folder=tmp_path)
 
 
+def test_fingerprints_change_with_groups_only() -> None:
+    dataset = Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"))
+    assert fingerprint(dataset) == hash_rows(TEXTS, [0, 1, 0, 1], ("a", "b"))
+    numbered, named, others = (replace(dataset, groups=groups) for groups in ([1, 1, 2, 3], list("1123"), [1, 2, 2, 3]))
+    assert fingerprint(numbered) == fingerprint(named)
+    assert len({fingerprint(dataset), fingerprint(named), fingerprint(others)}) == 3
+
+
 def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:
     dataset = Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"))
     remember(SourceRef("missing.source", {}, tmp_path), dataset)
@@ -54,6 +62,12 @@ def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:
     ("dataset", "message"),
     [
         (Dataset(TEXTS, [0, 1], ("a", "b")), "4 inputs but 2 labels"),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), groups=[1, 2]), "2 groups such as 1 for 4 rows"),
+        (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), groups=["x"] * 4), "all rows are of the group 'x'"),
+        (
+            Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), splits=["train", "test"] * 2, groups=["x", "x", "y", "z"]),
+            "1 group such as 'x' have rows in both official splits, .*; drop those of the train split",
+        ),
         (Dataset(TEXTS, [0, 1, 2, 1], ("a", "b")), r"label 2 is outside 0\.\.1"),
         (Dataset(TEXTS, [0, 1, -1, 1], ("a", "b")), "label -1 is outside 0..1, .*; drop 1 row, or add a class"),
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "?")), r"2 rows of the class '\?', which stands for a missing label; drop"),

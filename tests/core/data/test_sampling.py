@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from peekbench.data.preflight import check_sizes
-from peekbench.data.sampling import Sampler
+from peekbench.data.sampling import Sampler, check_groups
+from peekbench.data.sizes import check_sizes
 from peekbench.errors import DataError
 from peekbench.records.data import Dataset, Split
 from peekbench.records.trials import Draw
 from peekbench.seeds import derive_seed
-from peekbench.spec.design import Design
+from peekbench.spec.design import OFFICIAL, Design
 
 SHARES = (0.55, 0.3, 0.1, 0.05)
 
@@ -33,6 +33,20 @@ def with_splits(num_train: int = 300, num_rows: int = 1000) -> Dataset:
     """The same rows; the first ones are the train split."""
     splits: list[Split] = ["train" if row < num_train else "test" for row in range(num_rows)]
     return replace(make_dataset(num_rows), splits=splits)
+
+
+def with_groups(dataset: Dataset | None = None, seed: int = 0) -> Dataset:
+    """The same rows in 240 groups of unequal sizes; no group is in both official splits."""
+    dataset = dataset or make_dataset()
+    shares = np.random.default_rng(seed).dirichlet(np.full(240, 0.7))
+    groups = np.random.default_rng(seed + 1).choice(240, len(dataset.labels), p=shares)
+    return replace(
+        dataset, groups=[f"{split} {group}" for split, group in zip(splits_of(dataset), groups, strict=True)]
+    )
+
+
+def splits_of(dataset: Dataset) -> list[str]:
+    return list(dataset.splits) or [""] * len(dataset.labels)
 
 
 def make_sampler(seed: int = 1, task: str = "task", **parts: Any) -> Sampler:
@@ -147,6 +161,84 @@ def test_shared_unlabeled_rows_are_nested_and_change_no_set(crossover: Any) -> N
             rows = np.concatenate([drawn.train, *drawn.sets, drawn.shared])
             assert len(set(rows.tolist())) == len(rows) == 20 + (crossover or 2) * num_test + 300 - num_test
             assert drawn.shared.min() >= first
+
+
+@pytest.mark.parametrize("kind", ["classes", "splits", "numbers"])
+@pytest.mark.parametrize("train", ["balanced", "natural"])
+@pytest.mark.parametrize(("crossover", "num_unlabeled"), [(False, None), (2, 150), (3, None), (5, 60)])
+def test_no_group_is_in_two_sets(kind: str, train: str, crossover: Any, num_unlabeled: int | None) -> None:
+    plain = {
+        "classes": make_dataset(),
+        "splits": with_splits(),
+        "numbers": Dataset(np.arange(1000.0)[:, None], np.arange(1000.0), kind="regression"),
+    }[kind]
+    for seed in range(3):
+        dataset = with_groups(plain, seed)
+        sizes = design(num_test=[20, 40], train=train, crossover=crossover, num_unlabeled=num_unlabeled)
+        check_groups(dataset, sizes, seed, "task")
+        sampler = Sampler(dataset, sizes, seed, "task")
+        for subsample in range(3):
+            small, large = (sampler.draw(Draw("task", 40, num_test, subsample)) for num_test in (20, 40))
+            assert [rows[:20].tolist() for rows in large.sets] == [rows.tolist() for rows in small.sets]
+            assert sampler.draw(Draw("task", 20, 40, subsample)).train.tolist() == large.train[:20].tolist()
+            for drawn, num_test in ((small, 20), (large, 40)):
+                assert [len(rows) for rows in drawn.sets] == [num_test] * (crossover or 2)
+                assert len(drawn.shared) == (num_unlabeled or num_test) - num_test
+                sets = [{dataset.groups[row] for row in rows} for rows in (drawn.train, *drawn.sets, drawn.shared)]
+                assert len(set.union(*sets)) == sum(map(len, sets))
+                rows = np.concatenate([drawn.train, *drawn.sets, drawn.shared])
+                assert len(set(rows.tolist())) == len(rows)
+
+
+def test_sets_of_groups_are_exchangeable() -> None:
+    """Over 600 draws, the mean size of the groups of both sets is the same, and each group is tested as often."""
+    dataset = with_groups()
+    sizes = Counter(dataset.groups)
+    sampler = Sampler(dataset, design(num_train=[20], num_test=[100], train="natural"), 0, "task")
+    differences, uses = [], Counter[Any]()
+    for subsample in range(600):
+        drawn = sampler.draw(Draw("task", 20, 100, subsample))
+        of_sets = [{dataset.groups[row] for row in rows} for rows in drawn.sets]
+        first, second = (np.mean([sizes[group] for group in groups]) for groups in of_sets)
+        differences.append(first - second)
+        uses.update(of_sets[0] | of_sets[1])
+    assert abs(np.mean(differences)) < 3 * np.std(differences) / np.sqrt(600)
+    small = [uses[group] for group, size in sizes.items() if size <= 2]
+    large = [uses[group] for group, size in sizes.items() if size >= 8]
+    assert np.mean(small) == pytest.approx(np.mean(large), rel=0.05)
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_folds_consist_of_whole_groups(number: int) -> None:
+    dataset = with_groups(with_splits())
+    of_folds = Design.model_validate({**OFFICIAL, "folds": number})
+    of_folds = of_folds.for_task([300], of_folds.sizes_of_folds(700), None)
+    divisions = []
+    for subsample in range(3):
+        drawn = Sampler(dataset, of_folds, 0, "task").draw(Draw("task", 300, of_folds.num_test[0], subsample))
+        folds = [drawn.test[start:stop] for start, stop in drawn.folds]
+        assert sorted(np.concatenate(folds).tolist()) == list(range(300, 1000))
+        groups = [{dataset.groups[row] for row in rows} for rows in folds]
+        assert len(set.union(*groups)) == sum(map(len, groups))
+        assert max(map(len, folds)) - min(map(len, folds)) <= max(Counter(dataset.groups).values())
+        divisions.append(groups)
+    assert divisions[0] != divisions[1]
+
+
+def test_too_few_groups_are_refused_with_the_largest_sets_that_fit() -> None:
+    dataset = with_groups()
+    with pytest.raises(DataError, match="task news: 186 groups of 1,000 rows; .* use num_test of at most") as info:
+        check_groups(dataset, design(num_test=[50, 475]), 1, "news")
+    largest = int(str(info.value).partition("at most ")[2].partition(",")[0])
+    check_groups(dataset, design(num_test=[50, largest]), 1, "news")
+    with pytest.raises(DataError, match=f"at most {largest}, lower"):
+        check_groups(dataset, design(num_test=[50, largest + 1]), 1, "news")
+    one_group = replace(dataset, groups=["a" if label else f"b{row}" for row, label in enumerate(dataset.labels)])
+    with pytest.raises(DataError, match="all rows of the class 'b' are of one group"):
+        check_groups(one_group, design(), 1, "news")
+    two = replace(dataset, groups=[f"{row % 2}" for row in range(1000)])
+    with pytest.raises(DataError, match="2 groups of 1,000 rows; .* suffice for 2 sets of 0"):
+        check_groups(two, design(), 1, "news")
 
 
 def test_draws_depend_on_seed_task_and_subsample() -> None:
