@@ -14,7 +14,15 @@ from typing import Literal, get_args
 
 from peekbench import DataError, Dataset, Folders
 from peekbench.data import hash_rows
-from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
+from peekbench.data.labels import (
+    HOLD_OUT,
+    ClassNames,
+    find_missing,
+    label_key,
+    name_classes,
+    refuse_hidden,
+    refuse_missing,
+)
 from peekbench.formatting import pluralize
 from peekbench.plugins.names import find_nearest_file
 from peekbench.records import Split
@@ -92,7 +100,9 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         except NoColumnError as error:
             if path == paths[0] or repr(options.label) not in str(error):
                 raise
-            raise DataError(f"the labels of {path.name} are not public; {VALIDATION}. {error}") from error
+            raise DataError(
+                f"the labels of {path.name} are not public; {VALIDATION}, or {HOLD_OUT}. {error}"
+            ) from error
     examples = [
         example
         for path, split, rows in zip(paths, get_args(Split), contents, strict=False)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -27,13 +28,15 @@ from peekbench.cli.options import (
 )
 from peekbench.cli.output import FAILED, INTERRUPTED, fail, make_console, note, warn
 from peekbench.cli.reports import Printer, ReportOptions, report_run
+from peekbench.data.loading import load_dataset
+from peekbench.errors import DataError
 from peekbench.execution.driver import FIRST_TRIALS
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.execution.runner import run as execute
 from peekbench.formatting import pluralize
 from peekbench.progress import make_display
-from peekbench.records import Report
+from peekbench.records import Report, Split
 from peekbench.spec.arms import BLOCK_RULES
 
 SHIPPED = Path(__file__).with_name("quickstart.yaml")
@@ -77,27 +80,41 @@ def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
 def quickstart(
     options: RunOptions,
     printer: Printer,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="TRAIN TEST", help="With --official: its two files.")
+    ] = None,
     official: Annotated[
-        tuple[Path, Path] | None,
+        bool,
         typer.Option(
             "--official",
-            metavar="TRAIN TEST",
-            help="Files of an official train and test split: write official.yaml, which asks whether a score on this "
-            "test set is inflated, and run it.",
+            help="Write official.yaml, which asks whether a score on the official test set in the file TEST is "
+            "inflated, and run it.",
         ),
-    ] = None,
+    ] = False,
+    text: Annotated[str | None, typer.Option(help="With --official: column of the texts, by default 'text'.")] = None,
+    label: Annotated[str | None, typer.Option(help="With --official: column of the labels, 'label'.")] = None,
 ) -> None:
     """Write quickstart.yaml, a spec to start from, and run it: one or two minutes, no download.
 
     Example: peekbench quickstart
+
+    Example: peekbench quickstart --official train.csv test.csv
     """
-    spec, text = Path("quickstart.yaml"), SHIPPED.read_text(encoding="utf-8").partition("\n")[2]
-    if official is not None:
-        spec, text = Path("official.yaml"), _write_official(*official)
+    spec, content = Path("quickstart.yaml"), SHIPPED.read_text(encoding="utf-8").partition("\n")[2]
+    if official:
+        spec, content = Path("official.yaml"), _write_official(files or (), text, label)
+    elif files or text or label:
+        fail("files and columns need --official, as in: peekbench quickstart --official train.csv test.csv", 2)
     if not spec.exists():
-        spec.write_text(text, encoding="utf-8")
-    elif not spec.is_file() or spec.read_bytes() != text.encode():
-        fail(f"{spec} has been edited. To run it: peekbench run {spec}. To start again, rename or remove it", 2)
+        spec.write_text(content, encoding="utf-8")
+    elif not spec.is_file() or spec.read_bytes() != content.encode():
+        fail(
+            f"{spec} exists, edited or from another command. To run it: peekbench run {spec}. To write it again, "
+            "rename or remove it",
+            2,
+        )
+    if official:
+        _state_splits(spec)
     _run_and_report(spec, options, printer)
 
 
@@ -107,7 +124,7 @@ name: official
 tasks:
   - use: files
     name: official
-    options: {files}  # also: text: COLUMN, label: COLUMN
+    options: {files}
 methods:  # yours, such as my_file.py:fit; `peekbench show methods` lists others
   - {{name: lsa-50, use: classic.lsa, options: {{num_components: 50}}}}
   - controls.null  # its bias must be zero
@@ -115,10 +132,40 @@ design: official  # all train rows; 10 divisions of all test rows into 5 folds
 """
 
 
-def _write_official(train: Path, test: Path) -> str:
+def _write_official(files: Sequence[Path], text: str | None, label: str | None) -> str:
     """Return a spec of two files of official splits."""
-    files = json.dumps({"path": str(train), "test_path": str(test)}, ensure_ascii=False)
-    return OFFICIAL_SPEC.format(files=files)
+    if len(files) != 2:
+        fail(
+            f"--official needs two files with texts and labels, to train on and to score, not {len(files)}: "
+            "peekbench quickstart --official train.csv test.csv",
+            2,
+        )
+    path, test_path = map(str, files)
+    options = {"path": path, "test_path": test_path, "text": text, "label": label}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    return OFFICIAL_SPEC.format(files=json.dumps(chosen, ensure_ascii=False))
+
+
+def _state_splits(spec: Path) -> None:
+    """Print which file is which, because the order of two arguments is easily confused."""
+    experiment = load(spec)
+    (task,) = experiment.tasks
+    source = experiment.source(task)
+    try:
+        sizes = Counter(load_dataset(source).splits)
+    except DataError as error:
+        line = 1 + OFFICIAL_SPEC.partition("options:")[0].count("\n")
+        raise DataError(
+            f"{error}. Options are in line {line} of {spec}; correct it, then: peekbench run {spec}"
+        ) from error
+    path, test_path = source.options["path"], source.options["test_path"]
+    trained, scored = (pluralize(sizes[split], "row") for split in get_args(Split))
+    note(f"trains on {trained} of {path}, scores {scored} of {test_path}")
+    if sizes["train"] < sizes["test"]:
+        warn(
+            f"{path} has fewer rows than {test_path}. If they are swapped, remove {spec}, and run this again with the "
+            "train file first and --fresh"
+        )
 
 
 def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:

@@ -21,6 +21,8 @@ INTEGER = re.compile(r"-?[0-9]{1,18}")
 NUMBER = re.compile(r"(-?[0-9]{1,18})(\.0+)?")
 MISSING = {"", "?", "#N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 UNLABELED = {"unlabeled", "unlabelled"}  # in any case
+HOLD_OUT = "hold out a part of the train rows as test rows"
+"""Remedy for a test split without labels, because scores need them."""
 MAX_LISTED = 30  # labels in a mapping that a message suggests
 
 
@@ -117,7 +119,7 @@ def refuse_hidden(labels: Iterable[str], known: Collection[str], class_names: Cl
     found = set(labels)
     if found and found.issubset(find_missing({*found, *known}, class_names)):
         signs = " or ".join(map(short_repr, sorted(found)))
-        raise DataError(f"the labels of {split} are not public: all are {signs}; {use}")
+        raise DataError(f"the labels of {split} are not public: all are {signs}; {use}, or {HOLD_OUT}")
 
 
 def name_classes(

@@ -8,7 +8,7 @@ rows of all of them. Their average over tasks is then the unit of inference, who
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from peekbench.records.report import Column
 from peekbench.records.trials import Control
 from peekbench.records.verdicts import Key, Unit
 from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, is_arm
+from peekbench.spec.arms import ALL_TEXTS
 
 MIN_SIZE = 1e-12  # smaller averages are zero except for rounding
 UNKNOWN_SIZE = -1
@@ -192,6 +193,17 @@ class Configurations:
         return f"{text} Sizes: {self.fixed}."
 
 
+def _list_sizes(shared: Mapping[str, Any], num_texts: Any, *, has_folds: bool) -> Iterator[str]:
+    """Yield the sizes that all configurations share; with folds, a fit adapts to fewer texts than it predicts."""
+    for name, size in shared.items():
+        if name == "num_test" and has_folds and size is not None:
+            yield f"{size:,} of {num_texts:,} test texts adapted to"
+        elif size is not None:
+            yield f"{name} {size}"
+    if has_folds and "num_test" not in shared:
+        yield "num_test is the number of test texts that a fit adapts to"
+
+
 def configurations(results: pd.DataFrame, score: str = "score") -> Configurations:
     """Pair the arms of each trial and group trials by configuration and task.
 
@@ -252,7 +264,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
         )
     return Configurations(
         columns=tuple(Column(name, UNITS.get(name, "text")) for name in varying),
-        fixed=", ".join(f"{name} {size}" for name, size in shared.items() if size is not None),
+        fixed=", ".join(_list_sizes(shared, facts["smallest"].min(), has_folds=ALL_TEXTS.name in arms)),
         arms=arms,
         effects=effects,
         is_accuracy=is_accuracy,

@@ -129,12 +129,24 @@ def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -
         rows = [" ".join(f"w{word}" for word in of_text) for of_text in words]
         table = pd.DataFrame({"text": rows, "label": np.arange(number) % 2})
         table.to_csv(f"{split}.csv", index=False)
-    shown = " ".join(peek("quickstart", "--official", "train.csv", "test.csv").stdout.split())
+    pd.read_csv("test.csv").rename(columns={"label": "topic"}).to_csv("other.csv", index=False)
+    assert "two files with texts and labels" in peek("quickstart", "--official", "train.csv", status=2).stderr
+    assert "line 6 of official.yaml" in peek("quickstart", "--official", "other.csv", "test.csv", status=2).stderr
+    assert "other.csv" in Path("official.yaml").read_text().splitlines()[5]
+    assert "rename or remove it" in peek("quickstart", "--official", "other.csv", "o.csv", status=2).stderr
+    Path("official.yaml").unlink()
+    swapped = peek("quickstart", "--official", "other.csv", "train.csv", "--label", "topic", status=2).stderr
+    assert "'topic'; available columns: 'text', 'label'" in " ".join(swapped.split())
+    Path("official.yaml").unlink()
+    done = peek("quickstart", "--official", "train.csv", "test.csv")
+    assert "trains on 60 rows of train.csv, scores 41 rows of test.csv" in done.stderr
+    shown = " ".join(done.stdout.split())
     arms = peekbench.load_run("official").arms.query("method == 'lsa-50'")[["all", "extra", "bias"]].mean()
     independent = arms["all"] - arms["bias"]
     assert f"Your score {arms['all']:.1%} on 41 test texts contains {100 * arms['bias']:+.2f} [" in shown
     assert f"from adapting to them. {independent:.1%} is what independent texts would give." in shown
     assert f"To publish: {arms['extra']:.1%}, the score of extra" in shown
+    assert "33 of 41 test texts adapted to" in Path("reports/official/report.md").read_text()
 
 
 @pytest.mark.slow
