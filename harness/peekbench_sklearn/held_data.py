@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import combinations
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -14,8 +15,16 @@ import pandas as pd
 
 from peekbench import DataError, Dataset
 from peekbench.data import hash_rows
-from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
-from peekbench.data.loading import fingerprint
+from peekbench.data.labels import (
+    ClassNames,
+    find_missing,
+    group_key,
+    label_key,
+    name_classes,
+    refuse_hidden,
+    refuse_missing,
+)
+from peekbench.data.loading import fingerprint, groups_in_both
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import Split
@@ -23,8 +32,8 @@ from peekbench.records.data import OfficialSplits
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns, tags_of
 
 HELD = (
-    "names of tasks, a data frame, (texts, labels), (X, y), a data set of Hugging Face, the folder of its "
-    "`save_to_disk`, a function that returns one of these, or a dictionary of them by name"
+    "names of tasks, a data frame, (texts, labels), (X, y), (X, y, groups), a data set of Hugging Face, the folder of "
+    "its `save_to_disk`, a function that returns one of these, or a dictionary of them by name"
 )
 NESTED = (list, tuple, dict, set, np.ndarray)
 TRAIN: Split = "train"
@@ -36,6 +45,7 @@ MAX_CLASSES_PER_ROW = 1 / 3  # floats and texts with more different values are n
 class _Pair(NamedTuple):
     inputs: Any
     labels: Any
+    groups: Any = None
     class_names: Sequence[str] | None = None
 
 
@@ -51,7 +61,8 @@ def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> D
     methods
         The methods. An estimator decides whether labels are classes or numbers; for others, floats are numbers.
     **options
-        `text`, `label`, `class_names`, `drop_missing` and `test_split`, as options of the data source `files`.
+        `text`, `label`, `group`, `class_names`, `drop_missing`, `drop_shared_groups` and `test_split`, as options of
+        the data source `files`.
 
     Raises
     ------
@@ -90,13 +101,18 @@ class _Reader:
     method: Any
     text: str = "text"
     label: str = "label"
+    group: str | None = None
     class_names: ClassNames = None
     drop_missing: bool = False
+    drop_shared_groups: bool = False
     test_split: str = "test"
 
     @property
-    def columns(self) -> tuple[str, str]:
-        return self.text, self.label
+    def columns(self) -> dict[str, str]:
+        columns = {"text": self.text, "label": self.label}
+        if self.group is not None:
+            columns["group"] = self.group
+        return columns
 
     def read(self, data: Any) -> Dataset:
         if isinstance(data, Dataset):
@@ -115,7 +131,7 @@ class _Reader:
         if others and type(others[0].inputs) is not type(first.inputs):
             kinds = (type(pair.inputs).__name__ for pair in pairs.values())
             raise DataError(f"{self.name}: train is {' and test is '.join(kinds)}; give both in the same form")
-        inputs, labels = first.inputs, first.labels
+        inputs, labels, groups = first.inputs, first.labels, first.groups
         if others:
             for pair in pairs.values():
                 self._refuse_reordered(pair.inputs, pair.labels)
@@ -123,7 +139,12 @@ class _Reader:
             labels = pd.concat(
                 [pd.Series(_as_array(pair.labels).ravel()) for pair in pairs.values()], ignore_index=True
             )
-        return _identify(self._read_pair(inputs, labels, first.class_names, splits))
+            of_splits = [pair.groups for pair in pairs.values()]
+            if groups is not None and all(part is not None for part in of_splits):
+                groups = _join([_as_array(part) for part in of_splits])
+            elif any(part is not None for part in of_splits):
+                raise DataError(f"{self.name}: only one of train and test has groups; give those of both")
+        return _identify(self._read_pair(inputs, labels, first.class_names, splits, groups))
 
     def _splits_of(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the official splits of a `DatasetDict`."""
@@ -141,11 +162,11 @@ class _Reader:
 
     def _pair_of(self, data: Any, split: str) -> _Pair:
         """Return the inputs and labels of all rows, or of those of a split."""
-        text, label = self.columns
+        text, label = self.text, self.label
         if _is_hugging_face(data):
             self._check_columns(data.column_names or ())
-            frame = data.select_columns([text, label]).to_pandas()
-            return _Pair(frame[text], frame[label], getattr(data.features[label], "names", None))
+            frame = data.select_columns([*self.columns.values()]).to_pandas()
+            return _Pair(frame[text], frame[label], frame.get(self.group), getattr(data.features[label], "names", None))
         if hasattr(data, "to_pandas"):
             data = data.to_pandas()  # of polars
         if isinstance(data, dict) or (isinstance(data, list) and data and isinstance(data[0], dict)):
@@ -155,22 +176,30 @@ class _Reader:
                 raise DataError(f"{self.name}: {error}; give columns of equal lengths") from error
         if isinstance(data, pd.DataFrame):
             self._check_columns(list(data.columns))
-            return _Pair(data[text], data[label])
-        if isinstance(data, tuple) and len(data) == 2:
+            return _Pair(data[text], data[label], data.get(self.group))
+        if isinstance(data, tuple) and len(data) in (2, 3):
+            if self.group is not None:
+                raise DataError(
+                    f"{self.name}: group={self.group!r} names a column of a data frame of texts and labels; for "
+                    "(X, y), leave it out and give (X, y, groups)"
+                )
             return _Pair(*data)
         place = f"{self.name}, {split}" if split else self.name
         raise DataError(f"{place}: cannot read an object of the type {type(data).__name__}; data are {HELD}")
 
     def _check_columns(self, present: Sequence[Any]) -> None:
-        if len(set(self.columns)) == 1:
-            raise DataError(f"{self.name}: text and label are the same column, {self.columns[0]!r}; name two columns")
-        for column in self.columns:
+        for (first, column), (second, other) in combinations(self.columns.items(), 2):
+            if column == other:
+                raise DataError(f"{self.name}: {first} and {second} are the same column, {column!r}; name two columns")
+        for column in self.columns.values():
             if present.count(column) != 1:
                 near = get_close_matches(column, map(str, present), n=1)
                 text, label = map(repr, present if len(present) == 2 else ("TEXT", "LABEL"))
                 remedy = (
                     f"name those of texts and labels, as in text={text}, label={label}, or give (X, y) for features"
                 )
+                if column == self.group:
+                    remedy = "name that of the groups as `group`, or leave it out"
                 remedy = f"did you mean {near[0]!r}?" if near else remedy
                 raise DataError(
                     f"{self.name}: {'two columns have' if column in present else 'no column has'} the name {column!r}; "
@@ -179,7 +208,7 @@ class _Reader:
                 )
 
     def _read_pair(
-        self, inputs: Any, labels: Any, feature_names: Sequence[str] | None = None, splits: Sequence[Split] = ()
+        self, inputs: Any, labels: Any, feature_names: Sequence[str] | None, splits: Sequence[Split], groups: Any
     ) -> Dataset:
         if self.test_split != TEST and not splits:
             raise DataError(
@@ -187,6 +216,7 @@ class _Reader:
                 "have no splits; leave it out, or give a DatasetDict"
             )
         self._refuse_reordered(inputs, labels)
+        self._refuse_reordered(inputs, groups, "groups")
         self._refuse_nested(inputs, labels)
         self._refuse_swapped(inputs, labels)
         rows, shape = self._read_inputs(inputs), np.shape(labels)
@@ -225,10 +255,24 @@ class _Reader:
             is_missing = self._find_unlabeled(keys, counts, class_names, splits)
         if isinstance(rows, tuple):
             is_missing = is_missing | _find_blank(rows)
-        kept: list[int] = np.flatnonzero(~is_missing).tolist()
+        of_rows = self._read_groups(groups, len(rows))
+        if of_rows:
+            is_missing = is_missing | (np.array(of_rows, dtype=object) == "")
+        is_shared = np.zeros(len(rows), dtype=bool)
+        if self.drop_shared_groups:
+            shared = set(groups_in_both(of_rows, splits))
+            is_shared = ~is_missing & [
+                group in shared and split == TRAIN for group, split in zip(of_rows, splits, strict=False)
+            ]
+        kept: list[int] = np.flatnonzero(~(is_missing | is_shared)).tolist()
         if len(kept) < len(rows):
             rows = tuple(rows[row] for row in kept) if isinstance(rows, tuple) else _take(rows, kept)
-        own: dict[str, Any] = {"details": {"dropped": {"missing": len(series) - len(kept)}}, "splits": ()}
+        dropped = {"missing": int(is_missing.sum())}
+        if is_shared.any():
+            dropped["group of the test split"] = int(is_shared.sum())
+        own: dict[str, Any] = {"details": {"dropped": dropped}, "splits": ()}
+        if of_rows:
+            own["groups"] = tuple(of_rows[row] for row in kept)
         if splits:
             own["splits"] = tuple(splits[row] for row in kept)
         if is_regression:
@@ -260,6 +304,24 @@ class _Reader:
             keys.append(key)
         names = {str(number): name for number, name in enumerate(feature_names or ())}
         return [names.get(key, key) for key in keys]
+
+    def _read_groups(self, groups: Any, num_rows: int) -> list[str]:
+        """Return the group of each row as text, which is empty if it is missing; an empty list without groups."""
+        if groups is None:
+            if self.drop_shared_groups:
+                raise DataError(f"{self.name}: drop_shared_groups needs groups; name their column as `group`")
+            return []
+        if np.shape(groups) != (num_rows,):
+            raise DataError(
+                f"{self.name}: {pluralize(num_rows, 'row')}, but groups of shape {np.shape(groups)}; give one for each"
+            )
+        keys = []
+        for row, group in enumerate(pd.Series(_as_array(groups)).infer_objects()):
+            value = group.item() if isinstance(group, np.generic) else group
+            keys.append("" if value is pd.NA or value is pd.NaT else group_key(value, f"{self.name}, row {row}"))
+        if not self.drop_missing:
+            self._refuse_missing("no group", np.array(keys) == "", ", or set drop_missing=True")
+        return keys
 
     def _find_unlabeled(
         self, keys: Sequence[str], counts: Mapping[str, int], class_names: ClassNames, splits: Sequence[Split]
@@ -341,14 +403,14 @@ class _Reader:
             remedy = ", or put SimpleImputer() first in the pipeline"
             self._refuse_missing("a missing or infinite value", ~np.isfinite(array).all(axis=1), remedy)
 
-    def _refuse_reordered(self, inputs: Any, labels: Any) -> None:
+    def _refuse_reordered(self, inputs: Any, labels: Any, name: str = "y") -> None:
         rows, others = (getattr(values, "index", None) for values in (inputs, labels))
         if not isinstance(rows, pd.Index) or not isinstance(others, pd.Index):
             return
         if not rows.equals(others) and rows.is_unique and set(rows) == set(others):
             raise DataError(
-                f"{self.name}: y has the index of X in another order, so labels would belong to other rows; give "
-                "y.loc[X.index], or y.to_numpy() if the order is right"
+                f"{self.name}: {name} has the index of X in another order, so labels would belong to other rows; give "
+                f"{name}.loc[X.index], or {name}.to_numpy() if the order is right"
             )
 
     def _refuse_swapped(self, inputs: Any, labels: Any) -> None:

@@ -76,6 +76,11 @@ class FileOptions(Options):
     """Names of the classes. A list: labels are these names, or 0, 1, ... for the first, second, ... name. A mapping
     from labels to names: labels with the same name form one class. Default: those of a `ClassLabel`, or the labels that
     occur, sorted."""
+    group: str | None = None
+    """Column of the group, such as a patient, author or conversation, in text or integers. Rows of a group never stand
+    in two sets."""
+    drop_shared_groups: bool = False
+    """With official splits, drop the train rows of groups that are in the test split; by default they are an error."""
     instruction: str = ""
     """One or two sentences for methods that prompt: what a text is, and what to answer."""
     format: Format | None = None
@@ -96,7 +101,7 @@ class FileOptions(Options):
     joined_by: str = "\n"
     """String between the texts of several columns."""
     drop_missing: bool = False
-    """Drop rows without a text or a label; by default they are an error."""
+    """Drop rows without a text, a label or a group; by default they are an error."""
     drop_duplicates: Literal["none", "exact", "near"] = "none"
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
@@ -131,7 +136,10 @@ class FileOptions(Options):
             raise ValueError(f"path and test_path are both {str(self.path)!r}; give two files, or remove test_path")
         columns = self.columns()
         if len(set(columns)) < len(columns):
-            raise ValueError(f"text and label contain a duplicate column, {columns}; name each column once")
+            names = "text and label" if self.group is None else "text, label and group"
+            raise ValueError(f"{names} contain a duplicate column, {columns}; name each column once")
+        if self.drop_shared_groups and self.group is None:
+            raise ValueError("drop_shared_groups is True, but there are no groups; name their column as `group`")
         if self.label is None and self.class_names is not None:
             raise ValueError("label is null, but class_names are given; remove class_names, or name the column")
         if self.delimiter and self.delimiter == self.quote:
@@ -139,8 +147,8 @@ class FileOptions(Options):
         return self
 
     def columns(self) -> list[str]:
-        """Return the names of the columns to read: those of the text, then that of the label if there is one."""
-        return [*self.text, *([] if self.label is None else [self.label])]
+        """Return the names of the columns to read: those of the text, then those of label and group, if any."""
+        return [*self.text, *(column for column in (self.label, self.group) if column is not None)]
 
     def file_format(self) -> Format:
         """Return the file's format: the option `format`, or else that of the path's suffix."""

@@ -52,7 +52,10 @@ def _name_columns(values: Sequence[str]) -> list[str]:
     return names
 
 
-REMEDY = "Set `text` and `label` to two of them, or `label` to null for texts without labels"
+REMEDY = (
+    "Set `text` and `label` to two of them, or `label` to null for texts without labels; `group` is another one, if "
+    "rows have groups"
+)
 
 
 def column_position(column: str, header: Sequence[str], path: Path, remedy: str = REMEDY) -> int:

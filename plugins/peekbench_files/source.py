@@ -18,6 +18,7 @@ from peekbench.data.labels import (
     HOLD_OUT,
     ClassNames,
     find_missing,
+    group_key,
     label_key,
     name_classes,
     refuse_hidden,
@@ -109,6 +110,11 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         for example in _check_rows(rows, options, path, split)
     ]
     num_read = sum(map(len, contents))
+    num_complete = len(examples)
+    if options.drop_shared_groups:
+        of_test = {example.group for example in examples if example.split == "test"}
+        examples = [example for example in examples if example.split == "test" or example.group not in of_test]
+    num_shared = num_complete - len(examples)
     names: tuple[str, ...] = ()
     labels = [0] * len(examples)
     if options.label is not None:
@@ -117,7 +123,9 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         first = {example.key: example.location for example in reversed(examples)}
         names, positions = name_classes(counts, class_names, " and ".join(map(str, paths)), first.__getitem__)
         labels = [positions[example.key] for example in examples]
-    dropped = {"missing": num_read - len(examples), "duplicate": 0}
+    dropped = {"missing": num_read - num_shared - len(examples), "duplicate": 0}
+    if num_shared:
+        dropped["group of the test split"] = num_shared
     if options.drop_duplicates != "none":
         kept = _find_distinct([example.text for example in examples], labels, options.drop_duplicates)
         dropped["duplicate"] = len(examples) - len(kept)
@@ -140,6 +148,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             "drop_duplicates": options.drop_duplicates,
         },
         splits=tuple(example.split for example in examples) if len(paths) > 1 else (),
+        groups=tuple(example.group for example in examples) if options.group else (),
     )
 
 
@@ -228,6 +237,8 @@ class Example:
     """Label, as `label_key` returns it; empty without a label."""
     split: Split
     """Split of the row's file."""
+    group: str
+    """Group of the row; empty without groups."""
 
 
 def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Split) -> Iterator[Example]:
@@ -236,6 +247,11 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
         location = f"{path}, {row.position}"
         texts = row.values[: len(options.text)]
         missing = [column for column, text in zip(options.text, texts, strict=True) if label_key(text) == ""]
+        group = ""
+        if options.group is not None:
+            group = group_key(row.values[-1], f"{location}, column {options.group!r}")
+            if not group:
+                missing.append(options.group)
         if missing and options.drop_missing:
             continue
         if missing:
@@ -255,9 +271,9 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                     "character and cannot be stored; replace it"
                 )
         if options.label is None:
-            yield Example(location, options.joined_by.join(texts), "", split)
+            yield Example(location, options.joined_by.join(texts), "", split, group)
             continue
-        label = row.values[-1]
+        label = row.values[len(texts)]
         key = label_key(label)
         if key is not None and SURROGATE.search(key):
             raise DataError(
@@ -269,7 +285,7 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                 f"{location}: {short_repr(label)} in column {options.label!r} is {type(label).__name__}, but a label "
                 "is text or an integer; store it as one of them, or name another column as `label`"
             )
-        yield Example(location, options.joined_by.join(texts), key, split)
+        yield Example(location, options.joined_by.join(texts), key, split, group)
 
 
 def _find_distinct(texts: Sequence[str], labels: Sequence[int], likeness: Literal["exact", "near"]) -> list[int]:

@@ -32,8 +32,11 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import peekbench as pb
+from peekbench.data.loading import fingerprint
+from peekbench.data.sampling import Sampler
 from peekbench.errors import PluginError, SpecError
 from peekbench.records import SourceRef
+from peekbench.records.data import OfficialSplits
 from peekbench.report import state
 from peekbench.store.files import RUNS
 from peekbench_sklearn.estimators import adapts, make_estimator_entry
@@ -274,6 +277,52 @@ def test_what_cannot_be_measured_is_refused(method: Any, data: Any, message: str
 def test_texts_and_labels_are_two_columns() -> None:
     with pytest.raises(pb.DataError, match="text and label are the same column, 'label'; name two columns"):
         measure(TFIDF, FRAME, text="label")
+
+
+def test_groups_are_a_column_or_the_third_part_of_a_pair() -> None:
+    groups = [f"author {row % 40}" for row in range(len(TEXTS))]
+    named = FRAME.assign(author=groups)
+    dataset = read_held(named, "data", [None], group="author")
+    assert dataset.groups == tuple(groups)
+    assert fingerprint(read_held((TEXTS, NAMES, pd.Series(groups)), "data", [None])) == fingerprint(dataset)
+    run = measure(TFIDF, named, group="author")
+    sampler = Sampler(dataset, run.spec.design, run.spec.seed, "data")
+    for trial in run.spec.trials():
+        drawn = sampler.draw(trial.draw)
+        sets = [{groups[row] for row in rows} for rows in (drawn.train, *drawn.sets)]
+        assert len(set.union(*sets)) == sum(map(len, sets))
+    default = pb.measure(
+        TFIDF, (TEXTS, NAMES, [row % 9 for row in range(len(TEXTS))]), num_subsamples=2, progress=False
+    )
+    assert 20 < default.spec.design.num_test[0] < 40, "the largest for which groups suffice"
+
+
+def test_train_rows_of_groups_in_the_test_split_are_dropped_on_request() -> None:
+    frame = FRAME.assign(author=[str(row // 2) for row in range(len(TEXTS))])
+    splits = OfficialSplits(frame[:65], frame[65:])
+    dataset = read_held(splits, "data", [None], group="author", drop_shared_groups=True)
+    assert (len(dataset.inputs), dataset.splits.count("train")) == (len(TEXTS) - 1, 64)
+    assert dataset.details["dropped"]["group of the test split"] == 1
+    with pytest.raises(pb.DataError, match="1 group such as '32' have rows in both .*drop_shared_groups"):
+        measure(TFIDF, None, train=splits.train, test=splits.test, group="author")
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (FRAME, {"group": "labels"}, "no column has the name 'labels'.* did you mean 'label'"),
+        (FRAME, {"group": "author"}, "name that of the groups as `group`, or leave it out"),
+        (FRAME, {"group": "label"}, "label and group are the same column"),
+        ((TEXTS, NAMES), {"group": "author"}, r"leave it out and give \(X, y, groups\)"),
+        ((TEXTS, NAMES, NAMES[1:]), {}, "groups of shape"),
+        ((TEXTS, NAMES, [0.5] * len(TEXTS)), {}, "row 0: 0.5 is float, but a group is text or an integer"),
+        ((TEXTS, NAMES, [None, *NAMES[1:]]), {}, "row 0 has no group; .* set drop_missing=True"),
+        ((TEXTS, NAMES), {"drop_shared_groups": True}, "drop_shared_groups needs groups"),
+    ],
+)
+def test_groups_that_cannot_be_read_are_refused(data: Any, options: Any, message: str) -> None:
+    with pytest.raises(pb.DataError, match=message):
+        measure(TFIDF, data, **options)
 
 
 def test_forms_of_the_same_rows_are_the_same_run() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import needs_hf  # noqa: F401
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -379,6 +380,46 @@ def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
     for test_path, message in (("test.tsv", "different suffixes"), ("train.csv", "are both 'train.csv'")):
         with pytest.raises(ValidationError, match=message):
             load_splits(test_path=test_path)
+
+
+def test_groups_are_a_column_of_every_format(tmp_path: Path) -> None:
+    columns = {"text": [*"abcd"], "label": [0, 1, 0, 1], "patient": [7, 7, 8, 9]}
+    rows = pd.DataFrame(columns)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.to_json(tmp_path / "rows.jsonl", orient="records", lines=True)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    save_to_disk(tmp_path / "saved", columns, ["bug", "question"])
+    found = set()
+    for name in ("rows.csv", "rows.jsonl", "rows.parquet", "saved"):
+        options = FileOptions.model_validate({"path": name, "group": "patient", "class_names": ["bug", "question"]})
+        dataset = load(options=options, folders=Folders(tmp_path, tmp_path))
+        assert (dataset.groups, dataset.labels) == (("7", "7", "8", "9"), (0, 1, 0, 1))
+        found.add(fingerprint(dataset))
+    assert len(found) == 1
+    alone = FileOptions.model_validate({"path": "rows.csv", "group": "patient", "label": None})
+    assert load(options=alone, folders=Folders(tmp_path, tmp_path)).groups == ("7", "7", "8", "9")
+
+
+def test_groups_that_are_missing_or_in_both_splits(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("text,label,patient\na,x,1\nb,y,2\nc,x,\n")
+    (tmp_path / "test.csv").write_text("text,label,patient\nd,x,2\ne,y,3\n")
+
+    def load_groups(**options: Any) -> Dataset:
+        parts = {"path": "train.csv", "test_path": "test.csv", "group": "patient", **options}
+        return load(options=FileOptions.model_validate(parts), folders=Folders(tmp_path, tmp_path))
+
+    with pytest.raises(DataError, match=r"train\.csv, line 4: no value in column 'patient'; .*`drop_missing`"):
+        load_groups()
+    with pytest.raises(DataError, match="no column 'patients'; did you mean patient"):
+        load_groups(group="patients")
+    with pytest.raises(ValidationError, match="text, label and group contain a duplicate column"):
+        load_groups(group="label")
+    with pytest.raises(ValidationError, match="name their column as `group`"):
+        load_groups(group=None, drop_shared_groups=True)
+    assert load_groups(drop_missing=True).groups == ("1", "2", "2", "3")
+    dataset = load_groups(drop_missing=True, drop_shared_groups=True)
+    assert (dataset.inputs, dataset.groups) == (("a", "d", "e"), ("1", "2", "3"))
+    assert dataset.details["dropped"] == {"missing": 1, "duplicate": 0, "group of the test split": 1}
 
 
 def save_to_disk(folder: Path, columns: Mapping[str, Sequence[Any]], names: Sequence[str], num_shards: int = 2) -> None:

@@ -16,6 +16,7 @@ from peekbench.api.run import run
 from peekbench.api.run_view import Run
 from peekbench.api.session_code import hash_text, hash_thing
 from peekbench.data.loading import check_dataset, fingerprint, forget, load_dataset
+from peekbench.data.sampling import largest_set
 from peekbench.data.text_files import suffix_of
 from peekbench.errors import DataError, PluginError, SpecError
 from peekbench.execution.provenance import describe_code
@@ -32,7 +33,7 @@ DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples":
 MIN_TEST = 20  # rows of a test set that nobody chose
 DEFAULT_NAME = "method"  # of a function without a name
 FILES = "files"  # data source of paths
-DATA_OPTIONS = ("text", "label", "class_names", "drop_missing", "test_split")
+DATA_OPTIONS = ("text", "label", "group", "class_names", "drop_missing", "drop_shared_groups", "test_split")
 FILES_OF_SAVED_DATA = ("state.json", "dataset_dict.json")
 STORED: Mapping[str, Mapping[str, str]] = {
     "accuracy": {"classification": "score"},
@@ -51,6 +52,7 @@ def measure(
     test: Any = None,
     text: str | None = None,
     label: str | None = None,
+    group: str | None = None,
     score: str = "score",
     region: float | None = None,
     options: Mapping[str, Any] | None = None,
@@ -87,9 +89,9 @@ def measure(
     data
         - A data frame of pandas or polars, a dictionary of columns, or a list of dictionaries, with the columns `text`
           and `label`, or those that the arguments name.
-        - A pair: a list of n texts, or features of shape (n, n_features), and n labels. An estimator sees the columns
-          of a data frame of features, such as strings that a `ColumnTransformer` encodes. Labels are numbers for a
-          regressor and classes for a classifier; for a function, floats are numbers.
+        - A pair: a list of n texts, or features of shape (n, n_features), and n labels; or these and n groups. An
+          estimator sees the columns of a data frame of features, such as strings that a `ColumnTransformer` encodes.
+          Labels are numbers for a regressor and classes for a classifier; for a function, floats are numbers.
         - A `Dataset` of Hugging Face, a `DatasetDict` whose official splits `train` and `test` are kept, the folder to
           which `save_to_disk` wrote one, or a CSV, TSV, JSON or Parquet file.
         - A function that returns one of these, or a `peekbench.Dataset`.
@@ -100,7 +102,10 @@ def measure(
         inflated that you publish? By default, each fit then trains on all train rows and adapts to all folds of the
         test rows but one (`design: official`). With other keys of the design, sets are drawn from the splits.
     text, label
-        Columns of texts and labels of data frames and data sets of Hugging Face.
+        Columns of texts and labels of data frames, files and data sets of Hugging Face.
+    group
+        Column of the groups of rows, such as patients, authors or conversations: no group is in two sets, and the
+        interval for other texts is one for other groups.
     score
         Score that verdicts are about, as scikit-learn names it, such as "f1_macro", "roc_auc" or
         "neg_mean_squared_error", or as an option of `summary`; by default accuracy or R^2. Higher is better. Scores of
@@ -121,8 +126,9 @@ def measure(
         Other keys of a spec: `design`, or its keys such as `num_subsamples`, by default 20 subsamples of 50 train rows,
         as many of each class, and 200 test rows, or fewer if data have fewer rows; `name`; `seed`; `analyses`;
         `executor`; `tasks` instead of `data`. Or options of data: `class_names`, a list of names or a mapping from
-        labels to names; `drop_missing=True`, to drop rows without a text or label; `test_split`, the split of a
-        `DatasetDict` that is scored; and for a file, other options of the data source `files`.
+        labels to names; `drop_missing=True`, to drop rows without a text or label; `drop_shared_groups=True`, to drop
+        train rows whose groups are in the official test split; `test_split`, the split of a `DatasetDict` that is
+        scored; and for a file, other options of the data source `files`.
 
     Returns
     -------
@@ -178,12 +184,16 @@ def measure(
     design = spec.pop("design", {})
     of_design = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
     of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
-    of_data |= {option: column for option, column in (("text", text), ("label", label)) if column}
+    of_data |= {option: column for option, column in (("text", text), ("label", label), ("group", group)) if column}
     if has_splits:
         data, of_data = _join_splits(data, train, test, of_data)
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
     forget()  # files may have changed
-    held = [load_dataset(task["use"], task.get("options")) for task in tasks if _is_in_reach(task["use"])]
+    held = {
+        task.get("name", ""): load_dataset(task["use"], task.get("options"))
+        for task in tasks
+        if _is_in_reach(task["use"])
+    }
     for estimator in filter(is_estimator, methods.values()):
         find_toolkit().unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
     if isinstance(design, Mapping):  # another kind is refused with the spec
@@ -191,12 +201,12 @@ def measure(
         if has_splits and not {"num_train", "num_test"} & design.keys():
             design = {**OFFICIAL, **design}
         else:
-            design = _complete_design(design, held)
+            design = _complete_design(design, held, spec.get("seed", 0))
     parts: dict[str, Any] = {"tasks": tasks, "methods": named_methods, "design": design, **spec}
     if any(_is_held(part["use"]) for part in [*tasks, *named_methods]):
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
-        parts["name"] = _make_name(parts, held)
+        parts["name"] = _make_name(parts, list(held.values()))
     if score != "score" or region is not None:  # after the name: another score needs no other trials
         parts["analyses"] = _analyses(parts, list(methods.values()), score, region)
     return run(parts, progress=progress, fresh=fresh)
@@ -246,10 +256,10 @@ def _list_methods(method: Any) -> dict[str, Any]:
     return dict(zip(unique, method, strict=True))
 
 
-def _complete_design(chosen: Mapping[str, Any], held: Sequence[Dataset]) -> dict[str, Any]:
+def _complete_design(chosen: Mapping[str, Any], held: Mapping[str, Dataset], seed: int) -> dict[str, Any]:
     """Return a design with default sizes where none are chosen, and with fewer rows if data in memory have too few."""
     design = {**DESIGN, **chosen}
-    for dataset in held:
+    for name, dataset in held.items():
         splits = list(dataset.splits or ())
         num_rows = splits.count("test") or len(dataset.labels)
         num_train = splits.count("train") or num_rows // 3
@@ -266,6 +276,8 @@ def _complete_design(chosen: Mapping[str, Any], held: Sequence[Dataset]) -> dict
                     f"{max(1, num_test)}}}"
                 )
             design["num_test"] = min(design["num_test"], num_test)
+            if dataset.groups:
+                design["num_test"] = largest_set(dataset, design, seed, name)
     return design
 
 

@@ -47,6 +47,28 @@ def label_key(value: object) -> str | None:
     return None
 
 
+def group_key(value: object, place: str) -> str:
+    """Return the identifier of a group as text, as `label_key` does; empty if it is missing.
+
+    Raises
+    ------
+    DataError
+        If the value at a place is neither text nor an integer.
+
+    Examples
+    --------
+    >>> group_key(7, "tickets.csv, line 2, column 'author'"), group_key("7", "")
+    ('7', '7')
+    """
+    key = label_key(value)
+    if key is None:
+        raise DataError(
+            f"{place}: {short_repr(value)} is {type(value).__name__}, but a group is text or an integer, such as the "
+            "identifier of a patient; store it as one of them, or name another column as `group`"
+        )
+    return key
+
+
 def find_missing(labels: Collection[str], class_names: ClassNames = None) -> list[str]:
     """Return the labels that are signs of a missing label, unless a mapping names their classes.
 

@@ -19,12 +19,14 @@ earlier groups only, so the sets remain exchangeable. A set uses as many rows of
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from heapq import heapreplace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
 from peekbench.data.sizes import check_sizes, rows_behind, rows_per_class
 from peekbench.errors import DataError
@@ -86,6 +88,24 @@ def check_groups(dataset: Dataset, design: Design, seed: int, task: str) -> None
                 f"{design.num_sets} sets of {largest} in all of {pluralize(design.repeats(num_test), 'subsample')}, "
                 f"not of num_test {num_test}; {remedy}"
             )
+
+
+def largest_set(dataset: Dataset, parts: Mapping[str, Any], seed: int, task: str) -> int:
+    """Return the largest size of sets, at most that of a design, for which groups suffice in all of its draws.
+
+    Parameters
+    ----------
+    dataset, seed, task
+        As for `Sampler`.
+    parts
+        Keys of the design, with one `num_test`, which is returned if they are invalid.
+    """
+    num_test: int = parts["num_test"]
+    try:
+        design = Design.model_validate(parts)
+    except ValidationError:  # which the validation of the spec reports
+        return num_test
+    return max(1, Sampler(dataset, design, seed, task).largest_set(num_test))
 
 
 def deal_groups(groups: Sequence[IntArray], number: int, size: int) -> tuple[list[IntArray], list[IntArray]]:

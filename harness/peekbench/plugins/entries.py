@@ -43,7 +43,7 @@ from peekbench.plugins.work_protocols import Executor
 from peekbench.records.data import Folders, TaskFacts, TaskKind
 from peekbench.records.trials import Control
 
-MethodTaskKind: TypeAlias = Literal[TaskKind, "tabular_classification", "text_regression"]
+MethodTaskKind: TypeAlias = Literal[TaskKind, "tabular_classification", "tabular_multilabel", "text_regression"]
 
 AnalyzerRole: TypeAlias = Literal["", "check", "comparison", "estimates", "ranking"]
 """What an analyzer is used for if no spec names it: 'comparison' for `peekbench compare`, 'ranking' for `peekbench
@@ -141,8 +141,8 @@ class MethodEntry(OptionsEntry):
     method: CallableField[Method[Any]] = CallableField()
     """Function that fits the method, or a reference to it."""
     task_kinds: frozenset[MethodTaskKind] = frozenset({"classification"})
-    """Kinds of tasks that the method supports: 'classification' and 'text_regression' are of texts, and
-    'tabular_classification' and 'regression' are of features."""
+    """Kinds of tasks that the method supports: 'classification', 'multilabel' and 'text_regression' are of texts, and
+    'tabular_classification', 'tabular_multilabel' and 'regression' are of features."""
     unlabeled_options: frozenset[str] = frozenset()
     """Names of options that have no effect if `unlabeled` is None."""
     base: str = ""

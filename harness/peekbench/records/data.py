@@ -65,8 +65,8 @@ else:  # plugins import these names at run time, when annotations are not evalua
     BoolArray = IntArray = FloatArray = Inputs = Any
 
 
-TaskKind: TypeAlias = Literal["classification", "regression", "language_modeling"]
-"""What a method predicts: a class, a number, or the text itself."""
+TaskKind: TypeAlias = Literal["classification", "multilabel", "regression", "language_modeling"]
+"""What a method predicts: a class, any number of labels, a number, or the text itself."""
 
 InputKind: TypeAlias = Literal["texts", "features"]
 """What the inputs of a task are: texts, or rows of numbers.
@@ -127,9 +127,9 @@ class Task:
     name: str
     """Name of the task in the spec and in tables."""
     kind: TaskKind
-    """Kind of the task: 'classification', 'regression' or 'language_modeling'."""
+    """Kind of the task: 'classification', 'multilabel', 'regression' or 'language_modeling'."""
     class_names: tuple[str, ...]
-    """Names of the labels 0, 1, ...; empty for other kinds of tasks."""
+    """Names of the classes 0, 1, ..., or of the labels of a multi-label task; empty for other kinds of tasks."""
     instruction: str
     """One or two sentences for prompts that say what a text is and what to answer; may be empty."""
     source: SourceRef
@@ -137,7 +137,7 @@ class Task:
 
     @property
     def num_classes(self) -> int:
-        """Number of classes; 0 for other kinds of tasks."""
+        """Number of classes, or of labels of a multi-label task; 0 for other kinds of tasks."""
         return len(self.class_names)
 
 
@@ -152,18 +152,22 @@ class Dataset:
     'classification'
     >>> Dataset(["It crashes.", "How do I log in?"], kind="language_modeling").labels
     (11, 16)
+    >>> labels = [[1, 1], [0, 0]]  # the first text has both labels, the second one none
+    >>> Dataset(["It crashes.", "How do I log in?"], labels, ("bug", "urgent"), "multilabel").kind
+    'multilabel'
     """
 
     inputs: Inputs
     """Texts, length n, or features of shape (n, n_features). Any sequence is accepted, also a memory-mapped one. For an
     estimator, `peekbench.measure` keeps a data frame of features."""
-    labels: Sequence[int] | IntArray | FloatArray = ()
-    """Shape (n,): class indices 0..C-1, or the targets of a regression. In language modeling, the text itself is to be
-    predicted, and its number of bytes in UTF-8 takes the place of the label; leave it empty."""
+    labels: Sequence[int] | Sequence[Sequence[int]] | IntArray | FloatArray = ()
+    """Shape (n,): class indices 0..C-1, or the targets of a regression. Shape (n, n_labels) for 'multilabel': 1 if the
+    text has the label, otherwise 0. In language modeling, the text itself is to be predicted, and its number of bytes
+    in UTF-8 takes the place of the label; leave it empty."""
     class_names: tuple[str, ...] = ()
-    """Names of the labels 0, 1, ...; empty for other kinds of tasks."""
+    """Names of the classes 0, 1, ..., or of the labels of a multi-label task; empty for other kinds of tasks."""
     kind: TaskKind = "classification"
-    """Kind of the task: 'classification', 'regression' or 'language_modeling'."""
+    """Kind of the task: 'classification', 'multilabel', 'regression' or 'language_modeling'."""
     instruction: str = ""
     """One or two sentences for prompts that say what a text is and what to answer."""
     fingerprint: str = ""
@@ -267,7 +271,8 @@ class Labeled:
     inputs: Inputs
     """Texts, or features of shape (n, n_features)."""
     labels: IntArray | FloatArray
-    """Class indices, targets, or in language modeling the texts' bytes in UTF-8, shape (n,)."""
+    """Class indices, targets, or in language modeling the texts' bytes in UTF-8, shape (n,); for 'multilabel' 0 or 1,
+    shape (n, n_labels)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +296,7 @@ class Answers:
     """Score of each answer, by arm: (n_subsamples, n_texts). That of a class is 1 if it is correct, otherwise 0; tables
     can have other scores, such as F1. The mean over texts is the score of the subsample."""
     labels: IntArray | None = None
-    """True class of each text: (n_subsamples, n_texts); None if it is unknown."""
+    """True class of each text, or the number of its set of labels: (n_subsamples, n_texts); None if it is unknown."""
 
 
 class Predictions(Protocol):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from peekbench.errors import ContractError
 from peekbench.lazy import LazyModule
-from peekbench.records.data import FloatArray, IntArray, TaskKind
+from peekbench.records.data import BoolArray, FloatArray, IntArray, TaskKind
 from peekbench.records.verdicts import Unit
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ else:
 
 MIN_PROBABILITY = 2.0**-23
 """Smaller probabilities count as this one, float32's resolution at 1, so that a log loss is always finite."""
+THRESHOLD = 0.5
+"""A text is given the labels of a multi-label task whose probability is greater."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +44,115 @@ class ScoringInput:
     """Predictions of one arm with the true labels."""
 
     predictions: FloatArray
-    """float64: probabilities of shape (n_test, n_classes); shape (n_test,) for regression, and for language modeling
-    the natural logarithm of each text's probability."""
+    """float64: probabilities of shape (n_test, n_classes) or, of labels, (n_test, n_labels); shape (n_test,) for
+    regression, and for language modeling the natural logarithm of each text's probability."""
     labels: IntArray | FloatArray
-    """Shape (n_test,): class indices, the targets of a regression, or the texts' bytes in language modeling."""
+    """Shape (n_test,): class indices, the targets of a regression, or the texts' bytes in language modeling; shape
+    (n_test, n_labels) with 0 and 1 for multi-label tasks."""
     num_classes: int
-    """Number of classes."""
+    """Number of classes or labels."""
     texts: TextLikelihoods | None = None
     """Classification only; None if the method gives no log-likelihoods."""
 
     @cached_property
     def truth(self) -> IntArray:
-        """Class indices of shape (n_test,)."""
+        """Class indices of shape (n_test,), or 0 and 1 of shape (n_test, n_labels)."""
         return self.labels.astype(np.int64)
 
     @cached_property
     def answers(self) -> IntArray:
-        """Class of the highest probability, shape (n_test,); the first one among equal probabilities."""
-        answers: IntArray = self.predictions.argmax(axis=1)
-        return answers
+        """Answers as `find_answers` returns them, in the shape of the truth."""
+        return find_answers(self.predictions, self.truth)
 
     @cached_property
     def true_probabilities(self) -> FloatArray:
-        """Probability of each text's true class, shape (n_test,)."""
-        return self.predictions[np.arange(len(self.labels)), self.truth]
+        """Probability of what is true of each text; see `find_true_probabilities`."""
+        return find_true_probabilities(self.predictions, self.truth)
+
+
+def find_answers(predictions: FloatArray, labels: IntArray) -> IntArray:
+    """Return the class of the highest probability, the first one among equal ones; or the labels above the threshold.
+
+    Parameters
+    ----------
+    predictions
+        Probabilities of classes, (..., n_texts, n_classes), or of labels, (..., n_texts, n_labels).
+    labels
+        Class indices, (n_texts,), or 0 and 1, (n_texts, n_labels).
+
+    Returns
+    -------
+    numpy.ndarray
+        Class indices, (..., n_texts), or 0 and 1, (..., n_texts, n_labels).
+
+    Examples
+    --------
+    >>> find_answers(np.array([[0.8, 0.7], [0.3, 0.4]]), np.array([[1, 0], [0, 0]])).tolist()
+    [[1, 1], [0, 0]]
+    """
+    if labels.ndim == 2:
+        return (predictions > THRESHOLD).astype(np.int64)
+    answers: IntArray = predictions.argmax(axis=-1)
+    return answers
+
+
+def find_correct(predictions: FloatArray, labels: IntArray) -> BoolArray:
+    """Return whether the answer to each text is its class or, in a multi-label task, exactly its labels.
+
+    Parameters
+    ----------
+    predictions, labels
+        As for `find_answers`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (..., n_texts).
+
+    Examples
+    --------
+    >>> find_correct(np.array([[0.8, 0.7], [0.3, 0.4]]), np.array([[1, 0], [0, 0]])).tolist()
+    [False, True]
+    """
+    agrees: BoolArray = find_answers(predictions, labels) == labels
+    return agrees.all(axis=-1) if labels.ndim == 2 else agrees
+
+
+def find_true_probabilities(predictions: FloatArray, labels: IntArray) -> FloatArray:
+    """Return the probability of each text's class; or of the presence or absence of each of its labels.
+
+    Parameters
+    ----------
+    predictions, labels
+        As for `find_answers`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (..., n_texts), or (..., n_texts, n_labels).
+    """
+    if labels.ndim == 2:
+        return np.where(labels == 1, predictions, 1 - predictions)
+    return predictions[..., np.arange(len(labels)), labels]
+
+
+def number_label_sets(labels: IntArray) -> IntArray:
+    """Return the number of the set of labels of each text; class indices, which are 1-D, as they are.
+
+    Parameters
+    ----------
+    labels
+        0 and 1, (n_texts, n_labels).
+
+    Examples
+    --------
+    >>> number_label_sets(np.array([[1, 0], [0, 0], [1, 0]])).tolist()
+    [1, 0, 1]
+    """
+    if labels.ndim == 1:
+        return labels
+    _, numbers = np.unique(labels, axis=0, return_inverse=True)
+    return numbers.astype(np.int64)
 
 
 ScoreFunction: TypeAlias = Callable[[ScoringInput], float | None]
@@ -116,7 +203,7 @@ class Score:
 
 
 MEANS_OF_SKLEARN = ("accuracy", "top_k_accuracy", "neg_log_loss", "neg_brier_score")
-"""Scores of scikit-learn that are means over rows, beside those named 'neg_mean_...'."""
+"""Scores of scikit-learn that are means over rows, beside those named 'neg_mean_...' or '..._samples'."""
 
 
 def find_score(name: str) -> Score:
@@ -138,17 +225,18 @@ def find_score(name: str) -> Score:
     ('macro-F1', True)
     """
     known = (score for score in SCORES if score.name == name)
-    meaning, is_mean = "a score of scikit-learn", name in MEANS_OF_SKLEARN or name.startswith("neg_mean_")
+    meaning = "a score of scikit-learn"
+    is_mean = name in MEANS_OF_SKLEARN or name.startswith("neg_mean_") or name.endswith("_samples")
     return next(known, Score(name, name, meaning, "number", {}, minimum=-math.inf, maximum=math.inf, is_mean=is_mean))
 
 
 def count_correct(data: ScoringInput) -> int:
-    """Return the number of texts whose answer is the true class."""
-    return int(np.count_nonzero(data.answers == data.truth))
+    """Return the number of texts whose answer is the true class or, in a multi-label task, exactly the true labels."""
+    return int(np.count_nonzero(find_correct(data.predictions, data.truth)))
 
 
 def accuracy(data: ScoringInput) -> float:
-    """Return the share of texts whose answer is the true class."""
+    """Return the share of texts whose answer is right; the *subset accuracy* of a multi-label task."""
     return count_correct(data) / len(data.labels)
 
 
@@ -177,13 +265,38 @@ def r_squared(data: ScoringInput) -> float:
 
 
 def log_loss(data: ScoringInput) -> float:
-    """Return the mean of -ln p of the true class."""
+    """Return the mean of -ln p of the true class, or over labels of -ln p of their presence or absence."""
     return -float(np.mean(np.log(np.maximum(data.true_probabilities, MIN_PROBABILITY))))
 
 
 def brier_score(data: ScoringInput) -> float:
     """Return the mean over texts of the squared distance of the probabilities from the truth (Brier 1950)."""
     return float(np.mean((data.predictions**2).sum(axis=1) - 2 * data.true_probabilities + 1))
+
+
+def brier_score_of_labels(data: ScoringInput) -> float:
+    """Return the mean over texts and labels of the Brier score of a label as a class, which is 0 to 2 as well."""
+    return float(2 * np.mean((1 - data.true_probabilities) ** 2))
+
+
+def micro_f1(data: ScoringInput) -> float:
+    """Return F1 of all decisions on labels together; 0 if no text has a label and none is given one.
+
+    The definition is that of `sklearn.metrics.f1_score` with `average="micro"` and `zero_division=0`.
+    """
+    num_hits = np.count_nonzero(data.answers & data.truth)
+    total = int(data.truth.sum() + data.answers.sum())
+    return 2 * num_hits / max(total, 1)
+
+
+def macro_f1_of_labels(data: ScoringInput) -> float:
+    """Return the mean over all labels of F1, which is 0 for a label that no text has and none is given.
+
+    The definition is that of `sklearn.metrics.f1_score` with `average="macro"` and `zero_division=0`.
+    """
+    num_hits = (data.answers & data.truth).sum(axis=0)
+    total = data.truth.sum(axis=0) + data.answers.sum(axis=0)
+    return float(np.mean(2 * num_hits / np.maximum(total, 1)))
 
 
 def macro_f1(data: ScoringInput) -> float:
@@ -289,9 +402,10 @@ SCORES: tuple[Score, ...] = (
     Score(
         "num_correct",
         "correct answers",
-        "correct answers among num_scored; missing for regression",
+        "correct answers among num_scored, of multi-label tasks those with exactly the true labels; missing for "
+        "regression",
         "count",
-        {"classification": count_correct},
+        {"classification": count_correct, "multilabel": count_correct},
         type="integer",
         maximum=math.inf,
         if_missing="round(score x num_scored)",
@@ -302,7 +416,12 @@ SCORES: tuple[Score, ...] = (
         "score",
         "accuracy as a fraction, R^2, or the log-likelihood of texts in bits per byte",
         "fraction",
-        {"classification": accuracy, "regression": r_squared, "language_modeling": log_likelihood_per_byte},
+        {
+            "classification": accuracy,
+            "multilabel": accuracy,
+            "regression": r_squared,
+            "language_modeling": log_likelihood_per_byte,
+        },
         minimum=-math.inf,
         is_required=True,
         if_missing="num_correct / num_scored, or the negative of bits_per_byte",
@@ -311,9 +430,9 @@ SCORES: tuple[Score, ...] = (
     Score(
         "log_loss",
         "log-likelihood",
-        "mean of -ln p of the true class",
+        "mean of -ln p of the true class, or of the presence or absence of each label",
         "number",
-        {"classification": log_loss},
+        {"classification": log_loss, "multilabel": log_loss},
         maximum=math.inf,
         is_higher_better=False,
         is_mean=True,
@@ -322,9 +441,9 @@ SCORES: tuple[Score, ...] = (
     Score(
         "brier",
         "negative Brier score",
-        "mean over texts of the squared distance of the probabilities from the truth, 0 to 2",
+        "mean over texts, and over labels, of the squared distance of the probabilities from the truth, 0 to 2",
         "number",
-        {"classification": brier_score},
+        {"classification": brier_score, "multilabel": brier_score_of_labels},
         maximum=2.0,
         is_higher_better=False,
         is_mean=True,
@@ -332,10 +451,18 @@ SCORES: tuple[Score, ...] = (
     Score(
         "macro_f1",
         "macro-F1",
-        "mean of F1 over the classes that occur",
+        "mean of F1 over the classes that occur, or over all labels",
         "fraction",
-        {"classification": macro_f1},
+        {"classification": macro_f1, "multilabel": macro_f1_of_labels},
         synonyms=("f1_macro",),
+    ),
+    Score(
+        "micro_f1",
+        "micro-F1",
+        "F1 of all decisions on labels of a multi-label task",
+        "fraction",
+        {"multilabel": micro_f1},
+        synonyms=("f1_micro",),
     ),
     Score(
         "bits_per_byte",
