@@ -106,7 +106,7 @@ def draw(spec: ExperimentSpec | Mapping[str, Any] | str | Path) -> Iterator[Draw
     ...         vectorizer = TfidfVectorizer().fit(texts)
     ...         model = KNeighborsClassifier().fit(vectorizer.transform(drawn.train["input"]), drawn.train["label"])
     ...         answer = model.predict(vectorizer.transform(fit.rows["input"]))
-    ...         tables.append(fit.rows.assign(correct=answer == fit.rows["label"]))
+    ...         tables.append(fit.rows.assign(answer=answer))
     >>> table = pd.concat(tables)
     >>> table.groupby("arm")["fit"].nunique().to_dict()
     {'base': 1, 'extra': 2, 'test': 2}

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from numbers import Real
@@ -55,7 +56,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of surrogate pairs, which no encoding can store."""
 LINE_BREAK = "[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]"
 MAX_NAME = 1000  # characters of a task, method or model
-MAX_LENGTHS = {"looks": 100_000, "text": 1_000_000}
+MAX_LENGTHS = {"looks": 100_000, "text": 1_000_000, "answer": 1_000_000, "label": 1_000_000}
 """Characters of longer texts; a text can be its own name."""
 MAX_SIZE = 2**53  # larger whole numbers are not exact as float64, and squares and sums of all numbers are finite
 LIMITS = {
@@ -152,6 +153,12 @@ class CellReader:
                 grades = self.table[source].astype("str").str.casefold()
                 if grades.isin(("true", "false")).all():
                     self.table = self.table.assign(**{source: (grades == "true").astype("int64")})
+
+    def grade(self, source: str, is_correct: pd.Series[bool]) -> None:
+        """Replace a column of answers by 1 for correct ones and 0 for others."""
+        self.table = self.table.assign(**{source: is_correct.astype("int64")})
+        sources = {role: names for role, names in self.roles.sources.items() if names != (source,)}
+        self.roles = replace(self.roles, sources={**sources, Role("num_correct"): (source,)})
 
     def row_numbers(self, positions: Sequence[int] | IntArray) -> list[int]:
         """Return the numbers of rows for messages; the first row below the heading is 1."""

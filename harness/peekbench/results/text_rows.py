@@ -16,10 +16,21 @@ import pandas as pd
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.data import Answers, FloatArray, IntArray
+from peekbench.records.data import Answers, FloatArray, IntArray, TableOptions
 from peekbench.records.scores import SCORES
 from peekbench.results.cells import CellReader, natural_key
-from peekbench.results.columns import COLUMN_NAMES, CONFIGURATION, FIT, TEXT, TRIAL, short
+from peekbench.results.columns import (
+    ANSWER,
+    COLUMN_NAMES,
+    CONFIGURATION,
+    FIT,
+    LABEL,
+    SCORE_SOURCES,
+    TEXT,
+    TRIAL,
+    quoted,
+    short,
+)
 from peekbench.results.user_columns import ignoring, is_missing, mapping
 
 ANSWERS = "answers"
@@ -113,6 +124,50 @@ def read_texts(reader: CellReader) -> RowTexts | None:
     positions = {name: position for position, name in enumerate(names)}
     numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]
     return RowTexts(numbers, names)
+
+
+def grade_answers(reader: CellReader) -> None:
+    """Replace the answers of a table by 1 for those that equal the labels of their texts, and 0 for others.
+
+    Raises
+    ------
+    ResultsError
+        If a cell is empty, a column is missing or superfluous, the labels of a text differ, or no answer is a label.
+    """
+    answer, label, text = (reader.roles.source(column.name) for column in (ANSWER, LABEL, TEXT))
+    if answer is None and label is None:
+        return
+    if answer is None or label is None or text is None:
+        missing = next(column for column in (ANSWER, LABEL, TEXT) if not reader.roles.named(column.name))
+        found = [name for name in (answer, label) if name is not None]
+        raise ResultsError(
+            f"{reader.origin}: {quoted(found)} need a column with the {missing.name} of each row; name it with ",
+            mapping("COLUMN", missing.name),
+            ", or ignore these",
+            added=TableOptions(ignore=found),
+        )
+    given = next(filter(None, (reader.roles.source(name) for name in SCORE_SOURCES if name != ANSWER.name)), None)
+    if given is not None:
+        raise ResultsError(
+            f"{reader.origin}: both {short(given)!r} and {short(answer)!r} tell whether answers are correct; use ",
+            ignoring(given),
+        )
+    for source, remedy in ((label, "add it"), (answer, "add it, or write any word that is no label")):
+        reader.require(~reader.table[source].map(is_missing).astype("bool"), source, f"is empty; {remedy}")
+    answers, labels = (_read_classes(reader, column.name) for column in (ANSWER, LABEL))
+    texts = pd.DataFrame({"task": reader.joined_texts("task"), "text": reader.joined_texts(TEXT.name)})
+    first = labels.groupby([texts["task"], texts["text"]], sort=False).transform("first")
+    reader.require(labels == first, label, "differs from the label of the same text in an earlier row; correct one")
+    if set(answers).isdisjoint(labels):
+        problem = f"is none of the labels, and neither is any other answer; write answers as {short(label)!r} does"
+        raise reader.error(0, answer, problem)
+    reader.grade(answer, answers == labels)
+
+
+def _read_classes(reader: CellReader, column: str) -> pd.Series[str]:
+    """Return classes as texts, the same for 1, 1.0 and '1'."""
+    texts = reader.joined_texts(column)
+    return texts.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
 
 
 def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:

@@ -29,7 +29,7 @@ from peekbench.results.columns import (
     sort_arms,
 )
 from peekbench.results.recorded_looks import state_earlier
-from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, average_fits, read_texts
+from peekbench.results.text_rows import ANSWERS, RowTexts, add_up, average_fits, grade_answers, read_texts
 from peekbench.results.user_columns import (
     ALLOW_INCOMPLETE,
     assign_roles,
@@ -113,6 +113,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     table = plain_table(table, origin)
     roles = assign_roles(list(table.columns), origin, options)
     reader = CellReader(table, roles, origin, options)
+    grade_answers(reader)
     trials = read_trials(reader)
     texts = read_texts(reader)
     subsamples, pairing = _number_rows(reader, trials, texts, pair_by_order=options.pair_by_order)

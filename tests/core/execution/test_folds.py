@@ -213,8 +213,8 @@ def test_fits_of_a_script_have_the_scores_of_the_run(task: dict[str, Any], desig
             svd = TruncatedSVD(2, random_state=drawn.seed).fit(vectorizer.transform(texts))
             train, rows = (svd.transform(vectorizer.transform(frame["input"])) for frame in (drawn.train, fit.rows))
             model = LogisticRegression(random_state=drawn.seed).fit(train, drawn.train["label"])
-            tables.append(fit.rows.assign(correct=model.predict(rows) == fit.rows["label"]))
-    results = tidy(pd.concat(tables).drop(columns=["input", "label"]), "the fits of a script")
+            tables.append(fit.rows.assign(answer=model.predict(rows)))
+    results = tidy(pd.concat(tables).drop(columns="input"), "the fits of a script")
     of_run, of_script = (pair_arms(table).reset_index() for table in (pb.load_results(measured.store), results))
     assert len(of_script) == 2
     for arm in [arm.name for arm in measured.spec.arms]:

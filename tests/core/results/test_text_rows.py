@@ -160,3 +160,51 @@ def test_repeated_answers_to_a_text_are_counted() -> None:
 def test_rows_of_texts_that_do_not_fit_together_are_refused(rows: pd.DataFrame, message: str) -> None:
     with pytest.raises(ResultsError, match=message):
         read(rows)
+
+
+def make_answers() -> pd.DataFrame:
+    """The same rows with a label for each text, and another class as each wrong answer."""
+    labels = (ROWS["task"] + ROWS["doc_id"]).map(hash_of_text)
+    return ROWS.assign(label=labels, answer=labels.where(ROWS["correct"], (labels + 1) % 3)).drop(columns="correct")
+
+
+def hash_of_text(text: str) -> int:
+    return sum(map(ord, text)) % 3
+
+
+def test_answers_are_compared_with_labels() -> None:
+    table = make_answers()
+    expected = read(ROWS)
+    names = {0: "sports", 1: "business", 2: "None"}
+    as_floats = table.assign(answer=table["answer"].astype(float))
+    as_names = table.assign(**{column: table[column].map(names) for column in ("label", "answer")})
+    for answers in (table, as_floats, as_names.rename(columns={"answer": "y_pred", "label": "Gold label"})):
+        found = read(answers)
+        pd.testing.assert_frame_equal(found.results, expected.results)
+    assert "used task, arm, label, answer;" in str(read(table).columns)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"answer": None}, "row 1, column 'answer': the cell is empty"),
+        ({"label": 7}, "row 21, column 'label': . differs from the label of the same text"),
+        ({"correct": 1}, "both 'correct' and 'answer' tell whether answers are correct; use --ignore correct"),
+    ],
+)
+def test_answers_that_cannot_be_judged_are_refused(change: dict[str, Any], message: str) -> None:
+    table = make_answers()
+    for column, value in change.items():
+        table.loc[0 if column != "correct" else slice(None), column] = value
+    with pytest.raises(ResultsError, match=message):
+        read(table)
+
+
+def test_answers_need_labels_and_texts_in_the_same_form() -> None:
+    table = make_answers()
+    with pytest.raises(ResultsError, match="'answer' need a column with the label of each row"):
+        read(table.drop(columns="label"))
+    with pytest.raises(ResultsError, match="'answer', 'label' need a column with the text of each row"):
+        read(table.drop(columns="doc_id"))
+    with pytest.raises(ResultsError, match="'answer': class 0 is none of the labels, and neither is any other answer"):
+        read(table.assign(answer="class " + (table["answer"] * 0).astype(str)))
