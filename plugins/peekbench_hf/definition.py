@@ -103,7 +103,11 @@ class HubTask:
     is_in_order: bool = True
     """Whether the labels 0, 1, and so on can stand for the keys of `classes` in their order."""
     drop_missing: bool = False
-    """Drop rows without a text or a label; by default they are an error."""
+    """Drop rows without a text, a label or a group; by default they are an error."""
+    group: str = ""
+    """Column of the groups of rows; empty if every row is a group of its own."""
+    drop_shared_groups: bool = False
+    """Drop the train rows of groups that are in the official test split; by default they are an error."""
     license: str = "see its card"
     """License according to the dataset's card on the Hub."""
     citation: str = ""

@@ -76,6 +76,11 @@ class HubDatasetOptions(HubOptions):
     """Column of the text, or several columns, which are joined with a line break."""
     label: str = "label"
     """Column of the label, which contains strings, integers or booleans."""
+    group: str = ""
+    """Column of the group, such as an author or a conversation, which contains strings or integers. Rows of a group
+    never stand in two sets."""
+    drop_shared_groups: bool = False
+    """With official splits, drop the train rows of groups that are in the test split; by default they are an error."""
     class_names: ClassNames = None
     """A list of labels in order, or a mapping from labels to names. Default: the dataset's own names, or else the
     labels that occur, sorted. The labels of a ClassLabel are its names."""
@@ -89,13 +94,15 @@ class HubDatasetOptions(HubOptions):
     max_characters: int | None = Field(default=None, ge=1)
     """Drop texts with more characters."""
     drop_missing: bool = False
-    """Drop rows without a text or a label; by default they are an error."""
+    """Drop rows without a text, a label or a group; by default they are an error."""
 
     @model_validator(mode="after")
     def _check_columns_and_files(self) -> HubDatasetOptions:
-        columns = [*self.text, self.label]
+        columns = [*self.text, self.label, self.group]
         if len(set(columns)) < len(columns):
-            raise ValueError(f"text and label contain a duplicate column, {columns}; name each column once")
+            raise ValueError(f"text, label and group contain a duplicate column, {columns}; name each column once")
+        if self.drop_shared_groups and not self.group:
+            raise ValueError("drop_shared_groups is True, but there are no groups; name their column as `group`")
         for option, pattern in (("files", self.files), ("test_files", self.test_files)):
             if pattern and not pattern.endswith(FORMATS):
                 raise ValueError(f"{option}: {pattern!r} must end with one of {', '.join(FORMATS)}")
@@ -139,4 +146,6 @@ class HubDatasetOptions(HubOptions):
             instruction=self.instruction,
             max_characters=self.max_characters,
             drop_missing=self.drop_missing,
+            group=self.group,
+            drop_shared_groups=self.drop_shared_groups,
         )

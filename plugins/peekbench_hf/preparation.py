@@ -23,7 +23,7 @@ from peekbench.data.labels import ClassNames, find_missing, name_classes, refuse
 from peekbench.formatting import pluralize
 from peekbench_hf.definition import HubTask
 from peekbench_hf.options import HubOptions
-from peekbench_hf.prepared import PreparedTask, find_prepared, metadata_path
+from peekbench_hf.prepared import PreparedTask, find_prepared, list_groups, metadata_path
 from peekbench_hf.reading import Columns, read_splits
 
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -34,7 +34,8 @@ class Rows:
     """The rows of a task."""
 
     table: pa.Table
-    """Columns `text`, large strings, and `label`, int64 starting at 0; in as many chunks as were read."""
+    """Columns `text`, large strings, `label`, int64 starting at 0, and large strings `group` if rows have groups; in as
+    many chunks as were read."""
     class_names: tuple[str, ...]
     details: Mapping[str, Any]
     """Number of rows that were read, and of rows that were dropped by reason."""
@@ -65,15 +66,25 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
     texts = _join([_as_texts(columns.table.column(name), name) for name in task.text])
     is_test = np.arange(num_read) >= num_read - columns.num_test
     labels, class_names = _read_labels(columns, task, label)
-    table = pa.table({"text": texts, "label": labels, "is_test": is_test})
+    groups = pa.nulls(num_read, pa.large_string())
+    if task.group:
+        groups = _label_texts(columns.table.column(task.group), task.group)
+    table = pa.table({"text": texts, "label": labels, "is_test": is_test, "group": groups})
     dropped = {"missing": 0, "long": 0, "duplicate": 0}
     is_blank = pc.or_(pc.equal(table["text"], ""), pc.utf8_is_space(table["text"]))
     is_missing = pc.fill_null(is_blank, True)
+    if task.group:
+        is_missing = pc.or_(is_missing, pc.fill_null(pc.or_(pc.equal(groups, ""), pc.utf8_is_space(groups)), True))
     if pc.any(is_missing).as_py() and not task.drop_missing:
         raise _missing_error(is_missing, task)
     is_missing = pc.or_(is_missing, _find_unlabeled(table, task, label, class_names))
     table = table.filter(pc.invert(is_missing))
     dropped["missing"] = num_read - table.num_rows
+    if task.drop_shared_groups:
+        num_before = table.num_rows
+        of_test = pc.unique(table["group"].filter(table["is_test"]))
+        table = table.filter(pc.or_(table["is_test"], pc.invert(pc.is_in(table["group"], value_set=of_test))))
+        dropped["group of the test split"] = num_before - table.num_rows
     if task.max_characters is not None:
         num_before = table.num_rows
         table = table.filter(pc.less_equal(pc.utf8_length(table["text"]), task.max_characters))
@@ -81,7 +92,7 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
     names, positions = name_classes(_count(table["label"]), class_names, f"column {label!r}")
     keys = pc.index_in(table["label"], value_set=pa.array(list(positions), pa.large_string()))
     codes = pc.take(pa.array(list(positions.values()), pa.int64()), keys)
-    table = pa.table({"text": table["text"], "label": codes, "is_test": table["is_test"]})
+    table = table.set_column(1, "label", codes)
     if drop_duplicates != "none":
         is_kept = keep_first(_group_texts(table["text"], drop_duplicates), table["label"].to_numpy())
         dropped["duplicate"] = table.num_rows - int(is_kept.sum())
@@ -94,6 +105,8 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
             "`drop_duplicates` to none"
         )
     details = {"rows_read": num_read, "dropped": dropped, "drop_duplicates": drop_duplicates}
+    if not task.group:
+        table = table.drop_columns("group")
     return Rows(table.drop_columns("is_test"), names, details, num_test)
 
 
@@ -136,7 +149,7 @@ def _join(columns: list[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 def _missing_error(is_missing: pa.ChunkedArray, task: HubTask) -> DataError:
     first = pc.index(is_missing, True).as_py()
-    columns = " or ".join(map(repr, task.text))
+    columns = " or ".join(map(repr, filter(None, (*task.text, task.group))))
     return DataError(
         f"row {first + 1}: no value in column {columns}; {pluralize(pc.sum(is_missing).as_py(), 'row')} in total. Drop "
         "such rows, with `drop_missing` True in hf.dataset, or fix the data"
@@ -199,7 +212,7 @@ def _label_texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
             column = column.cast(pa.int64())
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"column {name!r} contains fractions, which cannot be labels: {error}; name another column"
+                f"column {name!r} contains fractions, which cannot be labels or groups: {error}; name another column"
             ) from error
     elif not (pa.types.is_integer(value_type) or pa.types.is_boolean(value_type)):
         return _as_texts(column, name)
@@ -266,7 +279,7 @@ def prepare_files(
     DataError
         If a file is damaged, a column is missing, or rows do not match the definition.
     """
-    columns = read_splits(splits, task.text, label, options.max_gigabytes)
+    columns = read_splits(splits, task.text, label, options.max_gigabytes, task.group)
     return prepare_rows(make_rows(columns, task, label, options.drop_duplicates), details, path)
 
 
@@ -299,7 +312,13 @@ def prepare_rows(rows: Rows, details: Mapping[str, Any], path: Path) -> Prepared
         }
         write_cached(metadata_path(path), metadata)
     return find_prepared(path) or PreparedTask(
-        table["text"].to_pylist(), table["label"].to_numpy(), fingerprint, rows.class_names, all_details, rows.num_test
+        table["text"].to_pylist(),
+        table["label"].to_numpy(),
+        fingerprint,
+        rows.class_names,
+        all_details,
+        rows.num_test,
+        list_groups(table),
     )
 
 

@@ -72,6 +72,15 @@ class PreparedTask:
     """Facts for reports, such as the origin and the number of dropped rows."""
     num_test: int
     """Number of rows of the official test split, which are the last ones; 0 if rows of all splits are pooled."""
+    groups: tuple[str, ...]
+    """Group of each row; empty if every row is a group of its own."""
+
+
+def list_groups(table: pa.Table) -> tuple[str, ...]:
+    """Return the group of each row of a prepared table, if it has groups."""
+    if "group" not in table.column_names:
+        return ()
+    return tuple(table["group"].to_pylist())
 
 
 def metadata_path(path: Path) -> Path:
@@ -101,4 +110,5 @@ def find_prepared(path: Path) -> PreparedTask | None:
         tuple(metadata["class_names"]),
         metadata["details"],
         metadata["num_test"],
+        list_groups(table),
     )

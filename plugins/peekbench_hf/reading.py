@@ -81,9 +81,13 @@ class Columns:
 
 
 def read_splits(
-    splits: Sequence[Sequence[Path]], text: Sequence[str], label: str, max_gigabytes: float | None = None
+    splits: Sequence[Sequence[Path]],
+    text: Sequence[str],
+    label: str,
+    max_gigabytes: float | None = None,
+    group: str = "",
 ) -> Columns:
-    """Read the text and label columns of one or two splits.
+    """Read the columns of texts, labels and groups of one or two splits.
 
     Parameters
     ----------
@@ -95,13 +99,15 @@ def read_splits(
         Column of the label.
     max_gigabytes
         Largest unpacked size of a file, see `peekbench.data.size_limit`.
+    group
+        Column of the group; empty if there is none.
 
     Raises
     ------
     DataError
         If a file cannot be read, is too large or lacks a column, or the splits have different columns or classes.
     """
-    columns = [read(paths, text, label, max_gigabytes) for paths in splits]
+    columns = [read(paths, text, label, max_gigabytes, group) for paths in splits]
     if len(columns) == 1:
         return columns[0]
     train, test = columns
@@ -114,8 +120,10 @@ def read_splits(
     return Columns(table, train.class_names, test.table.num_rows)
 
 
-def read(paths: Sequence[Path], text: Sequence[str], label: str, max_gigabytes: float | None = None) -> Columns:
-    """Read the text and label columns of all files.
+def read(
+    paths: Sequence[Path], text: Sequence[str], label: str, max_gigabytes: float | None = None, group: str = ""
+) -> Columns:
+    """Read the columns of texts, labels and groups of all files.
 
     Parameters
     ----------
@@ -127,20 +135,22 @@ def read(paths: Sequence[Path], text: Sequence[str], label: str, max_gigabytes: 
         Column of the label.
     max_gigabytes
         Largest unpacked size of a file, see `peekbench.data.size_limit`.
+    group
+        Column of the group; empty if there is none.
 
     Raises
     ------
     DataError
         If a file cannot be read, is too large or lacks a column.
     """
-    columns = [*text, label]
+    columns = [column for column in (*text, label, group) if column]
     if paths[0].suffix == ".zip":
         return Columns(_select(read_articles(paths), columns, paths[0]), None)
     tables = []
     metadata: dict[bytes, bytes] = {}
     for path in paths:
         try:
-            table = _READERS[path.suffix](path, text, label, size_limit(path.stat().st_size, max_gigabytes))
+            table = _READERS[path.suffix](path, text, columns, size_limit(path.stat().st_size, max_gigabytes))
         except (pa.ArrowException, ValueError, OSError) as error:
             raise DataError(
                 f"{path}: cannot be read as {path.suffix[1:]}: {error}; download it again, or correct the file"
@@ -178,15 +188,14 @@ def _class_names(metadata: dict[bytes, bytes], label: str) -> tuple[str, ...] | 
     return tuple(feature["names"]) if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
 
 
-def _read_parquet(path: Path, text: Sequence[str], label: str, max_bytes: int) -> pa.Table:
+def _read_parquet(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:
     schema = pq.read_schema(path)
-    columns = [*text, label]
     if any(schema.names.count(column) != 1 for column in columns):
         return schema.empty_table()  # the error message lists its columns
     return read_parquet(path, columns, max_bytes, REMEDY).replace_schema_metadata(schema.metadata)
 
 
-def _read_arrow(path: Path, text: Sequence[str], label: str, max_bytes: int) -> pa.Table:
+def _read_arrow(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:
     """Read Arrow's stream format, which `datasets` writes, or its file format."""
     with pa.memory_map(str(path)) as source:
         try:
@@ -196,7 +205,7 @@ def _read_arrow(path: Path, text: Sequence[str], label: str, max_bytes: int) -> 
         return decode(table, str(path), max_bytes, REMEDY)
 
 
-def _read_json(path: Path, text: Sequence[str], label: str, max_bytes: int) -> pa.Table:
+def _read_json(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:
     """Read one object per line, or a single list of objects."""
     with path.open("rb") as file:
         if file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
@@ -209,13 +218,16 @@ def _read_json(path: Path, text: Sequence[str], label: str, max_bytes: int) -> p
     )
 
 
-def _read_csv(path: Path, text: Sequence[str], label: str, max_bytes: int) -> pa.Table:
+def _read_csv(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:
     return pyarrow.csv.read_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(block_size=BLOCK_SIZE),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(text, pa.large_string()), null_values=[""], strings_can_be_null=True
+            # Groups as well, which may begin with zeros; the type of labels decides how they are named.
+            column_types=dict.fromkeys((*text, *columns[len(text) + 1 :]), pa.large_string()),
+            null_values=[""],
+            strings_can_be_null=True,
         ),
     )
 

@@ -68,6 +68,7 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
         fingerprint=prepared.fingerprint,
         details=prepared.details,
         splits=_list_splits(len(prepared.labels), prepared.num_test) if options.splits == "official" else (),
+        groups=prepared.groups,
     )
 
 
@@ -193,6 +194,8 @@ def _full_name(task: HubTask) -> str:
 
 def _cache_path(task: HubTask, located: Sequence[LocatedFiles], options: HubOptions, folders: Folders) -> Path:
     definition = {key: value for key, value in asdict(task).items() if key in ROW_FIELDS}
+    if task.group:  # other tasks keep their names in caches
+        definition |= {"group": task.group, "drop_shared_groups": task.drop_shared_groups}
     classes = list((task.classes or {}).items())
     identities = [split.identity for split in located]
     key = repr((CACHE_VERSION, definition, classes, identities, options.drop_duplicates))

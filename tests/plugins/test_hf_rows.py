@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hub_repositories import LAYOUTS, LONG, ROWS, Layout, sentence, write_file, write_repository
 from loopback_hub import LoopbackHub
+from pydantic import ValidationError
 
 import peekbench_hf
 from peekbench import DataError, Dataset, Folders, load_dataset
@@ -203,6 +204,30 @@ def test_duplicates_are_counted_and_dropped_on_request(load: Load) -> None:
     assert list(near.inputs) == [base, texts[3]]
     assert near.details["drop_duplicates"] == "near"
     assert len({full.fingerprint, exact.fingerprint, near.fingerprint}) == 3
+
+
+@pytest.mark.parametrize("name", ["train.parquet", "train.jsonl", "train.json", "train.csv", "train.arrow"])
+def test_groups_are_a_column_that_is_cached_with_the_rows(name: str, load: Load) -> None:
+    records = [{**row, "user": number // 2} for number, row in enumerate(rows(["b", "a", "b", "a"]))]
+    for _ in range(2):  # the second time from the cache
+        assert load(records, name, group="user").groups == ("0", "0", "1", "1")
+    assert load(records, name).groups == ()
+
+
+def test_groups_are_texts_and_not_in_two_splits(load: Load, tmp_path: Path) -> None:
+    load("text,label,user\nx,a,01\ny,b,02\n", "test.csv", split="test")
+    content = "text,label,user\ns,a,1\nt,b,01\nu,b,03\nv,a,\n"
+    official = {"group": "user", "splits": "official"}
+    with pytest.raises(DataError, match="row 4: no value in column 'text' or 'user'; 1 row"):
+        load(content, "train.csv", **official)
+    assert load(content, "train.csv", **official, drop_missing=True).groups == ("1", "01", "03", "01", "02")
+    dataset = load(content, "train.csv", **official, drop_missing=True, drop_shared_groups=True)
+    assert (list(dataset.inputs), dataset.groups) == ([*"suxy"], ("1", "03", "01", "02"))
+    assert dataset.details["dropped"]["group of the test split"] == 1
+    with pytest.raises(DataError, match="no column 'users'"):
+        load(content, "train.csv", group="users")
+    with pytest.raises(ValidationError, match="name their column as `group`"):
+        load(content, "train.csv", drop_shared_groups=True)
 
 
 def test_cached_rows_depend_on_the_options(load: Load, tmp_path: Path) -> None:
