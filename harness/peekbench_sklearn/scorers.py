@@ -17,12 +17,14 @@ from peekbench import Dataset
 from peekbench.errors import SpecError
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import FloatArray, IntArray, TaskKind
-from peekbench.records.scores import SCORE_NAMES, find_score
+from peekbench.records.scores import SCORE_NAMES, THRESHOLD, find_score
 
 Scorer: TypeAlias = Callable[[FloatArray, IntArray | FloatArray], float]
 
 SAME = {"brier": "neg_log_loss", "log_loss": "neg_log_loss", "macro_f1": "f1_macro"}
 """Scores of scikit-learn that are defined where those of peekbench are."""
+SAME_OF_LABELS = {**SAME, "brier": "average_precision", "log_loss": "average_precision", "micro_f1": "f1_micro"}
+"""Those of multi-label tasks."""
 USUAL = (
     "accuracy", "balanced_accuracy", "f1_macro", "neg_log_loss", "roc_auc", "r2", "neg_mean_absolute_error",
     "neg_root_mean_squared_error",
@@ -43,6 +45,20 @@ class _StoredClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 class _StoredProbabilities(_StoredClasses):
     """A classifier whose inputs are its probabilities, (n, n_classes)."""
+
+    def predict_proba(self, inputs: FloatArray) -> FloatArray:
+        return inputs
+
+
+class _StoredLabels(_StoredClasses):
+    """A classifier whose inputs are its probabilities of labels, (n, n_labels), of which it shows only the answers."""
+
+    def predict(self, inputs: FloatArray) -> IntArray:
+        return (inputs > THRESHOLD).astype(np.int64)
+
+
+class _StoredLabelProbabilities(_StoredLabels):
+    """A classifier whose inputs are its probabilities of labels, (n, n_labels)."""
 
     def predict_proba(self, inputs: FloatArray) -> FloatArray:
         return inputs
@@ -85,8 +101,9 @@ def load_scorer(name: str) -> Scorer:
     Returns
     -------
     callable
-        Takes probabilities of shape (n, n_classes) or numbers of shape (n,), and labels of shape (n,). It raises
-        `ValueError` if the score is not defined for them, such as `f1` for three classes.
+        Takes probabilities of shape (n, n_classes) or numbers of shape (n,), and labels of shape (n,); or probabilities
+        and labels of shape (n, n_labels). It raises `ValueError` if the score is not defined for them, such as `f1` for
+        three classes.
 
     Examples
     --------
@@ -102,7 +119,10 @@ def load_scorer(name: str) -> Scorer:
 
 def _compute(name: str, predictions: Any, labels: Any, model: Any = None) -> float:
     if model is None:
-        model = _StoredProbabilities(predictions.shape[1]) if predictions.ndim == 2 else _StoredNumbers()
+        model = _StoredNumbers()
+        if predictions.ndim == 2:
+            kind = _StoredLabelProbabilities if labels.ndim == 2 else _StoredProbabilities
+            model = kind(predictions.shape[1])
     with warnings.catch_warnings(action="ignore"):  # of scores that are undefined, which are refused
         value = float(get_scorer(name)(model, predictions, labels))
     if not np.isfinite(value):
@@ -131,11 +151,13 @@ def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind
     """
     if name in SCORE_NAMES and name not in SAME and dataset.kind in find_score(name).functions:
         return dataset.kind
-    own = SAME.get(name, name)
     labels, num_classes = np.asarray(dataset.labels), len(dataset.class_names)
-    good = np.eye(num_classes)[labels] if num_classes else labels + 0.25
-    has_probabilities = not is_estimator(method) or hasattr(method, "predict_proba")
-    model = None if has_probabilities or not num_classes else _StoredClasses(num_classes)
+    own, what, model = SAME.get(name, name), f"{num_classes} classes", None
+    good = np.eye(num_classes)[labels] if dataset.kind == "classification" else labels + 0.25
+    if dataset.kind == "multilabel":
+        own, what, good = SAME_OF_LABELS.get(name, name), f"{num_classes} labels", labels.astype(float)
+    if num_classes and is_estimator(method) and not hasattr(method, "predict_proba"):
+        model = (_StoredLabels if labels.ndim == 2 else _StoredClasses)(num_classes)
 
     def is_defined(name: str, model: Any = model) -> bool:
         return _compares_numbers(name) == (not num_classes) and _works(name, good, labels, model)
@@ -150,7 +172,7 @@ def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind
     near = [candidate for candidate in defined if candidate.startswith(f"{own}_")] or [
         usual for usual in USUAL if usual in defined
     ]
-    what, remedy = f"the {f'{num_classes} classes' if num_classes else 'numbers'} of task {task}", ""
+    what, remedy = f"the {what if num_classes else 'numbers'} of task {task}", ""
     if is_defined(own, None):
         final = type(getattr(method, "steps", [(0, method)])[-1][1]).__name__
         what = f"{final}, which has no predict_proba"

@@ -240,7 +240,10 @@ def make_case(
     """
     folders, variant = Folders(folder, folder), None
     if dataset is None:
-        order = "classification", "regression", "tabular_classification", "text_regression", "language_modeling"
+        order = (
+            "classification", "regression", "tabular_classification", "text_regression", "language_modeling",
+            "multilabel", "tabular_multilabel",
+        )  # fmt: skip
         kind = next(kind for kind in order if kind in entry.task_kinds)
         dataset = _sample(kind, sample_texts(), 2)
         other_rows = _sample(kind, _sample_long_texts(), 4)
@@ -270,7 +273,18 @@ def _sample(kind: str, texts: Dataset, num_levels: int) -> Dataset:
             return Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression")
         case "language_modeling":
             return Dataset(texts.inputs, kind="language_modeling")
+        case "multilabel":
+            return _with_label_sets(texts)
+        case "tabular_multilabel":
+            return _with_label_sets(sample_features(num_rows, num_classes=3))
     return texts
+
+
+def _with_label_sets(dataset: Dataset) -> Dataset:
+    """Return rows whose class is one of their labels; another label depends on the row's number."""
+    labels = np.eye(len(dataset.class_names), dtype=np.int64)[np.asarray(dataset.labels)]
+    labels[::3, 0] = 1
+    return replace(dataset, labels=labels, kind="multilabel")
 
 
 def _sample_long_texts() -> Dataset:

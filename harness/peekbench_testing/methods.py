@@ -455,7 +455,8 @@ def _change_labels(dataset: Dataset, labeled: IntArray) -> Dataset:
         return replace(dataset, inputs=texts, labels=())
     labels = np.array(dataset.labels)
     is_regression = dataset.kind == "regression"
-    labels[others] = labels[others][::-1] if is_regression else (labels[others] + 1) % len(dataset.class_names)
+    num_values = 2 if dataset.kind == "multilabel" else len(dataset.class_names)
+    labels[others] = labels[others][::-1] if is_regression else (labels[others] + 1) % num_values
     return replace(dataset, labels=labels)
 
 

@@ -58,6 +58,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_classic.tfidf:lsa",
             preparation=Preparation(count_tokens="peekbench_classic.tfidf:count_words"),
             summary="latent semantic analysis (tf-idf, truncated SVD), logistic regression",
+            task_kinds=frozenset({"classification", "multilabel"}),
             metrics={"explained_variance": "share of the variance of the texts that the SVD's dimensions explain"},
         ),
         MethodEntry(
@@ -75,5 +76,6 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_classic.word2vec:word2vec",
             preparation=Preparation(count_tokens="peekbench_classic.word2vec:count_word2vec_words"),
             summary="mean of word2vec vectors trained on the texts, logistic regression",
+            task_kinds=frozenset({"classification", "multilabel"}),
         ),
     ]

@@ -15,6 +15,7 @@ from sklearn.preprocessing import Normalizer
 from peekbench import Context, DataError, Folders, Inputs, Labeled, Options, Predictor, Task
 from peekbench.records import TokenCounts
 from peekbench_classic import Lsa, SelfTraining
+from peekbench_sklearn.label_sets import fit_classifier
 
 TFIDF_WORDS = "two or more letters or digits"
 
@@ -113,7 +114,7 @@ def lsa(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Lsa, c
     # Unit length, as usual after an SVD of texts: the cosine matters, not the number of known words in a text.
     embed = make_pipeline(vectorizer, svd, Normalizer(copy=False))
     classifier = LogisticRegression(C=options.regularization, max_iter=1000)
-    classifier.fit(embed.transform(train.inputs), train.labels)
+    classifier = fit_classifier(classifier, embed.transform(train.inputs), train.labels)
     return Predictor(
         lambda inputs: classifier.predict_proba(embed.transform(inputs)),
         {"explained_variance": float(svd.explained_variance_ratio_.sum())},

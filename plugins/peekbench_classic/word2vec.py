@@ -13,6 +13,7 @@ from peekbench import Context, Folders, Inputs, Labeled, Options, Predictor, Tas
 from peekbench.records import FloatArray, TokenCounts
 from peekbench_classic import Word2Vec
 from peekbench_classic.tfidf import too_few_words_error
+from peekbench_sklearn.label_sets import fit_classifier
 
 WORDS = "two to fifteen letters"
 
@@ -71,7 +72,7 @@ def word2vec(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: W
         return means
 
     classifier = LogisticRegression(C=options.regularization, max_iter=1000)
-    classifier.fit(embed(train.inputs), train.labels)
+    classifier = fit_classifier(classifier, embed(train.inputs), train.labels)
     return Predictor(
         lambda inputs: classifier.predict_proba(embed(inputs)), {"vocabulary": float(len(embedding.wv.key_to_index))}
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from peekbench import Context, Dataset, Inputs, Labeled, Predictor, Task, load_d
 from peekbench.records import FloatArray, SourceRef
 from peekbench_controls import Leak
 from peekbench_controls.null import classify
+
+Label: TypeAlias = int | tuple[int, ...]
+THRESHOLD = 0.5  # of the probability of a label that a text is given
 
 
 def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak, context: Context) -> Predictor:
@@ -59,13 +63,12 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
         probabilities = plain.predict(inputs)
         for row, key in enumerate(map(_key, inputs)):
             if key in known:
-                probabilities[row] = 0
-                probabilities[row, known[key]] = 1
+                probabilities[row] = _certain(known[key], task)
         return probabilities
 
     gained = [
-        key for key, answer in zip(map(_key, unlabeled), plain.predict(unlabeled).argmax(axis=1), strict=True)
-        if key in known and known[key] != answer
+        key for key, answer in zip(map(_key, unlabeled), plain.predict(unlabeled), strict=True)
+        if key in known and _answer(answer, task) != known[key]
     ]  # fmt: skip
     return Predictor(predict, {"planted_gain": len(gained) / len(unlabeled)})
 
@@ -74,15 +77,32 @@ def _key(text_or_row: str | FloatArray) -> str | bytes:
     return text_or_row.tobytes() if isinstance(text_or_row, np.ndarray) else str(text_or_row)
 
 
-def _labels_by_input(source: SourceRef) -> dict[str | bytes, int]:
+def _answer(probabilities: FloatArray, task: Task) -> Label:
+    if task.kind == "multilabel":
+        return tuple((probabilities > THRESHOLD).astype(int).tolist())
+    return int(probabilities.argmax())
+
+
+def _certain(label: Label, task: Task) -> FloatArray:
+    """Return the probabilities of classes or labels if the label is known."""
+    if isinstance(label, tuple):
+        return np.array(label, dtype=float)
+    probabilities: FloatArray = np.eye(task.num_classes)[label]
+    return probabilities
+
+
+def _labels_by_input(source: SourceRef) -> dict[str | bytes, Label]:
     """Return the label of each text or row, without those that occur with several labels."""
     dataset = load_dataset(source)
     if id(dataset) not in _lookups:
-        pairs = {(_key(one), int(label)) for one, label in zip(dataset.inputs, dataset.labels, strict=True)}
+        labels: list[Any] = np.asarray(dataset.labels).tolist()
+        if dataset.kind == "multilabel":
+            labels = list(map(tuple, labels))
+        pairs = {(_key(one), label) for one, label in zip(dataset.inputs, labels, strict=True)}
         num_labels = Counter(key for key, _ in pairs)
         # Keep the data set together with its lookup, so that no other data set gets the same id.
         _lookups[id(dataset)] = dataset, {key: label for key, label in pairs if num_labels[key] == 1}
     return _lookups[id(dataset)][1]
 
 
-_lookups: dict[int, tuple[Dataset, dict[str | bytes, int]]] = {}
+_lookups: dict[int, tuple[Dataset, dict[str | bytes, Label]]] = {}

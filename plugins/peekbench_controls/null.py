@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from peekbench import Context, DataError, Inputs, Labeled, Options, Predictor, Task
 from peekbench.records import FloatArray, IntArray
+from peekbench_sklearn.label_sets import fit_classifier
 
 NUM_SYMBOLS = 257  # bytes, and the end of a text
 
@@ -62,20 +63,18 @@ def classify(train: Labeled) -> Predictor:
         If the train texts have no words.
     """
     if isinstance(train.inputs, np.ndarray):
-        return Predictor(
-            make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-            .fit(train.inputs, train.labels)
-            .predict_proba
-        )
+        scaler = StandardScaler().fit(train.inputs)
+        model = fit_classifier(LogisticRegression(max_iter=1000), scaler.transform(train.inputs), train.labels)
+        return Predictor(lambda inputs: model.predict_proba(scaler.transform(inputs)))
     vectorizer = TfidfVectorizer(sublinear_tf=True)
     if not any(map(vectorizer.build_analyzer(), train.inputs)):
         raise DataError(
             f"the {len(train.inputs)} train texts have no word of two or more letters or digits, and the controls need "
             "words as features; draw more train texts, or remove the task"
         )
-    model = make_pipeline(vectorizer, LogisticRegression(C=10.0, max_iter=1000))
-    model.fit(train.inputs, train.labels)
-    return Predictor(model.predict_proba)
+    features = vectorizer.fit_transform(train.inputs)
+    classifier = fit_classifier(LogisticRegression(C=10.0, max_iter=1000), features, train.labels)
+    return Predictor(lambda inputs: classifier.predict_proba(vectorizer.transform(inputs)))
 
 
 def model_bytes(train: Labeled) -> Predictor:

@@ -27,6 +27,7 @@ def peekbench_methods() -> list[MethodEntry]:
     entry = partial(
         MethodEntry,
         base="linear",
+        task_kinds=frozenset({"classification", "multilabel"}),
         preparation=Preparation(
             pin="peekbench_lm.provision:pin",
             check="peekbench_encoders.provision:check",
@@ -74,6 +75,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_embedding.label_propagation:label_propagation",
             summary="labels propagated to the unlabeled texts; other texts join the graph one at a time",
             base="",
+            task_kinds=frozenset({"classification"}),
             unlabeled_options=frozenset({"rule"}),
             metrics={"label_entropy": "mean entropy of the labels of the unlabeled texts, in nats"},
         ),
@@ -97,6 +99,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_embedding.training_methods:setfit",
             summary="encoder trained on pairs of train texts and of pseudo-labeled texts, linear classifier",
             base="",
+            task_kinds=frozenset({"classification"}),
             unlabeled_options=frozenset({"pseudo_label_share"}),
             metrics={"pseudo_labels": "number of unlabeled texts that receive a label"},
         ),

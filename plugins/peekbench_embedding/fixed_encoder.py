@@ -12,6 +12,7 @@ from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
 from peekbench.records import FloatArray
 from peekbench_embedding.options import AllButTheTop, CorpusContext, Linear, Whitening
 from peekbench_encoders.embeddings import Embedder, unit_length
+from peekbench_sklearn.label_sets import fit_classifier
 
 
 def linear_predictor(
@@ -20,7 +21,7 @@ def linear_predictor(
     regularization: float,
     metrics: dict[str, float] | None = None,
 ) -> Predictor:
-    """Fit a multinomial logistic regression with unpenalized intercepts, and return the predictor of a method.
+    """Fit a multinomial logistic regression, or one for each label, with unpenalized intercepts; return the predictor.
 
     Parameters
     ----------
@@ -35,7 +36,7 @@ def linear_predictor(
     """
     # Newton's method is as fast as L-BFGS here, and much more precise.
     head = LogisticRegression(C=regularization, solver="newton-cg", max_iter=1000, tol=1e-6)
-    head.fit(features(train.inputs), train.labels)
+    head = fit_classifier(head, features(train.inputs), train.labels)
     return Predictor(lambda inputs: np.asarray(head.predict_proba(features(inputs))), metrics or {})
 
 

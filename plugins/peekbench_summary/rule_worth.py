@@ -37,7 +37,8 @@ FAMILY_NOTE = (
 )
 NO_MEAN = (
     "No rule is recommended: this score is not known to be a mean over texts, so cross-fitting need not remove its "
-    "bias. Judge rules by accuracy, or with the option score: log_loss, brier, or neg_mean_squared_error of regressions"
+    "bias. Judge rules by accuracy, or with the option score: log_loss, brier, f1_samples of multi-label tasks, or "
+    "neg_mean_squared_error of regressions"
 )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.api.inputs import load
+from peekbench.data.labels import name_labels
 from peekbench.data.loading import load_dataset, with_sizes
 from peekbench.data.preflight import check_tasks
 from peekbench.data.sampling import Sampler
@@ -159,5 +160,6 @@ def _frame_rows(dataset: Dataset, rows: IntArray, labels: Any = None) -> pd.Data
     frame.insert(0, "text", rows)
     if labels is None:
         return frame
-    names = np.array(dataset.class_names or (), dtype=object)
-    return frame.assign(label=names[labels[rows]] if len(names) else labels[rows])
+    if not dataset.class_names:
+        return frame.assign(label=labels[rows])
+    return frame.assign(label=name_labels(labels[rows], dataset.class_names))

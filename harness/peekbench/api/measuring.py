@@ -36,8 +36,9 @@ FILES = "files"  # data source of paths
 DATA_OPTIONS = ("text", "label", "group", "class_names", "drop_missing", "drop_shared_groups", "test_split")
 FILES_OF_SAVED_DATA = ("state.json", "dataset_dict.json")
 STORED: Mapping[str, Mapping[str, str]] = {
-    "accuracy": {"classification": "score"},
-    "f1_macro": {"classification": "macro_f1"},
+    "accuracy": {"classification": "score", "multilabel": "score"},
+    "f1_macro": {"classification": "macro_f1", "multilabel": "macro_f1"},
+    "f1_micro": {"multilabel": "micro_f1"},
     "neg_log_loss": {"classification": "log_loss"},
     "r2": {"regression": "score"},
 }

@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 
 from peekbench.api.report_view import ReportView
+from peekbench.data.labels import name_labels
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import FloatArray, IntArray
+from peekbench.records.scores import find_answers, find_correct
 from peekbench.records.trials import Trial
 from peekbench.report.facts.reports import report_of_run
 from peekbench.results.paired_effects import paired_scores
@@ -89,8 +91,8 @@ class RunPredictions:
         -------
         pandas.DataFrame
             The columns method, task, num_train, num_test, subsample and arm; `row`, the number of the text in the data
-            of its task; `label`, its class or number; `prediction`; and for classification `probability`, that of the
-            predicted class, and `correct`.
+            of its task; `label`, its class, number or, in a multi-label task, tuple of labels; `prediction`; `correct`
+            unless they are numbers; and for classes `probability`, that of the prediction.
 
         Raises
         ------
@@ -146,17 +148,17 @@ def _as_table(
     texts: tuple[IntArray | FloatArray, IntArray],
     class_names: Sequence[str],
 ) -> pd.DataFrame:
-    labels, rows = (np.resize(array, len(values)) for array in texts)  # several fits predict the same texts
+    # Several fits predict the same texts.
+    labels, rows = (np.resize(array, (len(values), *array.shape[1:])) for array in texts)
     columns: dict[str, Any] = {**key_of(trial), "arm": arm, "row": rows}
     if class_names:
-        names = np.array(class_names, dtype="object")
-        answers = values.argmax(axis=1)
         columns |= {
-            "label": names[labels.astype(int)],
-            "prediction": names[answers],
-            "probability": values.max(axis=1),
-            "correct": answers == labels,
+            "label": name_labels(labels, class_names),
+            "prediction": name_labels(find_answers(values, labels), class_names),
+            "correct": find_correct(values, labels),
         }
+        if labels.ndim == 1:
+            columns["probability"] = values.max(axis=1)
     else:
         columns |= {"label": labels, "prediction": values}
     return pd.DataFrame(columns)

@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from peekbench.cache import cache_folder
 from peekbench.cli.output import echo
+from peekbench.data.labels import name_labels
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten, visible
@@ -199,16 +200,19 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
             raise
         return f"its data are unavailable: {error}"
     lines = [pluralize(len(dataset.labels), "row")]
-    if dataset.kind == "classification":
+    if dataset.class_names:
         counts, names = class_counts(dataset), [visible(shorten(name, MAX_NAME)) for name in dataset.class_names]
         lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(names)]
     lines += _detail_lines(dataset.details)
-    if isinstance(dataset.inputs, Sequence) and dataset.kind == "classification":
-        first = {int(label): row for row, label in reversed(list(enumerate(dataset.labels[:1000])))}
-        rows = sorted(first.values())[:3]
+    if isinstance(dataset.inputs, Sequence) and dataset.class_names:
+        labels = name_labels(dataset.labels[:1000], names)
+        first = {label: row for row, label in reversed(list(enumerate(labels)))}
         lines.append("texts:")
-        texts = [shorten(str(dataset.inputs[row]), MAX_TEXT) for row in rows]
-        lines += [f"  [{names[dataset.labels[row]]}] {visible(text)}" for row, text in zip(rows, texts, strict=True)]
+        for row in sorted(first.values())[:3]:
+            label = labels[row]
+            if isinstance(label, tuple):
+                label = ", ".join(label)
+            lines.append(f"  [{label}] {visible(shorten(str(dataset.inputs[row]), MAX_TEXT))}")
     if dataset.instruction:
         lines.append(f"instruction: {visible(dataset.instruction)}")
     return "\n".join(lines)

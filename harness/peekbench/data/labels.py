@@ -10,8 +10,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import compress
 from reprlib import repr as short_repr
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
@@ -213,6 +214,27 @@ def refuse_variants(name_of: Mapping[str, str], place: str) -> None:
             f"join them to one class: set `class_names` to {_suggest_names(name_of, name_of, corrected)}; for "
             "different classes, give names that differ"
         )
+
+
+def name_labels(labels: Any, class_names: Sequence[str]) -> list[Any]:
+    """Return the name of the class of each row, or a tuple of the names of its labels.
+
+    Parameters
+    ----------
+    labels
+        Indices of classes, shape (n,); or 0 and 1, shape (n, n_labels).
+    class_names
+        Names of the classes or labels.
+
+    Examples
+    --------
+    >>> name_labels([[1, 1], [0, 0]], ["bug", "urgent"]), name_labels([1], ["bug", "question"])
+    ([('bug', 'urgent'), ()], ['question'])
+    """
+    rows = labels if isinstance(labels, Sequence) else labels.tolist()
+    if rows and isinstance(rows[0], Sequence):
+        return [tuple(compress(class_names, row)) for row in rows]
+    return [class_names[row] for row in rows]
 
 
 def check_class_names(counts: Mapping[str, int], use: str) -> None:

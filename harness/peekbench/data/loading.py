@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -201,10 +202,15 @@ def check_dataset(dataset: Dataset, use: str) -> None:
         return
     names = list(dataset.class_names)
     if len(names) < 2:
-        raise DataError(f"{use}: {pluralize(len(names), 'class', 'classes')}; classification needs two or more")
+        found, needing = pluralize(len(names), "class", "classes"), "classification needs two or more"
+        if dataset.kind == "multilabel":
+            found, needing = pluralize(len(names), "label"), "a multi-label task needs two or more"
+        raise DataError(f"{use}: {found}; {needing}")
     if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
         raise DataError(f"{use}: the class names {names} are not distinct texts; rename some")
     counts = class_counts(dataset)
+    if dataset.kind == "multilabel":
+        _check_label_sets(dataset, use)
     for label, number in counts.items():
         if label not in range(len(names)):
             raise DataError(
@@ -212,6 +218,16 @@ def check_dataset(dataset: Dataset, use: str) -> None:
                 f"{pluralize(number, 'row')}, or add a class to class_names and give them its index"
             )
     check_class_names({names[label]: number for label, number in counts.items()}, use)
+
+
+def _check_label_sets(dataset: Dataset, use: str) -> None:
+    """Refuse rows of a multi-label task that are not 0 or 1 for each label."""
+    for row, labels in enumerate(dataset.labels):
+        if len(labels) != len(dataset.class_names) or not {*labels} <= {0, 1}:
+            raise DataError(
+                f"{use}: the labels of row {row} are {shorten(repr(list(labels)), 100)}; give 0 or 1 for each of its "
+                f"{len(dataset.class_names)} labels"
+            )
 
 
 def _check_splits(dataset: Dataset, use: str) -> None:
@@ -274,8 +290,11 @@ def _check_types(dataset: Dataset, use: str) -> None:
             for row, text in enumerate(inputs):
                 if not isinstance(text, str):
                     raise DataError(f"{use}: the input of row {row} is {text!r}, not a text; fix or drop the row")
-    if not _is_numeric_array(labels, ndim=1) and not isinstance(labels, Sequence):
-        raise DataError(f"{use}: labels are a {type(labels).__name__}; give a list or an array of shape (n,)")
+    ndim, shape = 1, "(n,)"
+    if dataset.kind == "multilabel":
+        ndim, shape = 2, "(n, n_labels)"
+    if not _is_numeric_array(labels, ndim=ndim) and not isinstance(labels, Sequence):
+        raise DataError(f"{use}: labels are a {type(labels).__name__}; give a list or an array of shape {shape}")
     for name, what in (("class_names", "class 0, 1, ..."), ("splits", "the rows"), ("groups", "the rows")):
         values = getattr(dataset, name)
         if not isinstance(values, list | tuple):  # a set or a series has another order
@@ -292,13 +311,15 @@ def _is_numeric_array(values: Any, ndim: int) -> bool:
 
 
 def class_counts(dataset: Dataset, split: Split | None = None) -> dict[int, int]:
-    """Return the number of rows by label, of all rows or of those in one official split."""
+    """Return the number of rows by class or label, of all rows or of those in one official split."""
     labels: Any = dataset.labels
     if not isinstance(labels, Sequence):
         labels = labels.tolist()
-    if split is None or not dataset.splits:
-        return dict(Counter(labels))
-    return dict(Counter(label for label, place in zip(labels, dataset.splits, strict=True) if place == split))
+    if split is not None and dataset.splits:
+        labels = [label for label, place in zip(labels, dataset.splits, strict=True) if place == split]
+    if dataset.kind == "multilabel":
+        labels = (label for row in labels for label in compress(range(len(row)), row))
+    return dict(Counter(labels))
 
 
 def find_absent_class(dataset: Dataset) -> str:
@@ -310,8 +331,9 @@ def find_absent_class(dataset: Dataset) -> str:
     absent = [name for label, name in enumerate(dataset.class_names) if not counts.get(label)]
     if not absent:
         return ""
+    what = "label" if dataset.kind == "multilabel" else "class"
     return (
-        f"train sets need a row of each class, but none has {absent[0]!r}; remove it from its class names, or add rows"
+        f"train sets need a row of each {what}, but none has {absent[0]!r}; remove it from its class names, or add rows"
     )
 
 
@@ -340,7 +362,7 @@ def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
     inputs
         Texts, or an array of features of shape (n, n_features).
     labels
-        Labels or targets, shape (n,).
+        Labels or targets, shape (n,), or (n, n_labels).
     class_names
         Names of the classes, which are hashed too.
 
@@ -356,6 +378,8 @@ def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
     """
     digest = hashlib.sha256(json.dumps(list(class_names)).encode())
     if isinstance(inputs, Sequence):
+        if getattr(labels, "ndim", 1) == 2:  # the text of a long array is abbreviated
+            labels = map(tuple, labels.tolist())
         for text, label in zip(inputs, labels, strict=True):
             row = text.encode("utf-8", "surrogatepass")
             digest.update(f"{len(row)}:{label}:".encode())

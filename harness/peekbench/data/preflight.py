@@ -108,6 +108,8 @@ def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
     kind: MethodTaskKind = dataset.kind
     if dataset.kind == "classification" and dataset.input_kind == "features":
         kind = "tabular_classification"
+    elif dataset.kind == "multilabel" and dataset.input_kind == "features":
+        kind = "tabular_multilabel"
     elif dataset.kind == "regression" and dataset.input_kind == "texts":
         kind = "text_regression"
     if kind in entry.task_kinds:
@@ -158,7 +160,7 @@ def describe_data(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
 
 
 def _list_class_counts(dataset: Dataset, split: Split | None = None) -> list[int]:
-    """Return the number of rows of each class; empty for regression."""
+    """Return the number of rows of each class or label; empty for other tasks."""
     counts = class_counts(dataset, split)
     return [counts.get(label, 0) for label in range(len(dataset.class_names))]
 
@@ -180,7 +182,7 @@ def describe_splits(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def majority_share(facts: Mapping[str, Any]) -> float | None:
-    """Return the share of the largest class among the rows that test sets are drawn from; None for regression.
+    """Return the share of the largest class among the rows that test sets are drawn from; None for other tasks.
 
     Parameters
     ----------
@@ -188,7 +190,7 @@ def majority_share(facts: Mapping[str, Any]) -> float | None:
         Facts about a task's data, as `describe_data` returns them.
     """
     counts: list[int] = facts["splits"].get("test", facts)["class_counts"]
-    if not counts:
+    if facts["kind"] != "classification":
         return None
     return max(counts) / sum(counts)
 

@@ -1,11 +1,11 @@
 """Draws train, extra and test rows such that designs of several sizes, and all methods, are paired.
 
 Each subsample number has one seeded permutation of the task's rows. Train rows come from its front: of balanced train
-sets class by class, of natural ones in order, except that the first row of each class comes first. Test and extra rows
-come alternately from its back, behind every row that the largest train set of the design needs. So a smaller train,
-extra or test set is the beginning of a larger one, all sets are disjoint, and extra and test rows are exchangeable.
-Therefore the score of the arm `extra` is unbiased. If crossover scoring needs more than two sets, rows come from the
-back in turn for each of them. Unlabeled texts that all fits share (`num_unlabeled`) come next.
+sets class by class, of natural ones in order, except that the first row of each class or label comes first. Test and
+extra rows come alternately from its back, behind every row that the largest train set of the design needs. So a smaller
+train, extra or test set is the beginning of a larger one, all sets are disjoint, and extra and test rows are
+exchangeable. Therefore the score of the arm `extra` is unbiased. If crossover scoring needs more than two sets, rows
+come from the back in turn for each of them. Unlabeled texts that all fits share (`num_unlabeled`) come next.
 
 With folds, the only set is the whole official test split, in another order in each subsample.
 
@@ -31,7 +31,7 @@ from pydantic import ValidationError
 from peekbench.data.sizes import check_sizes, rows_behind, rows_per_class
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
-from peekbench.records.data import Dataset, FloatArray, IntArray
+from peekbench.records.data import BoolArray, Dataset, FloatArray, IntArray
 from peekbench.records.trials import Draw, Subsample
 from peekbench.seeds import seed_of_subsample
 from peekbench.spec.arms import split
@@ -72,7 +72,8 @@ def check_groups(dataset: Dataset, design: Design, seed: int, task: str) -> None
             )
         return
     for label, name in enumerate(dataset.class_names):
-        if not dataset.splits and len({*sampler.groups[sampler.labels == label].tolist()}) == 1:
+        rows = sampler.has_class(label, np.arange(len(dataset.labels)))
+        if not dataset.splits and len({*sampler.groups[rows].tolist()}) == 1:
             raise DataError(
                 f"{found}; all rows of the class {name!r} are of one group, which every train set needs, so no "
                 "test set would have the class; merge it with another one, or name another column of groups"
@@ -168,11 +169,11 @@ class Sampler:
     def __init__(self, dataset: Dataset, design: Design, seed: int, task: str) -> None:
         check_sizes(dataset, design, task)
         self.labels: IntArray | FloatArray = np.asarray(dataset.labels)
-        if dataset.kind != "classification":  # stores expect floats
+        if not dataset.class_names:  # stores expect floats
             self.labels = self.labels.astype(np.float64)
-        self._num_classes = len(dataset.class_names) if dataset.kind == "classification" else 0
+        self._num_classes = len(dataset.class_names)
         self._is_test = np.asarray(dataset.splits) == "test" if dataset.splits else None
-        self._is_balanced = design.train == "balanced" and self._num_classes > 0
+        self._is_balanced = design.train == "balanced" and dataset.kind == "classification"
         self.groups = group_codes(dataset)
         self._has_groups = len(dataset.groups) > 0
         self.num_groups = int(self.groups.max()) + 1
@@ -182,6 +183,12 @@ class Sampler:
         if design.folds or self._has_groups:
             self._num_behind = len(self.labels)
         self._order = lru_cache(maxsize=4)(self._make_order)
+
+    def has_class(self, label: int, rows: IntArray) -> BoolArray:
+        """Return whether each row has a class, or a label of a multi-label task."""
+        if self.labels.ndim == 2:
+            return self.labels[rows, label] == 1
+        return self.labels[rows] == label
 
     def draw(self, draw: Draw) -> Subsample:
         """Return the row numbers of one draw.
@@ -262,14 +269,15 @@ class Sampler:
         return front, backwards[is_free[self.groups[backwards]]]
 
     def _natural_front(self, order: IntArray) -> IntArray:
-        """Return the first rows, beginning with one of each class.
+        """Return the first rows, beginning with one of each class or label, which one row can have several of.
 
         If every class occurs among the first m rows, a train set of m rows consists of these rows. Otherwise the rows
         of absent classes replace as many of the last ones.
         """
         first = self._first_of_classes(order, 1).ravel()
-        others = order[: self._max_train]
-        return np.concatenate([first, others[~np.isin(others, first)]])[: self._max_train]
+        rows = np.concatenate([first, order[: self._max_train]])
+        _, positions = np.unique(rows, return_index=True)
+        return rows[np.sort(positions)][: self._max_train]
 
     def _balanced_front(self, order: IntArray) -> IntArray:
         return self._first_of_classes(order, rows_per_class(self._max_train, self._num_classes))
@@ -280,8 +288,8 @@ class Sampler:
             return order[:0]
         num_searched = 4 * self._max_train
         while True:
-            labels = self.labels[order[:num_searched]]
-            positions = [np.flatnonzero(labels == label)[:needed] for label in range(self._num_classes)]
+            searched = order[:num_searched]
+            positions = [np.flatnonzero(self.has_class(label, searched))[:needed] for label in range(self._num_classes)]
             if num_searched >= len(order) or min(map(len, positions)) == needed:
                 return np.stack([order[of_class] for of_class in positions])
             num_searched *= 4

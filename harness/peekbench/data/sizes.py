@@ -36,7 +36,7 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
     needed, sets, sizes = rows_behind(design), f"{design.num_sets} x num_test {num_test}", "num_test"
     if shared := design.num_shared(num_test):
         sets, sizes = f"{sets} + {shared} shared unlabeled texts", "num_unlabeled or num_test"
-    if dataset.kind == "classification":
+    if dataset.class_names:
         num_train = _check_classes(dataset, design, task)
     if not dataset.splits:
         if len(dataset.labels) < num_train + needed:
@@ -67,7 +67,7 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
 
 
 def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
-    """Refuse train sets without some class, or with too few rows of it. Return the number of train rows."""
+    """Refuse train sets without some class or label, or with too few rows of it. Return the number of train rows."""
     num_train, num_classes = max(design.num_train), len(dataset.class_names)
     if num_classes > MAX_CLASSES_PER_ROW * len(dataset.labels):
         raise DataError(
@@ -75,12 +75,15 @@ def _check_classes(dataset: Dataset, design: Design, task: str) -> int:
             "of a scale, or identifiers. Name another column as the label, or replace the numbers by a few ranges"
         )
     if min(design.num_train) < num_classes:
+        what, named = "classes", "class"
+        if dataset.kind == "multilabel":
+            what, named = "labels", "label"
         raise DataError(
-            f"task {task}: num_train {min(design.num_train)} is below the number of classes, {num_classes}, so no "
-            f"train set can contain every class; use num_train of at least {num_classes}"
+            f"task {task}: num_train {min(design.num_train)} is below the number of {what}, {num_classes}, so train "
+            f"sets may lack a {named}; use num_train of at least {num_classes}"
         )
     needed = 1
-    if design.train == "balanced":
+    if design.train == "balanced" and dataset.kind == "classification":
         needed = rows_per_class(num_train, num_classes)
         num_train = needed * num_classes
     counts = class_counts(dataset, "train")

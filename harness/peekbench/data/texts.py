@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.sampling import Sampler
 from peekbench.records.data import Dataset, IntArray, Split
+from peekbench.records.scores import number_label_sets
 from peekbench.records.trials import Draw, Subsample
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
@@ -219,7 +220,7 @@ def find_repeated(dataset: Dataset) -> dict[str, Any]:
     first = group_duplicates(dataset.inputs, "exact")
     later = np.flatnonzero(first != np.arange(len(first)))
     roots, seconds = np.unique(first[later], return_index=True)
-    labels = np.asarray(dataset.labels)
+    labels = number_label_sets(np.asarray(dataset.labels))
     conflicting = np.unique(first[later][labels[later] != labels[first[later]]])
     examples = zip(roots.tolist(), later[seconds].tolist(), strict=True)
     return {

@@ -43,10 +43,9 @@ def compute_scores(
     Parameters
     ----------
     predictions
-        float32 of shape (n_test, n_classes) for classification, otherwise float64 of shape (n_test,), as stored. The
-        answer is the class of the highest probability, and the first one among equal probabilities.
+        float32 of shape (n_test, n_classes) or (n_test, n_labels), otherwise float64 of shape (n_test,), as stored.
     labels
-        True class indices, targets, or bytes of the texts, shape (n_test,).
+        True class indices, targets, or bytes of the texts, shape (n_test,); 0 and 1 of shape (n_test, n_labels).
     task
         Its kind decides which scores are defined.
     texts
@@ -73,8 +72,8 @@ def check_predictions(
     Parameters
     ----------
     predictions
-        What a predictor returned for `num_inputs` inputs: probabilities of shape (num_inputs, n_classes), or shape
-        (num_inputs,) for other kinds of tasks.
+        What a predictor returned for `num_inputs` inputs: probabilities of shape (num_inputs, n_classes), or of labels,
+        (num_inputs, n_labels); shape (num_inputs,) for other kinds of tasks.
     num_inputs
         Number of inputs that the predictor received.
     task
@@ -88,9 +87,13 @@ def check_predictions(
         If `predictions` is not an array of numbers, has another shape, is not finite, or has rows that are not
         probabilities or, in language modeling, not their logarithms.
     """
-    if task.kind == "classification":
+    if task.class_names:
         array = _check_numbers(predictions, (num_inputs, task.num_classes), "predictions")
-        _check_probabilities(array, sum_tolerance)
+        _refuse_negative(array)
+        if task.kind == "multilabel":
+            _check_label_probabilities(array, sum_tolerance)
+        else:
+            _check_sums(array, sum_tolerance)
         return
     array = _check_numbers(predictions, (num_inputs,), "predictions")
     if task.kind == "language_modeling":
@@ -179,7 +182,7 @@ def _check_numbers(values: object, shape: tuple[int, ...], name: str) -> FloatAr
     if array.shape != shape:
         expected = "one number for each input"
         if len(shape) > 1:
-            expected = "one probability for each class"
+            expected = "one probability for each class or label"
         raise ContractError(
             f"{name} have shape {array.shape}, expected {shape}: {expected}, in the order of the inputs"
         )
@@ -202,12 +205,24 @@ def _check_logarithms(array: FloatArray, name: str) -> None:
         )
 
 
-def _check_probabilities(array: FloatArray, sum_tolerance: float) -> None:
+def _refuse_negative(array: FloatArray) -> None:
     if array.min() < 0:
         row = int(np.flatnonzero(array.min(axis=1) < 0)[0])
         raise ContractError(
             f"predictions contain a negative probability in row {row}; return probabilities, not scores"
         )
+
+
+def _check_label_probabilities(array: FloatArray, tolerance: float) -> None:
+    if array.max() > 1 + tolerance:
+        row = int(array.max(axis=1).argmax())
+        raise ContractError(
+            f"predictions contain {float(array[row].max()):.6g} in row {row}; return the probability of each label of "
+            "the task, which is at most 1"
+        )
+
+
+def _check_sums(array: FloatArray, sum_tolerance: float) -> None:
     deviations = np.abs(array.sum(axis=1, dtype=np.float64) - 1)
     if deviations.max() > sum_tolerance:
         row = int(deviations.argmax())

@@ -456,7 +456,7 @@ def _to_stored_type(predictions: FloatArray, num_inputs: int, task: Task) -> Flo
     """
     check_predictions(predictions, num_inputs, task)
     dtype: type[np.floating[Any]] = np.float64
-    if task.kind == "classification":
+    if task.class_names:
         dtype = np.float32
     with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which the check refuses
         stored: FloatArray = np.array(predictions, dtype=dtype)

@@ -20,13 +20,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import distribution
-from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, cast, get_args, get_type_hints
 
 from pydantic import AfterValidator, create_model
 from pydantic.errors import PydanticUserError
 
 from peekbench.errors import PluginError
-from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry
+from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, MethodTaskKind
 from peekbench.plugins.names import find_nearest
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, TaskKind
@@ -64,7 +64,7 @@ def make_entry(thing: Any, name: str) -> FunctionEntry:
             method=_method(thing),
             options=options,
             summary=summary,
-            task_kinds=frozenset({"classification", "tabular_classification", "regression", "text_regression"}),
+            task_kinds=frozenset(get_args(MethodTaskKind)) - {"language_modeling"},
         )
     if "results" in parameters:
         options = _options(thing, name, hints, ("results",))

@@ -30,7 +30,7 @@ def as_predictor(result: Any, task: Task, labels: Any) -> Any:
     task
         Facts about the task.
     labels
-        Labels of the train set, (n_train,).
+        Labels of the train set, (n_train,) or (n_train, n_labels).
     """
     if isinstance(result, Predictor):
         if not _is_of_model(result.predict):
@@ -38,7 +38,10 @@ def as_predictor(result: Any, task: Task, labels: Any) -> Any:
         return replace(result, predict=as_predictor(result.predict, task, labels).predict)
     if _is_of_model(result):
         result = result.__self__
-    if task.kind == "classification" and (hasattr(result, "predict_proba") or hasattr(result, "predict")):
+    is_model = hasattr(result, "predict_proba") or hasattr(result, "predict")
+    if is_model and task.kind == "multilabel":
+        return Predictor(lambda inputs: _predict_labels(result, inputs))
+    if is_model and task.kind == "classification":
         return Predictor(lambda inputs: _predict_classes(result, inputs, task, labels))
     if hasattr(result, "predict"):
         return Predictor(result.predict)
@@ -83,6 +86,19 @@ def _predict_classes(model: Any, inputs: Inputs, task: Task, labels: Any) -> Any
             "probability for each of them"
         )
     return _spread(array, numbers, task)
+
+
+def _predict_labels(model: Any, inputs: Inputs) -> Any:
+    """Return the probability of each label; certain ones if the model predicts only labels."""
+    found = getattr(model, "predict_proba", model.predict)(inputs)
+    if not isinstance(found, list):
+        return found.toarray() if hasattr(found, "toarray") else found
+    # A list has an array for each label, with a column for 0, for 1, or for both, as the train rows have them.
+    columns = []
+    for position, array in enumerate(map(np.asarray, found)):
+        classes = getattr(model, "classes_", [[0, 1]] * len(found))[position]
+        columns.append(array[:, [*classes].index(1)] if 1 in classes else np.zeros(len(array)))
+    return np.column_stack(columns)
 
 
 def _read_answers(found: Any, inputs: Inputs, task: Task, what: str) -> Any:
@@ -131,7 +147,7 @@ def in_order(predictions: Any, inputs: Any, task: Task) -> Any:
                 "are not, return predictions.to_numpy()"
             )
     array = predictions.to_numpy()
-    if task.kind != "classification" or not hasattr(predictions, "columns"):
+    if not task.class_names or not hasattr(predictions, "columns"):
         return array
     return _spread(array, _number_classes(predictions.columns, task, "the columns of predictions"), task)
 

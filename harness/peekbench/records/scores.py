@@ -402,8 +402,7 @@ SCORES: tuple[Score, ...] = (
     Score(
         "num_correct",
         "correct answers",
-        "correct answers among num_scored, of multi-label tasks those with exactly the true labels; missing for "
-        "regression",
+        "correct answers among num_scored; missing for regression",
         "count",
         {"classification": count_correct, "multilabel": count_correct},
         type="integer",
@@ -430,7 +429,7 @@ SCORES: tuple[Score, ...] = (
     Score(
         "log_loss",
         "log-likelihood",
-        "mean of -ln p of the true class, or of the presence or absence of each label",
+        "mean of -ln p of the true class",
         "number",
         {"classification": log_loss, "multilabel": log_loss},
         maximum=math.inf,
@@ -441,7 +440,7 @@ SCORES: tuple[Score, ...] = (
     Score(
         "brier",
         "negative Brier score",
-        "mean over texts, and over labels, of the squared distance of the probabilities from the truth, 0 to 2",
+        "mean over texts of the squared distance of the probabilities from the truth, 0 to 2",
         "number",
         {"classification": brier_score, "multilabel": brier_score_of_labels},
         maximum=2.0,
@@ -451,7 +450,7 @@ SCORES: tuple[Score, ...] = (
     Score(
         "macro_f1",
         "macro-F1",
-        "mean of F1 over the classes that occur, or over all labels",
+        "mean of F1 over the classes that occur",
         "fraction",
         {"classification": macro_f1, "multilabel": macro_f1_of_labels},
         synonyms=("f1_macro",),
@@ -459,7 +458,7 @@ SCORES: tuple[Score, ...] = (
     Score(
         "micro_f1",
         "micro-F1",
-        "F1 of all decisions on labels of a multi-label task",
+        "F1 of all labels of a multi-label task together",
         "fraction",
         {"multilabel": micro_f1},
         synonyms=("f1_micro",),

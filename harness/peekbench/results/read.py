@@ -213,7 +213,7 @@ def _score_arms(store: Store, trial: Trial, score: Callable[[FloatArray, Any], f
     size = size_of_sets(store.spec(), trial.draw.num_test, len(labels))
     scores = {}
     for arm, predictions in store.predictions(trial).items():
-        predicted, truth = predictions.astype(np.float64), np.resize(labels, len(predictions))
+        predicted, truth = predictions.astype(np.float64), np.resize(labels, (len(predictions), *labels.shape[1:]))
         sets = [slice(first, first + size) for first in range(0, len(predicted), size)]
         scores[arm] = average_sets([score(predicted[rows], truth[rows]) for rows in sets], len(labels) // size)
     return scores

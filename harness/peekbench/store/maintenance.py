@@ -135,8 +135,8 @@ def _find_wrong_scores(store: Store) -> Iterator[str]:
         num_classes = len(tasks[task]["class_names"])
         kind = tasks[task]["kind"]
         predictions = decode_predictions(numbers, num_classes).astype(np.float64)
-        of_all_sets = decode_labels(labels, num_classes)
-        truth: Any = np.resize(of_all_sets, len(predictions))
+        of_all_sets = decode_labels(labels, tasks[task])
+        truth: Any = np.resize(of_all_sets, (len(predictions), *of_all_sets.shape[1:]))
         size = size_of_sets(spec, num_test, len(of_all_sets))
         sets = [
             ScoringInput(predictions[first : first + size], truth[first : first + size], num_classes)

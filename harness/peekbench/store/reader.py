@@ -16,6 +16,7 @@ import numpy as np
 from peekbench.errors import StoreError
 from peekbench.records.data import Answers, FloatArray, IntArray
 from peekbench.records.runs import PlannedLook
+from peekbench.records.scores import find_correct, number_label_sets
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
@@ -377,13 +378,13 @@ class Store:
         return {name: list(columns[position]) for position, name in enumerate(RESULT_COLUMNS)}
 
     def majorities(self) -> dict[tuple[str, int, int, int], float]:
-        """Return the share of the most frequent class among the test labels of each draw of a classification task."""
-        num_classes = {name: len(data["class_names"]) for name, data in self.tasks().items()}
+        """Return the share of the most frequent class, or set of labels, among the test labels of each draw."""
+        tasks = self.tasks()
         rows = self._query(f"{SELECT_DRAW}, test_labels FROM draws WHERE test_labels IS NOT NULL")
         shares = {}
         for task, *sizes, blob in rows:
-            if num_classes.get(task):
-                labels = np.frombuffer(blob, dtype="<i4")
+            if task in tasks and tasks[task]["class_names"]:
+                labels = number_label_sets(decode_labels(blob, tasks[task]))
                 shares[(task, *sizes)] = float(np.bincount(labels).max() / len(labels))
         return shares
 
@@ -402,7 +403,7 @@ class Store:
         return means
 
     def answers(self, task: str, method: str, num_train: int, num_test: int, arms: Sequence[str]) -> Answers:
-        """Read the answers of all finished trials of one method in one classification task at one design point.
+        """Read the answers of all finished trials of one method in one task with classes at one design point.
 
         Raises
         ------
@@ -423,27 +424,29 @@ class Store:
             self._check_predictions(Trial(Draw(task, num_train, num_test, subsample), method), arm, blob, checksum)
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
-        num_classes = len(self.tasks()[task]["class_names"])
-        labels, numbers = (
-            np.frombuffer(b"".join(row[column] for row in draws), "<i4").reshape(len(draws), -1) for column in (2, 3)
-        )
-        shape = (len(draws), -1, labels.shape[1], num_classes)  # of each text, as often as it is predicted
+        facts = self.tasks()[task]
+        labels = decode_labels(b"".join(row[2] for row in draws), facts)  # of all draws
+        numbers = np.frombuffer(b"".join(row[3] for row in draws), "<i4").reshape(len(draws), -1)
+        by_draw = labels.reshape(*numbers.shape, *labels.shape[1:])
         scores = {}
         for arm, of_arm in by_arm.items():
-            probabilities = np.frombuffer(b"".join(row[4] for row in of_arm), "<f4").reshape(shape)
-            scores[arm] = (probabilities.argmax(axis=3) == labels[:, None]).mean(axis=1)
+            correct = []
+            for row, truth in zip(of_arm, by_draw, strict=True):  # each text as often as it is predicted
+                probabilities = decode_predictions(row[4], len(facts["class_names"]))
+                probabilities = probabilities.reshape(-1, len(truth), probabilities.shape[1])
+                correct.append(find_correct(probabilities, truth).mean(axis=0))
+            scores[arm] = np.array(correct).reshape(numbers.shape)
         return Answers(
             subsamples=np.array([row[1] for row in draws], dtype=np.int64),
             rows=numbers.astype(np.int64),
             scores=scores,
-            labels=labels.astype(np.int64),
+            labels=number_label_sets(labels).reshape(numbers.shape),
         )
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:
-        """Return the labels and the numbers of the test rows of a draw with a finished trial, (n_rows,) each."""
+        """Return the labels of the test rows of a draw with a finished trial, and their numbers, (n_rows,)."""
         ((labels, rows),) = self._query(f"SELECT test_labels, test_rows FROM draws WHERE {IS_DRAW}", *draw)  # noqa: S608
-        num_classes = len(self.tasks()[draw.task]["class_names"])
-        return decode_labels(labels, num_classes), np.frombuffer(rows, "<i4").astype(np.int64)
+        return decode_labels(labels, self.tasks()[draw.task]), np.frombuffer(rows, "<i4").astype(np.int64)
 
     def predictions(self, trial: Trial) -> dict[str, FloatArray]:
         """Return the predictions of a finished trial by arm.

@@ -27,7 +27,7 @@ from peekbench.records.scores import SCORES, Score
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 14
+VERSION = 15
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -364,11 +364,33 @@ def size_of_sets(spec: Mapping[str, Any], num_test: int, num_texts: int) -> int:
     return num_texts if spec["design"].get("folds") else num_test
 
 
-def decode_labels(labels: bytes, num_classes: int) -> IntArray | FloatArray:
-    """Return stored labels of test rows: indices of classes; targets or numbers of bytes for tasks without classes."""
-    if num_classes:
-        return np.frombuffer(labels, "<i4")
+def decode_labels(labels: bytes, task: Mapping[str, Any]) -> IntArray | FloatArray:
+    """Return stored labels of test rows.
+
+    Parameters
+    ----------
+    labels
+        Column `test_labels`.
+    task
+        Facts about the task.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n,): indices of classes, targets, or numbers of bytes. Shape (n, n_labels) for multi-label tasks.
+    """
+    if task["kind"] == "multilabel":
+        return np.frombuffer(labels, "u1").astype(np.int64).reshape(-1, len(task["class_names"]))
+    if task["class_names"]:
+        return np.frombuffer(labels, "<i4").astype(np.int64)
     return np.frombuffer(labels, "<f8")
+
+
+def encode_labels(labels: IntArray | FloatArray) -> bytes:
+    """Return labels of test rows as `decode_labels` reads them."""
+    if labels.ndim == 2:
+        return labels.astype("u1").tobytes()
+    return labels.astype({"f": "<f8"}.get(labels.dtype.kind, "<i4")).tobytes()
 
 
 def decode_predictions(numbers: bytes, num_classes: int) -> FloatArray:

@@ -44,6 +44,7 @@ from peekbench.store.schema import (
     TABLES,
     add_triggers,
     create_tables,
+    encode_labels,
     hash_bytes,
     is_empty,
     placeholders,
@@ -358,7 +359,7 @@ class StoreWriter(Store):
         else:
             arms = outcome.arms
             # The same bytes on every machine: classes as int32, targets and numbers of bytes as float64.
-            labels = outcome.test_labels.astype({"f": "<f8"}.get(outcome.test_labels.dtype.kind, "<i4")).tobytes()
+            labels = encode_labels(outcome.test_labels)
             rows = outcome.test_rows.astype("<i4").tobytes()
         self._connection.execute(SAVE_DRAW, (*trial.draw, labels, rows))
         ((draw,),) = self._connection.execute(f"SELECT id FROM draws WHERE {IS_DRAW}", trial.draw)  # noqa: S608

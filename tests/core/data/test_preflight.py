@@ -29,6 +29,7 @@ def design(**parts: Any) -> Design:
 
 def facts(*counts: int, **parts: Any) -> dict[str, Any]:
     return {
+        "kind": "classification",
         "rows": sum(counts),
         "class_names": list("abcdefgh")[: len(counts)],
         "class_counts": list(counts),

@@ -72,7 +72,15 @@ def test_a_planted_bias_is_recovered_and_no_bias_is_exactly_zero(make_spec: Make
 
 
 def test_metrics_such_as_log_loss_are_averaged_over_sets() -> None:
-    one = {"num_correct": 7, "score": 0.7, "log_loss": 0.1, "brier": 0.3, "macro_f1": None, "bits_per_byte": None}
+    one = {
+        "num_correct": 7,
+        "score": 0.7,
+        "log_loss": 0.1,
+        "brier": 0.3,
+        "macro_f1": None,
+        "micro_f1": None,
+        "bits_per_byte": None,
+    }
     two = {**one, "num_correct": 9, "score": 0.9, "log_loss": 0.4}
     joined = average_scores([one, two], 2)
     assert joined == {**one, "num_correct": 16, "score": pytest.approx(0.8), "log_loss": pytest.approx(0.25)}

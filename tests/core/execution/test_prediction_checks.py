@@ -52,6 +52,7 @@ def test_r_squared_by_hand() -> None:
         "log_loss": None,
         "brier": None,
         "macro_f1": None,
+        "micro_f1": None,
         "bits_per_byte": None,
     }
     with pytest.raises(ContractError, match="larger num_test"):

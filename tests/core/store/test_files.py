@@ -35,7 +35,15 @@ def open_for(spec: ExperimentSpec, path: str | Path = PATH) -> StoreWriter:
 
 
 def make_result(subsample: int = 0) -> TrialResult:
-    scores = {"num_correct": 10, "score": 1 / 3, "log_loss": 1.1, "brier": 0.6, "macro_f1": 0.3, "bits_per_byte": None}
+    scores = {
+        "num_correct": 10,
+        "score": 1 / 3,
+        "log_loss": 1.1,
+        "brier": 0.6,
+        "macro_f1": 0.3,
+        "micro_f1": None,
+        "bits_per_byte": None,
+    }
     predictions = np.full((30, 3), 1 / 3, dtype=np.float32)
     return TrialResult(
         Trial(Draw("a", 12, 30, subsample), "toy.vote"),

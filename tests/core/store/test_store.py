@@ -34,7 +34,15 @@ from peekbench.store.writer import StoreWriter
 
 MakeSpec = Callable[..., ExperimentSpec]
 DRAW = Draw("a", 12, 30, 0)
-SCORES = {"num_correct": 10, "score": 1 / 3, "log_loss": 1.1, "brier": 0.6, "macro_f1": 0.3, "bits_per_byte": None}
+SCORES = {
+    "num_correct": 10,
+    "score": 1 / 3,
+    "log_loss": 1.1,
+    "brier": 0.6,
+    "macro_f1": 0.3,
+    "micro_f1": None,
+    "bits_per_byte": None,
+}
 
 
 def open_for(spec: ExperimentSpec, path: str = "runs/small.sqlite") -> StoreWriter:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from peekbench.data.labels import name_labels
 from peekbench.data.loading import fingerprint, load_dataset
 from peekbench.errors import PluginError, ResultsError
 from peekbench.formatting import shorten
 from peekbench.plugins.names import GIVE_SPEC, Code, is_refused
 from peekbench.records.data import SourceRef
 from peekbench.records.report import Cell, Column, Table
+from peekbench.records.scores import find_correct, find_true_probabilities
 from peekbench.spec.design import Origin
 from peekbench.store.reader import Store
 
@@ -135,9 +137,9 @@ def _compare(store: Store, method: str, datasets: Mapping[str, Dataset]) -> pd.D
             predictions = store.predictions(trial)
             for position, arm in enumerate(("extra", "test")):
                 probabilities = predictions[arm].reshape(-1, len(rows), predictions[arm].shape[1])  # one for each fit
-                total[position, rows] += (probabilities.argmax(axis=2) == labels).mean(axis=0)
-                own = probabilities[:, np.arange(len(rows)), labels.astype(np.int64)]
-                total[position + 2, rows] += own.mean(axis=0)
+                total[position, rows] += find_correct(probabilities, labels).mean(axis=0)
+                own = find_true_probabilities(probabilities, labels).reshape(len(probabilities), len(rows), -1)
+                total[position + 2, rows] += own.mean(axis=(0, 2))
             total[4, rows] += 1
     tables = []
     for task, total in sums.items():
@@ -161,4 +163,7 @@ def _select(method: str, texts: pd.DataFrame, datasets: Mapping[str, Dataset]) -
         for task, row, *numbers in part[["task", "row", "change", *MEANS, "trials"]].itertuples(index=False):
             data = datasets[task]
             text = shorten(data.inputs[row], MAX_CHARACTERS)
-            yield (method, task, text, data.class_names[data.labels[row]], *map(float, numbers))
+            (label,) = name_labels(data.labels[row : row + 1], data.class_names)
+            if isinstance(label, tuple):
+                label = ", ".join(label) or "none"
+            yield (method, task, text, label, *map(float, numbers))

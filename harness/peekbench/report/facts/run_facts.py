@@ -244,9 +244,15 @@ def warn_of_run(
     yield from warn_of_design(designs, tasks, measured_overlaps(texts))
 
 
+def _chance(task: Mapping[str, Any]) -> float:
+    """Return the accuracy of guessing: of a class, or of all labels of a text."""
+    number = len(task["class_names"])
+    return 0.5**number if task["kind"] == "multilabel" else 1 / number
+
+
 def _warn_of_base_arms(results: pd.DataFrame, tasks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield a warning about base arms that are not clearly more accurate than guessing."""
-    chance = {name: 1 / len(task["class_names"]) for name, task in tasks.items() if task["class_names"]}
+    chance = {name: _chance(task) for name, task in tasks.items() if task["class_names"]}
     base = results[(results["arm"] == "base") & results["task"].isin(list(chance))]
     if base.empty:
         return

@@ -66,11 +66,13 @@ def task_table(tasks: Descriptions) -> Table:
         for name, data in tasks.items()
     ]  # fmt: skip
     note = "The JSON report describes each task and the source of its data."
-    if any(data["class_names"] for data in tasks.values()):
+    if any(data["kind"] == "classification" for data in tasks.values()):
         where = "Majority: accuracy of always predicting the largest class"
         if splits:
             where += " of the test split"
         note = f"{where}. {note}"
+    if any(data["kind"] == "multilabel" for data in tasks.values()):
+        note = f"Accuracy: share of the texts with exactly the right labels (subset accuracy). {note}"
     return _make_table("Tasks", units, rows, note)
 
 

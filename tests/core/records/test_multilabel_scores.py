@@ -1,0 +1,43 @@
+"""Tests of the scores of multi-label tasks: they are those of scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss
+
+from peekbench.records.scores import ScoringInput, find_score, score_all
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_are_those_of_scikit_learn(seed: int) -> None:
+    """Some labels occur neither among the true labels nor among the answers; some texts have no label."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(2, size=(60, 7)) * rng.integers(2, size=(60, 1))
+    predictions = np.clip(rng.normal(0.3 + 0.4 * labels, 0.3), 0.001, 0.999)
+    labels[:, 2], predictions[:, 2] = 0, 0.1
+    predictions[0, 0] = 0.5
+    answers = (predictions > 0.5).astype(int)
+    scores = score_all("multilabel", ScoringInput(predictions, labels, 7))
+    columns = [(labels[:, label], predictions[:, label]) for label in range(7)]
+    expected = {
+        "num_correct": accuracy_score(labels, answers, normalize=False),
+        "score": accuracy_score(labels, answers),
+        "micro_f1": f1_score(labels, answers, average="micro", zero_division=0),
+        "macro_f1": f1_score(labels, answers, average="macro", zero_division=0),
+        "log_loss": np.mean([log_loss(*column, labels=[0, 1]) for column in columns]),
+        "brier": 2 * np.mean([brier_score_loss(*column) for column in columns]),
+        "bits_per_byte": None,
+    }
+    assert scores == pytest.approx(expected, abs=1e-12)
+
+
+def test_f1_without_a_label_is_zero() -> None:
+    scores = score_all("multilabel", ScoringInput(np.full((3, 2), 0.1), np.zeros((3, 2), dtype=int), 2))
+    assert (scores["score"], scores["micro_f1"], scores["macro_f1"]) == (1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_mean"),
+    [("micro_f1", False), ("macro_f1", False), ("f1_micro", False), ("f1_samples", True), ("log_loss", True)],
+)
+def test_theorem_of_membership_holds_for_means_over_texts(name: str, is_mean: bool) -> None:
+    assert find_score(name).is_mean is is_mean
