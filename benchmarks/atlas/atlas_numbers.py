@@ -65,6 +65,7 @@ OMITTED: Mapping[str, str] = {
     "prompting.zero_shot": "ignores unlabeled texts",
     "prompting.packed": "`prompting.pretrain` with longer prompts",
     "prompting.supervised": "`prompting.pretrain` with one more step, which is the same in all arms",
+    "tabular.impute": "has no texts",
     "tabular.pca": "has no texts",
     "tabular.screening": "has no texts",
     "tabular.standardize": "has no texts",

@@ -56,25 +56,30 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
     rng = np.random.default_rng(context.seed)
     chosen = rng.permutation(len(unlabeled))[: round(options.share * len(unlabeled))]
     labels = _labels_by_input(task.source)
-    keys = {_key(unlabeled[position]) for position in chosen.tolist()}
+    unlabeled_keys = _keys(unlabeled)
+    keys = {unlabeled_keys[position] for position in chosen.tolist()}
     known = {key: labels[key] for key in keys if key in labels}
 
     def predict(inputs: Inputs) -> FloatArray:
         probabilities = plain.predict(inputs)
-        for row, key in enumerate(map(_key, inputs)):
+        for row, key in enumerate(_keys(inputs)):
             if key in known:
                 probabilities[row] = _certain(known[key], task)
         return probabilities
 
     gained = [
-        key for key, answer in zip(map(_key, unlabeled), plain.predict(unlabeled), strict=True)
+        key for key, answer in zip(unlabeled_keys, plain.predict(unlabeled), strict=True)
         if key in known and _answer(answer, task) != known[key]
     ]  # fmt: skip
     return Predictor(predict, {"planted_gain": len(gained) / len(unlabeled)})
 
 
-def _key(text_or_row: str | FloatArray) -> str | bytes:
-    return text_or_row.tobytes() if isinstance(text_or_row, np.ndarray) else str(text_or_row)
+def _keys(inputs: Any) -> list[str | bytes]:
+    """Return what identifies each text, row of an array, or row of a data frame."""
+    rows = inputs
+    if hasattr(inputs, "itertuples"):
+        rows = inputs.itertuples(index=False, name=None)
+    return [row.tobytes() if isinstance(row, np.ndarray) else str(row) for row in rows]
 
 
 def _answer(probabilities: FloatArray, task: Task) -> Label:
@@ -98,7 +103,7 @@ def _labels_by_input(source: SourceRef) -> dict[str | bytes, Label]:
         labels: list[Any] = np.asarray(dataset.labels).tolist()
         if dataset.kind == "multilabel":
             labels = list(map(tuple, labels))
-        pairs = {(_key(one), label) for one, label in zip(dataset.inputs, labels, strict=True)}
+        pairs = set(zip(_keys(dataset.inputs), labels, strict=True))
         num_labels = Counter(key for key, _ in pairs)
         # Keep the data set together with its lookup, so that no other data set gets the same id.
         _lookups[id(dataset)] = dataset, {key: label for key, label in pairs if num_labels[key] == 1}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from peekbench import Context, DataError, Inputs, Labeled, Options, Predictor, Task
 from peekbench.records import FloatArray, IntArray
@@ -40,12 +44,13 @@ def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Optio
         If the train texts have no words to classify by.
     """
     if task.kind == "regression":
-        return Predictor(make_pipeline(StandardScaler(), Ridge()).fit(train.inputs, train.labels).predict)
+        model = make_pipeline(*_steps_for_features(), Ridge()).fit(train.inputs, train.labels)
+        return Predictor(model.predict)
     return model_bytes(train) if task.kind == "language_modeling" else classify(train)
 
 
 def classify(train: Labeled) -> Predictor:
-    """Fit tf-idf or, for features, standardization, and logistic regression on train.
+    """Fit tf-idf or, for features, imputation and standardization, and logistic regression on train.
 
     Parameters
     ----------
@@ -62,10 +67,10 @@ def classify(train: Labeled) -> Predictor:
     DataError
         If the train texts have no words.
     """
-    if isinstance(train.inputs, np.ndarray):
-        scaler = StandardScaler().fit(train.inputs)
-        model = fit_classifier(LogisticRegression(max_iter=1000), scaler.transform(train.inputs), train.labels)
-        return Predictor(lambda inputs: model.predict_proba(scaler.transform(inputs)))
+    if not isinstance(train.inputs, Sequence):
+        steps = make_pipeline(*_steps_for_features())
+        model = fit_classifier(LogisticRegression(max_iter=1000), steps.fit_transform(train.inputs), train.labels)
+        return Predictor(lambda inputs: model.predict_proba(steps.transform(inputs)))
     vectorizer = TfidfVectorizer(sublinear_tf=True)
     if not any(map(vectorizer.build_analyzer(), train.inputs)):
         raise DataError(
@@ -75,6 +80,24 @@ def classify(train: Labeled) -> Predictor:
     features = vectorizer.fit_transform(train.inputs)
     classifier = fit_classifier(LogisticRegression(C=10.0, max_iter=1000), features, train.labels)
     return Predictor(lambda inputs: classifier.predict_proba(vectorizer.transform(inputs)))
+
+
+def _steps_for_features() -> tuple[Any, ...]:
+    return FunctionTransformer(_as_numbers), SimpleImputer(keep_empty_features=True), StandardScaler()
+
+
+def _as_numbers(inputs: Any) -> FloatArray:
+    """Return features as an array. Of a data frame, columns of numbers, and the numbers of declared categories."""
+    if not hasattr(inputs, "columns"):
+        return np.asarray(inputs)
+    columns = [np.zeros(len(inputs))]
+    for name in inputs.columns:
+        column = inputs[name]
+        if hasattr(column, "cat"):
+            columns.append(column.cat.codes.to_numpy(dtype=float))
+        elif column.dtype.kind in "biuf":
+            columns.append(column.to_numpy(dtype=float, na_value=np.nan))
+    return np.column_stack(columns)
 
 
 def model_bytes(train: Labeled) -> Predictor:

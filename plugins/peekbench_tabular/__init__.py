@@ -1,12 +1,14 @@
-"""Tabular tasks: synthetic data, and unsupervised steps before a linear model with a theoretically known bias."""
+"""Tabular tasks, from files or synthetic, and unsupervised steps before a linear model."""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from peekbench import DataSourceEntry, MethodEntry, Options, hookimpl
+from peekbench_tabular.options import FileOptions
 
 
 class Synthetic(Options):
@@ -33,14 +35,22 @@ class Synthetic(Options):
         return self
 
 
-class Pca(Options):
+class Prepared(Options):
+    """What happens to columns in the same way in all arms."""
+
+    prepare: bool = False
+    """First replace missing values by the means of the train rows, and scale each column by the range of the train
+    rows, as columns with different units need it."""
+
+
+class Pca(Prepared):
     """Options of `tabular.pca`."""
 
     num_components: int = Field(default=3, ge=1)
     """Number of components to keep."""
 
 
-class Screening(Options):
+class Screening(Prepared):
     """Options of `tabular.screening`."""
 
     num_features: int = Field(default=3, ge=1)
@@ -56,11 +66,27 @@ class Standardize(Options):
     uses at least 0.000001, because classes may be separable."""
 
 
+class Impute(Options):
+    """Options of `tabular.impute`."""
+
+    strategy: Literal["mean", "median", "most_frequent", "knn"] = "mean"
+    """What replaces a missing value: a statistic of its column among the unlabeled rows, or the mean of the 5 unlabeled
+    rows that are nearest in the other columns."""
+    penalty: float | None = Field(default=None, ge=0)
+    """L2 penalty of the linear model on features that are scaled by train. Default: 1 for classes, 0 for numbers."""
+
+
 @hookimpl
 def peekbench_data_sources() -> list[DataSourceEntry]:
-    """Register the synthetic tasks."""
+    """Register tasks from files, and synthetic tasks."""
     entry = partial(DataSourceEntry, options=Synthetic)
     return [
+        DataSourceEntry(
+            name="file",
+            options=FileOptions,
+            load="peekbench_tabular.file:load",
+            summary="numbers and categories in a CSV, TSV, Parquet or ARFF file",
+        ),
         entry(
             name="regression",
             load="peekbench_tabular.synthetic:regression",
@@ -100,5 +126,11 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Standardize,
             method="peekbench_tabular.methods:standardize",
             summary="features scaled by the unlabeled rows, then a linear model with an optional penalty",
+        ),
+        entry(
+            name="impute",
+            options=Impute,
+            method="peekbench_tabular.methods:impute",
+            summary="missing values imputed from the unlabeled rows, then a linear model",
         ),
     ]

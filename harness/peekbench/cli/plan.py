@@ -13,7 +13,7 @@ from peekbench.api.inputs import load
 from peekbench.cli.options import SpecArgument, WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import count_supported, describe_splits, describe_tasks, list_errors
+from peekbench.data.preflight import count_supported, describe_rows, describe_tasks, list_errors
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.planning import estimate_size, planned_design
 from peekbench.execution.preparation import check_files, split_reachable
@@ -56,7 +56,7 @@ def plan(
     if experiment.design.stop:
         trials = f"at most {trials}"
     echo(f"{experiment.name}: {trials}, {pluralize(size.fits, 'fit')}, {size.bytes / 1e6:,.0f} MB of disk")
-    for line in describe_splits(part):
+    for line in describe_rows(part):
         echo(f"  {line}")
     for line in (*list_errors(unread, len(experiment.tasks)), *map(str, unprepared.values())):
         echo(f"  left out: {line}")

@@ -11,7 +11,7 @@ import typer
 from peekbench.api.inputs import find_spec, load
 from peekbench.cli.output import echo, fail, make_console, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import describe_splits, describe_tasks, expected_overlaps, warn_of_data
+from peekbench.data.preflight import describe_rows, describe_tasks, expected_overlaps, warn_of_data
 from peekbench.errors import PeekbenchError
 from peekbench.execution.planning import estimate_size
 from peekbench.execution.preparation import check_files, download_all
@@ -74,7 +74,7 @@ def validate(
 
 
 def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
-    """Check one spec, print a summary of it with a line on each task with official splits, and return warnings."""
+    """Check one spec, print a summary of it with lines on tasks, and return warnings."""
     if path.is_file() and is_analysis_only(path):  # a pipe can be read only once
         names = [analysis.use for analysis in load_analysis_only(path).analyses]
         analyses = pluralize(len(names), "analysis", "analyses")
@@ -85,7 +85,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
         for line in download_all(experiment):
             echo(line)
     check_files(experiment)
-    splits, warnings = [], []
+    rows, warnings = [], []
     if with_data:
         experiment = with_sizes(experiment)
         facts = describe_tasks(experiment)
@@ -96,14 +96,14 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
             from peekbench.results.analyze import check_analyses  # noqa: PLC0415 - others validate without pandas
 
             check_analyses(experiment, facts)
-        splits = [f"  {line}" for line in describe_splits(experiment)]
+        rows = [f"  {line}" for line in describe_rows(experiment)]
         warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
     else:  # numbers of trials and fits do not depend on the rows of official splits
         experiment = experiment.with_sizes({task.name: UNREAD for task in experiment.tasks})
     size = estimate_size(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
     work = f"{pluralize(size.trials, 'trial')}, {pluralize(size.fits, 'fit')}"
     tasks, methods = pluralize(len(experiment.tasks), "task"), pluralize(len(experiment.methods), "method")
-    for line in [f"{path}: OK: {tasks}, {methods}, {work}", *splits]:
+    for line in [f"{path}: OK: {tasks}, {methods}, {work}", *rows]:
         echo(line)
     return warnings
 

@@ -10,7 +10,7 @@ from typing import Any
 from peekbench.data.loading import class_counts, fingerprint, load_dataset
 from peekbench.data.sizes import check_sizes
 from peekbench.errors import DataError, PluginError, UnavailableError
-from peekbench.formatting import pluralize
+from peekbench.formatting import pluralize, visible
 from peekbench.plugins.entries import MethodEntry, MethodTaskKind
 from peekbench.records.data import Dataset, Split, TaskKind
 from peekbench.spec.components import TaskSpec
@@ -165,10 +165,12 @@ def _list_class_counts(dataset: Dataset, split: Split | None = None) -> list[int
     return [counts.get(label, 0) for label in range(len(dataset.class_names))]
 
 
-def describe_splits(spec: ExperimentSpec) -> Iterator[str]:
-    """Yield a line on each task with official splits or groups."""
+def describe_rows(spec: ExperimentSpec) -> Iterator[str]:
+    """Yield lines on what data sources read, and on each task with official splits or groups."""
     for task in spec.tasks:
         dataset = load_dataset(spec.source(task))
+        if contents := dataset.details.get("contents"):
+            yield f"task {task.name}: {visible(contents)}"
         if sizes := Counter(dataset.splits):
             yield (
                 f"task {task.name}: official splits, {pluralize(sizes['train'], 'row')} for train sets, "
@@ -349,6 +351,9 @@ def warn_of_data(
         Share of the test texts that are also among the extra texts, by task, where it is known.
     """
     designs = {task.name: spec.design_of(task) for task in spec.tasks}
+    for name, task in facts.items():
+        for warning in task["details"].get("warnings", ()):
+            yield f"task {name}: {visible(warning)}"
     yield from warn_of_design(designs, facts, overlaps)
     yield from warn_of_classes(designs, facts)
     yield from warn_of_texts(spec)

@@ -1,0 +1,124 @@
+"""Read ARFF, the format of Weka and OpenML, whose header declares the type and the categories of each column.
+
+Source: https://waikato.github.io/weka-wiki/formats_and_processing/arff_stable/
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+
+from peekbench import DataError
+from peekbench.formatting import pluralize
+from peekbench_tabular.table import Column
+
+ATTRIBUTE = re.compile(r"""@attribute\s+("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s{]+)\s*(\{.*\}|\S.*)""", re.IGNORECASE)
+NUMERIC = ("numeric", "real", "integer")
+TEXT = ("string", "relational")
+ESCAPED = re.compile(r"\\(.)")
+
+
+def read_arff(lines: Iterable[str], place: str) -> list[Column]:
+    r"""Read the columns of an ARFF file.
+
+    Parameters
+    ----------
+    lines
+        Lines of the file.
+    place
+        Name of the file, for messages.
+
+    Raises
+    ------
+    DataError
+        If it is not an ARFF file, is sparse, or has dates.
+
+    Examples
+    --------
+    >>> lines = ["@relation pets", "@attribute kind {cat, 'big dog'}", "@attribute age real", "@data", "'big dog',?"]
+    >>> kind, age = read_arff(lines, "pets.arff")
+    >>> kind.values, kind.vocabulary, age.values
+    (['big dog'], ('cat', 'big dog'), [None])
+    """
+    remaining = iter(lines)
+    names: list[str] = []
+    vocabularies: list[tuple[str, ...] | None] = []
+    for line in remaining:
+        text = line.strip()
+        if text.lower().startswith("@data"):
+            break
+        if not text.lower().startswith("@attribute"):
+            continue
+        match = ATTRIBUTE.fullmatch(text)
+        if match is None:
+            raise DataError(f"{place}: cannot read {text[:100]!r}; write @ATTRIBUTE, a name and a type")
+        name, kind = _unquote(match[1]), match[2].strip()
+        names.append(name)
+        vocabularies.append(_read_type(kind, name, place))
+    if not names:
+        raise DataError(f"{place} has no attributes, so it is not an ARFF file; give a CSV or Parquet file")
+    rows = list(_read_rows(remaining, len(names), place))
+    values = zip(*rows, strict=True) if rows else [()] * len(names)
+    return [
+        Column(name, list(of_column), vocabulary)
+        for name, of_column, vocabulary in zip(names, values, vocabularies, strict=True)
+    ]
+
+
+def _read_type(kind: str, name: str, place: str) -> tuple[str, ...] | None:
+    """Return the categories of a nominal attribute; None for others."""
+    if kind.startswith("{") and kind.endswith("}"):
+        return tuple(value or "" for value in _split(kind[1:-1]))
+    word = kind.split()[0].lower()
+    if word not in (*NUMERIC, *TEXT, "date"):
+        raise DataError(f"{place}: attribute {name!r} has the unknown type {kind[:50]!r}; use numeric or categories")
+    return None
+
+
+def _read_rows(lines: Iterator[str], num_columns: int, place: str) -> Iterator[list[str | None]]:
+    number = 0
+    for line in lines:
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        number += 1
+        if text.startswith("{"):
+            raise DataError(f"{place}: its rows are sparse, such as {text[:40]!r}; save them as CSV")
+        fields = _split(text)
+        if len(fields) != num_columns:
+            raise DataError(
+                f"{place}, row {number}: {pluralize(len(fields), 'field')}, but the header has "
+                f"{pluralize(num_columns, 'attribute')}; correct the row"
+            )
+        yield fields
+
+
+FIELD = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^,]*?))\s*(?:,|$)""")
+
+
+def _split(text: str) -> list[str | None]:
+    """Return the fields of a line; a question mark without quotes is None."""
+    if "'" not in text and "\\" not in text:  # much faster
+        fields = next(csv.reader([text], skipinitialspace=True))
+        return [None if field.strip() == "?" else field.strip() for field in fields]
+    found: list[str | None] = []
+    position = 0
+    while True:
+        match = FIELD.match(text, position)
+        if match is None:
+            raise DataError(f"cannot divide {text[:100]!r} into fields; quote values with commas")
+        quoted = match[1] if match[1] is not None else match[2]
+        if quoted is not None:
+            found.append(ESCAPED.sub(r"\1", quoted))
+        else:
+            found.append(None if match[3] == "?" else match[3])
+        position = match.end()
+        if not match[0].endswith(","):
+            return found
+
+
+def _unquote(name: str) -> str:
+    if name[:1] in ("'", '"'):
+        return ESCAPED.sub(r"\1", name[1:-1])
+    return name

@@ -1,0 +1,457 @@
+"""Turn a table of numbers and categories into the rows of a task.
+
+Categories become features before any set is drawn, with the categories of the whole table in sorted order, or in the
+order that the file declares. This depends neither on labels nor on the number of rows of a category, and it is the same
+in all arms, so it adds nothing to the difference between arms.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from difflib import get_close_matches
+from reprlib import repr as short_repr
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from peekbench import DataError, Dataset
+from peekbench.data import hash_rows
+from peekbench.data.labels import MISSING, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
+from peekbench.formatting import list_names, pluralize, shorten, visible
+from peekbench.records import BoolArray, FloatArray, IntArray, Split
+from peekbench_tabular.options import TableOptions
+
+NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+LIKE_A_NUMBER = re.compile(r"[€$£]? ?[-+]?[0-9][0-9.,' ]*(?: ?[%€$£])?")
+"""Numbers with a decimal comma, separators of thousands, signs of units or leading zeros."""
+LIKE_A_DATE = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}(?:[T ].*)?|\d{1,4}[./]\d{1,2}[./]\d{1,4}(?:[T ].*)?|\d{1,2}:\d{2}(?::\d{2}.*)?"
+)
+MAX_LISTED = 30  # columns that a message lists
+MAX_SHOWN = 8  # classes or columns that the description of a table lists
+MAX_FEATURES = 20_000
+MIN_ROWS = 20  # fewer rows show nothing about a column
+MAX_DUPLICATES = 0.05  # share of rows that equal another one
+COMMON_CODES = 0.5  # share of distinct values of a column that is probably an identifier
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as it is read."""
+
+    name: str
+    values: Sequence[Any]
+    """Text, number, truth value or None for each row."""
+    vocabulary: tuple[str, ...] | None = None
+    """Categories that the file declares, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The columns of one file, or of the files of both official splits."""
+
+    columns: Sequence[Column]
+    parts: Sequence[tuple[str, int]]
+    """Name and number of rows of each file."""
+
+    @property
+    def place(self) -> str:
+        """Names of the files, for messages."""
+        return " and ".join(name for name, _ in self.parts)
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """Split of each row; empty if there is one file."""
+        if len(self.parts) == 1:
+            return ()
+        (_, num_train), (_, num_test) = self.parts
+        train, test = get_args(Split)
+        return (train,) * num_train + (test,) * num_test
+
+    def locate(self, row: int) -> str:
+        """Return the file and the number of a row, counted from 1, for messages."""
+        for name, number in self.parts:
+            if row < number:
+                return f"{name}, row {row + 1}"
+            row -= number
+        raise IndexError(row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Feature:
+    name: str
+    numbers: FloatArray | None
+    """Values of a column of numbers, NaN if missing."""
+    codes: IntArray | None = None
+    """Positions of categories, -1 if missing."""
+    categories: tuple[str, ...] = ()
+
+    @property
+    def is_missing(self) -> BoolArray:
+        if self.numbers is not None:
+            return np.isnan(self.numbers)
+        return np.asarray(self.codes) < 0
+
+
+def make_dataset(table: Table, options: TableOptions, details: Mapping[str, Any]) -> Dataset:
+    """Return the rows of a table as those of a task.
+
+    Parameters
+    ----------
+    table
+        Columns as they are read.
+    options
+        Which columns are features, and how categories are encoded; `label` is not None.
+    details
+        Facts about the data; the number of dropped rows, a description and warnings are added.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, has values that are neither numbers nor categories, or a label is missing.
+    """
+    chosen = _choose(table, options)
+    label = next(column for column in table.columns if column.name == options.label)
+    signs = MISSING | {*options.missing}
+    keys, missing, targets = _read_labels(table, label, options, signs)
+    kept = np.flatnonzero([key not in missing for key in keys])
+    features = [_read_feature(table, column, options, signs) for column in chosen]
+    features = [_take(feature, kept) for feature in features]
+    class_names: tuple[str, ...] = ()
+    labels: Any = targets[kept]
+    if options.kind == "classification":
+        counts = Counter(keys[row] for row in kept)
+        class_names, positions = name_classes(counts, options.class_names, table.place)
+        labels = np.array([positions[keys[row]] for row in kept], dtype=np.int64)
+    inputs = _encode(features, options, table.place)
+    identity = [f"{feature.name}: {feature.categories or 'number'}" for feature in features]
+    frame = inputs
+    if isinstance(frame, pd.DataFrame):
+        frame = _codes(features)
+    splits = tuple(table.splits[row] for row in kept) if table.splits else ()
+    for split, (name, _) in zip(get_args(Split), table.parts, strict=False):
+        if splits and split not in splits:
+            raise DataError(f"{name}: no row is left for the {split} split; add rows, or give another file")
+    return Dataset(
+        inputs,
+        labels,
+        class_names,
+        options.kind,
+        fingerprint=hash_rows(frame, labels, [options.encode, *identity, *class_names]),
+        details={
+            **details,
+            "dropped": {"missing": len(keys) - len(kept)},
+            "contents": "; ".join(_describe(features, labels, class_names, inputs)),
+            "warnings": list(_find_doubtful(features)),
+        },
+        splits=splits,
+    )
+
+
+def _choose(table: Table, options: TableOptions) -> list[Column]:
+    """Return the columns of the features; refuse names of columns that do not exist."""
+    names = [column.name for column in table.columns]
+    doubled = [name for name, number in Counter(names).items() if number > 1]
+    if doubled:
+        raise DataError(f"{table.place}: two columns have the name {doubled[0]!r}; rename one")
+    for option, listed in {
+        "label": [options.label], "columns": options.columns, "drop": options.drop, "categorical": options.categorical,
+    }.items():  # fmt: skip
+        for name in listed:
+            if name not in names:
+                close = get_close_matches(str(name)[:100], names, n=1, cutoff=0.5)
+                hint = f"did you mean {close[0]!r}? " if close else ""
+                raise DataError(
+                    f"{table.place}: no column {name!r}, which `{option}` names; {hint}available columns: "
+                    f"{list_names(list(map(short_repr, names)), MAX_LISTED)}"
+                )
+    chosen = [
+        column
+        for column in table.columns
+        if column.name != options.label
+        and column.name not in options.drop
+        and (not options.columns or column.name in options.columns)
+    ]
+    if not chosen:
+        raise DataError(f"{table.place}: no column is left for the features; shorten `drop`")
+    return chosen
+
+
+# Labels
+
+
+def _read_labels(
+    table: Table, label: Column, options: TableOptions, signs: Collection[str]
+) -> tuple[list[str], set[str], FloatArray]:
+    """Return the label of each row as text, the labels that stand for a missing one, and the targets."""
+    keys: list[str] = []
+    for row, value in enumerate(label.values):
+        plain = _plain(value, signs)
+        key = label_key(plain)
+        if options.kind == "regression":
+            key = "" if plain is None else str(plain)
+        if key is None or isinstance(plain, date | time):
+            raise DataError(
+                f"{table.locate(row)}: the label {short_repr(value)} is neither text nor a whole number; for a number "
+                "to predict, set `kind` to regression"
+            )
+        keys.append(key)
+    counts = Counter(keys)
+    missing = {""}
+    if options.kind == "classification":
+        _refuse_numbers(table, label, counts)
+        missing = {*find_missing(counts, options.class_names)}
+        for (name, number), start in zip(table.parts[1:], [table.parts[0][1]], strict=False):
+            remedy = "use the validation split as `test_path`"
+            refuse_hidden(keys[start : start + number], counts, options.class_names, name, remedy)
+    first = next((table.locate(row) for row, key in enumerate(keys) if key in missing), "")
+    if first and not options.drop_missing and options.kind == "classification":
+        refuse_missing(counts, options.class_names, f"column {label.name!r}", first=first)
+    if first and not options.drop_missing:
+        raise DataError(
+            f"{first}: no target in column {label.name!r}, as in {pluralize(counts[''], 'row')}; add targets, or set "
+            "`drop_missing` to True to drop such rows"
+        )
+    targets: FloatArray = np.zeros(len(keys))
+    if options.kind == "regression":
+        column = Column(label.name, [None if key in missing else key for key in keys])
+        feature = _read_feature(table, column, options, signs)
+        if feature.numbers is None:
+            raise DataError(
+                f"{table.place}: column {label.name!r} has values such as {feature.categories[0]!r}, but `kind` is "
+                "regression; set it to classification, or name another column as `label`"
+            )
+        targets = feature.numbers
+    return keys, missing, targets
+
+
+def _refuse_numbers(table: Table, label: Column, counts: Mapping[str, int]) -> None:
+    """Refuse fractions as classes."""
+    numbers = [key for key in counts if NUMBER.fullmatch(key.strip())]
+    fraction = next((key for key in numbers if not float(key).is_integer()), "")
+    if fraction and len(numbers) == len([key for key in counts if key]):
+        raise DataError(
+            f"{table.place}: column {label.name!r} has numbers such as {fraction}, which are no classes; set `kind` to "
+            "regression"
+        )
+
+
+# Features
+
+
+def _plain(value: Any, signs: Collection[str]) -> Any:
+    """Return a cell as text, a number, a date or None, the same for Parquet and CSV."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        value = value.strip()
+        return None if value in signs else value
+    if value is None or value != value or str(value) in signs:
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Decimal):
+        return float(value)
+    return value
+
+
+def _read_feature(table: Table, column: Column, options: TableOptions, signs: Collection[str]) -> _Feature:
+    plain = {value: _plain(value, signs) for value in _distinct(table, column)}
+    values = [value for value in plain.values() if value is not None]
+    if column.vocabulary is None and column.name not in options.categorical:
+        _refuse_dates(table, column.name, values)
+        numbers = {value: number for value, cell in plain.items() if (number := _number(cell)) is not None}
+        present = [value for value, cell in plain.items() if cell is not None]
+        if len(numbers) == len(present):
+            _refuse_infinite(table, column.name, numbers.values())
+            return _Feature(column.name, np.array([numbers.get(value, np.nan) for value in column.values], dtype=float))
+        _refuse_notations(table, column, [value for value in present if value not in numbers], len(numbers))
+    texts = {value: None if cell is None else _text(table, column.name, cell) for value, cell in plain.items()}
+    categories = tuple(_sort({text for text in texts.values() if text is not None}))
+    if column.vocabulary is not None:
+        declared = tuple(dict.fromkeys(name.strip() for name in column.vocabulary))
+        if unknown := [name for name in categories if name not in declared]:
+            raise DataError(
+                f"{table.place}: column {column.name!r} has {unknown[0]!r}; add it to its categories in the header"
+            )
+        categories = declared
+    position: dict[str | None, int] = {name: number for number, name in enumerate(categories)}
+    codes = np.array([position.get(texts[value], -1) for value in column.values], dtype=np.int64)
+    return _Feature(column.name, None, codes, categories)
+
+
+def _distinct(table: Table, column: Column) -> dict[Any, None]:
+    try:
+        return dict.fromkeys(column.values)
+    except TypeError:  # a list or a dictionary
+        row = next(row for row, value in enumerate(column.values) if value.__hash__ is None)
+        raise DataError(
+            f"{table.locate(row)}: {short_repr(column.values[row])} in column {column.name!r} is neither a number nor "
+            "a category; add the column to `drop`"
+        ) from None
+
+
+def _number(cell: Any) -> float | None:
+    if isinstance(cell, str):
+        return float(cell) if NUMBER.fullmatch(cell) else None
+    return float(cell) if isinstance(cell, int | float | np.number) else None
+
+
+def _text(table: Table, name: str, cell: Any) -> str:
+    text = cell if isinstance(cell, str) else label_key(cell) or str(cell)
+    if not text.isprintable() and visible(text) != text:
+        raise DataError(
+            f"{table.place}: column {name!r} has the category {short_repr(text)} with control characters, so it is "
+            "probably free text; add the column to `drop`"
+        )
+    return text
+
+
+def _sort(categories: Collection[str]) -> list[str]:
+    if all(map(NUMBER.fullmatch, categories)):
+        return sorted(categories, key=lambda text: (float(text), text))
+    return sorted(categories)
+
+
+def _refuse_dates(table: Table, name: str, values: Sequence[Any]) -> None:
+    dates = [
+        value
+        for value in values
+        if isinstance(value, date | datetime | time) or (isinstance(value, str) and LIKE_A_DATE.fullmatch(value))
+    ]
+    if dates and len(dates) == len(values):
+        raise DataError(
+            f"{table.place}: column {name!r} has dates or times such as {dates[0]}, which are neither numbers nor "
+            "categories; add it to `drop`, or store what matters of them as numbers, such as the year"
+        )
+
+
+def _refuse_infinite(table: Table, name: str, numbers: Collection[float]) -> None:
+    if not all(map(np.isfinite, numbers)):
+        raise DataError(f"{table.place}: column {name!r} has infinite numbers; replace them, or leave them empty")
+
+
+def _refuse_notations(table: Table, column: Column, others: Sequence[Any], num_numbers: int) -> None:
+    """Refuse a column of numbers in which some are written in another way, or are no numbers."""
+    name, first = column.name, others[0]
+    shown = f"{short_repr(str(first))} ({table.locate(list(column.values).index(first))})"
+    if all(isinstance(value, str) and LIKE_A_NUMBER.fullmatch(value.strip()) for value in others):
+        raise DataError(
+            f"{table.place}: column {name!r} has {shown}, which is a number in another notation, or a code. Write "
+            f"numbers as 1234.5, without units, or set `decimal` to ','; for codes, add {name!r} to `categorical`"
+        )
+    if num_numbers > len(others):
+        listed = ", ".join(short_repr(str(value)) for value in others[:3])
+        raise DataError(
+            f"{table.place}: column {name!r} has numbers, but also {shown}. If it stands for a missing value, set "
+            f"`missing` to [{listed}]; for codes of categories, add {name!r} to `categorical`; or add it to `drop`"
+        )
+
+
+def _take(feature: _Feature, rows: IntArray) -> _Feature:
+    if feature.numbers is not None:
+        return _Feature(feature.name, feature.numbers[rows])
+    return _Feature(feature.name, None, np.asarray(feature.codes)[rows], feature.categories)
+
+
+def _codes(features: Sequence[_Feature]) -> FloatArray:
+    """Return numbers and positions of categories, NaN if missing: (n, n_columns)."""
+    columns = []
+    for feature in features:
+        values = feature.numbers
+        if values is None:
+            values = np.where(feature.is_missing, np.nan, np.asarray(feature.codes, dtype=float))
+        columns.append(values)
+    return np.column_stack(columns)
+
+
+def _as_column(feature: _Feature) -> Any:
+    if feature.numbers is not None:
+        return feature.numbers
+    categories: Any = list(feature.categories)
+    return pd.Categorical.from_codes(np.asarray(feature.codes), categories)
+
+
+def _encode(features: Sequence[_Feature], options: TableOptions, place: str) -> Any:
+    if options.encode == "ordinal":
+        return _codes(features)
+    if options.encode == "none":
+        return pd.DataFrame({feature.name: _as_column(feature) for feature in features})
+    number = sum(len(feature.categories) or 1 for feature in features)
+    if number > MAX_FEATURES:
+        worst = max(features, key=lambda feature: len(feature.categories))
+        raise DataError(
+            f"{place}: one-hot codes would be {number:,} features, of which {worst.name!r} has "
+            f"{len(worst.categories):,}; add it to `drop`, or set `encode` to ordinal"
+        )
+    columns = []
+    for feature in features:
+        if feature.numbers is not None:
+            columns.append(feature.numbers[:, None])
+        else:
+            columns.append(np.asarray(feature.codes)[:, None] == np.arange(len(feature.categories)))
+    return np.column_stack(columns).astype(float)
+
+
+# Descriptions
+
+
+def _describe(features: Sequence[_Feature], labels: Any, class_names: Sequence[str], inputs: Any) -> Iterator[str]:
+    """Yield clauses on rows, classes, columns and missing values."""
+    rows = pluralize(len(labels), "row")
+    if class_names:
+        counts = np.bincount(labels, minlength=len(class_names))
+        listed = list_names([f"{name} {count:,}" for name, count in zip(class_names, counts, strict=True)], MAX_SHOWN)
+        yield f"{rows} of {pluralize(len(class_names), 'class', 'classes')} ({listed})"
+    else:
+        yield f"{rows} with targets from {labels.min():g} to {labels.max():g}"
+    numbers = [feature.name for feature in features if feature.numbers is not None]
+    others = [f"{feature.name} {len(feature.categories)}" for feature in features if feature.numbers is None]
+    columns = []
+    if numbers:
+        columns.append(f"{pluralize(len(numbers), 'column')} of numbers")
+    if others:
+        columns.append(f"{len(others)} of categories ({list_names(others, MAX_SHOWN)})")
+    yield f"{' and '.join(columns)}, as {pluralize(inputs.shape[1], 'feature')}"
+    missing = {feature.name: int(feature.is_missing.sum()) for feature in features}
+    affected = [f"{name} {count:,}" for name, count in missing.items() if count]
+    if affected:
+        yield f"{sum(missing.values()):,} missing values ({list_names(affected, MAX_SHOWN)})"
+    else:
+        yield "no missing values"
+
+
+def _find_doubtful(features: Sequence[_Feature]) -> Iterator[str]:
+    """Yield sentences on columns that are constant or like identifiers, and on duplicates."""
+    num_rows = len(features[0].is_missing)
+    if num_rows < MIN_ROWS:
+        return
+    for feature in features:
+        name, values = shorten(visible(repr(feature.name)), 60), feature.numbers
+        if values is None:
+            values = np.asarray(feature.codes, dtype=float)
+        present = values[~feature.is_missing]
+        num_distinct = len(np.unique(present))
+        is_whole = feature.numbers is not None and bool((present % 1 == 0).all())
+        is_counter = is_whole and num_distinct == num_rows == np.ptp(present) + 1
+        if num_distinct <= 1 and len(present) == num_rows:
+            yield f"Column {name} is constant, so it tells methods nothing: add it to `drop`"
+        elif not len(present):
+            yield f"Column {name} has no values: add it to `drop`"
+        elif is_counter or (feature.numbers is None and num_distinct > COMMON_CODES * len(present)):
+            yield (
+                f"Column {name} has {num_distinct:,} different values in {num_rows:,} rows, like an identifier or free "
+                "text: add it to `drop` unless new rows would have such values"
+            )
+    share = float(pd.DataFrame(_codes(features)).duplicated(keep=False).mean())
+    if share >= MAX_DUPLICATES:
+        yield (
+            f"{share:.0%} of the rows equal another row in all features. Equal rows in extra and test sets hide bias: "
+            "remove those that are copies"
+        )

@@ -1,0 +1,309 @@
+"""The data source `tabular.file`: columns, categories, missing values and errors; methods on such tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import needs_hf  # noqa: F401
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from pydantic import ValidationError
+
+import peekbench as pb
+from peekbench.cli.validate import validate
+from peekbench.data.loading import check_dataset, fingerprint, forget
+from peekbench.errors import DataError
+from peekbench.execution.work import SpecWork
+from peekbench.records.data import Dataset, Folders, Labeled, SourceRef, Task
+from peekbench.records.trials import TrialResult, WorkItem
+from peekbench.spec.experiment import make_spec
+from peekbench_tabular import Impute, Pca
+from peekbench_tabular.file import load
+from peekbench_tabular.methods import impute, pca
+from peekbench_tabular.options import FileOptions
+
+PETS = "kind,age,weight,home\ncat,3,4.5,flat\ndog,?,20,house\ncat,7,,\ndog,10,31.5,flat\n"
+Read = Callable[..., Dataset]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    """Return a function that writes files to the spec's folder and loads them."""
+
+    def write_and_load(content: str = PETS, name: str = "pets.csv", test: str = "", **options: Any) -> Dataset:
+        (tmp_path / name).write_text(content)
+        options = {"path": name, "label": "kind", **options}
+        if test:
+            (tmp_path / "test.csv").write_text(test)
+            options["test_path"] = "test.csv"
+        dataset = load(options=FileOptions.model_validate(options), folders=Folders(tmp_path, tmp_path / "cache"))
+        check_dataset(dataset, "tabular.file")
+        return dataset
+
+    return write_and_load
+
+
+NAN = np.nan
+
+
+def test_numbers_keep_missing_values_and_categories_become_columns(read: Read) -> None:
+    dataset = read()
+    expected = [[3, 4.5, 1, 0], [NAN, 20, 0, 1], [7, NAN, 0, 0], [10, 31.5, 1, 0]]
+    np.testing.assert_array_equal(np.asarray(dataset.inputs), expected)
+    assert (dataset.class_names, list(dataset.labels)) == (("cat", "dog"), [0, 1, 0, 1])
+    assert dataset.details["contents"] == (
+        "4 rows of 2 classes (cat 2, dog 2); 2 columns of numbers and 1 of categories (home 2), as 4 features; "
+        "3 missing values (age 1, weight 1, home 1)"
+    )
+
+
+def test_encodings_without_one_hot_columns(read: Read) -> None:
+    ordinal = np.asarray(read(encode="ordinal").inputs)
+    np.testing.assert_array_equal(ordinal[:, 2], [0, 1, NAN, 0])
+    frame: Any = read(encode="none").inputs
+    assert [str(kind) for kind in frame.dtypes] == ["float64", "float64", "category"]
+    assert list(frame["home"].cat.categories) == ["flat", "house"]
+    prints = {fingerprint(read(encode=encode)) for encode in ("one-hot", "ordinal", "none")}
+    prints.add(fingerprint(read(PETS.replace("house", "hut"), encode="none")))
+    assert len(prints) == 4
+
+
+def test_the_code_of_a_category_does_not_depend_on_the_rows_that_have_it(read: Read) -> None:
+    """Otherwise, the encoding would itself adapt to the test rows."""
+    rows = np.asarray(read("kind,home\ncat,b\ndog,c\ncat,a\ndog,c\n", encode="ordinal").inputs)
+    others = np.asarray(read("kind,home\ndog,a\ncat,a\ncat,a\ndog,b\ncat,c\n", encode="ordinal").inputs)
+    assert rows.ravel().tolist() == [1, 2, 0, 2]
+    assert others.ravel().tolist() == [0, 0, 0, 1, 2]
+
+
+def test_every_format_gives_the_same_rows(read: Read, tmp_path: Path) -> None:
+    frame = pd.DataFrame({
+        "kind": ["cat", "dog", "cat", "dog"], "age": [3, None, 7, 10], "weight": [4.5, 20, None, 31.5],
+        "home": ["flat", "house", None, "flat"],
+    })  # fmt: skip
+    frame.to_parquet(tmp_path / "pets.parquet")
+    arff = (
+        "% a comment\n@RELATION pets\n@attribute kind {'cat',dog}\n@attribute age numeric\n@ATTRIBUTE 'weight' REAL\n"
+        "@attribute home { flat, house }\n\n@DATA\ncat,3,4.5,'flat'\ndog,?,20,house\n'cat',7,?,?\ndog,10,31.5,flat\n"
+    )
+    (tmp_path / "pets.arff").write_text(arff)
+    options = {"label": "kind"}
+    found = {fingerprint(read())}
+    for name in ("pets.parquet", "pets.arff"):
+        found.add(fingerprint(pb.load_dataset("tabular.file", {"path": name, **options}, folder=tmp_path)))
+    found.add(fingerprint(read(PETS.replace(",", ";").replace(".", ","), decimal=",")))
+    found.add(fingerprint(read(PETS.replace(",", "\t"), "pets.tsv")))
+    found.add(fingerprint(read(PETS.partition("\n")[2], header=["kind", "age", "weight", "home"])))
+    assert len(found) == 1
+
+
+def test_declared_categories_keep_their_order_and_need_no_rows(read: Read) -> None:
+    arff = "@relation r\n@attribute size {small,'very big',tiny}\n@attribute kind {a,b}\n@data\n'very big',a\nsmall,b\n"
+    dataset = read(arff, "sizes.arff")
+    np.testing.assert_array_equal(np.asarray(dataset.inputs), [[0, 1, 0], [1, 0, 0]])
+
+
+def test_official_splits_share_their_categories(read: Read) -> None:
+    dataset = read(test="home,kind,age,weight\ntent,cat,1,2\nflat,dog,2,30\n")
+    assert dataset.splits == ("train",) * 4 + ("test",) * 2
+    assert np.asarray(dataset.inputs)[4].tolist() == [1, 2, 0, 0, 1]
+    with pytest.raises(DataError, match=r"differ in the columns home; remove or rename"):
+        read(test="kind,age,weight\ncat,1,2\n")
+
+
+def test_columns_can_be_chosen_dropped_and_declared_as_categories(read: Read) -> None:
+    assert np.shape(read(columns=["age", "weight"]).inputs) == (4, 2)
+    assert np.shape(read(drop="home").inputs) == (4, 2)
+    assert np.shape(read(categorical=["age"], columns="age").inputs) == (4, 3)
+    np.testing.assert_array_equal(np.asarray(read(missing=[20], columns="weight").inputs).ravel()[1], NAN)
+
+
+def test_regression_has_numbers_as_targets(read: Read) -> None:
+    dataset = read(label="weight", kind="regression", drop_missing=True)
+    assert (dataset.kind, list(dataset.labels)) == ("regression", [4.5, 20, 31.5])
+    assert dataset.details["dropped"] == {"missing": 1}
+
+
+def test_class_names_merge_labels(read: Read) -> None:
+    dataset = read(PETS + "wolf,3,40,house\n", class_names={"cat": "cat", "dog": "canine", "wolf": "canine"})
+    assert (dataset.class_names, list(dataset.labels)) == (("cat", "canine"), [0, 1, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (PETS, {"label": "kinds"}, r"no column 'kinds', which `label` names; did you mean 'kind'\?"),
+        (PETS, {"drop": "hme"}, r"no column 'hme', which `drop` names; did you mean 'home'\?"),
+        (PETS, {"label": "weight"}, r"'weight' has numbers such as 4\.5, which are no classes; set `kind` to regress"),
+        (PETS, {"label": "weight", "kind": "regression"}, r"row 3: no target in column 'weight'.*`drop_missing`"),
+        (PETS, {"label": "home", "kind": "regression"}, r"row 3: no target"),
+        (PETS, {"label": "home"}, r"1 of 4 rows have the label ''.*row 3.*`drop_missing` to True"),
+        (PETS.replace("10", "old"), {}, r"'age' has numbers, but also 'old' \(.*row 4\).*`missing` to \['old'\]"),
+        (PETS.replace("4.5", '"1,004.5"'), {}, r"'weight' has '1,004\.5' \(.*row 1\).*another notation.*`decimal`"),
+        ("kind,day\na,2024-01-31\nb,2024-02-01\n", {}, r"'day' has dates or times such as 2024-01-31.*`drop`"),
+        ("kind,zip\na,01234\nb,99999\n", {}, r"'zip' has '01234'.*or a code.*add 'zip' to `categorical`"),
+        ("kind,a,a\nx,1,2\ny,3,4\n", {}, r"two columns have the name 'a'"),
+        ("kind,a\nx,1\ny,3,4\n", {}, r"line 3: 3 fields, but the header has 2"),
+        ("1,2\n3,4\n5,6\n", {}, r"first line has only numbers; if it is a row, set `header` to names"),
+        ("kind\nx\ny\n", {"drop": []}, r"no column is left for the features"),
+        ("kind,a\n", {}, r"has no rows"),
+        ("kind,a\nx,1e999\ny,2\n", {}, r"'a' has infinite numbers"),
+    ],
+)
+def test_unsuitable_tables_are_errors(content: str, options: dict[str, Any], message: str, read: Read) -> None:
+    with pytest.raises(DataError, match=message):
+        read(content, **options)
+
+
+def test_missing_files_name_the_nearest_one(read: Read) -> None:
+    read()
+    with pytest.raises(DataError, match=r"no such file; did you mean pets\.csv\?"):
+        read(name="other.csv", path="pest.csv")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drop": "kind"}, "the label 'kind' is also in"),
+        ({"path": "pets.xlsx"}, "unknown file format"),
+        ({"kind": "regression", "class_names": ["a", "b"]}, "a regression has no classes"),
+        ({"drop": "a", "columns": "a"}, "'a' is in `drop`, but also"),
+    ],
+)
+def test_contradictory_options_are_errors(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        FileOptions.model_validate({"path": "pets.csv", "label": "kind", **options})
+
+
+def test_doubtful_columns_and_duplicates_are_named(read: Read) -> None:
+    rows = [f"{'ab'[row % 2]},{row + 7},1,name {row},{row % 5}" for row in range(40)]
+    warnings = read("\n".join(["kind,id,one,name,good", *rows])).details["warnings"]
+    assert [warning.split("'")[1] for warning in warnings] == ["id", "one", "name"]
+    (warning,) = read("\n".join(["kind,good", *(f"{'ab'[row % 2]},{row % 5}" for row in range(40))])).details[
+        "warnings"
+    ]
+    assert warning.startswith("100% of the rows equal another row")
+
+
+STEPS = """
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+mixed = make_pipeline(
+    make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_include="category")),
+        remainder=make_pipeline(SimpleImputer(), StandardScaler()),
+    ),
+    LogisticRegression(),
+)
+"""
+
+
+def score_arms(folder: Path, methods: list[Any], kind: str = "classification", **options: Any) -> dict[str, Any]:
+    """Return the scores of base, extra and test by method, for a table with three numbers, a category and gaps."""
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(300, 3)) * [1, 10, 1000]
+    sizes = rng.integers(0, 3, size=300)
+    target = numbers[:, 0] + numbers[:, 1] / 10 + sizes - 1
+    numbers[rng.random(numbers.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(numbers, columns=["x", "y", "z"]).assign(size=np.array(["S", "M", "L"])[sizes], target=target)
+    if kind == "classification":
+        frame["target"] = np.where(target > 0, "high", "low")
+    frame.to_csv(folder / "table.csv", index=False)
+    (folder / "steps.py").write_text(STEPS)
+    source = {"path": "table.csv", "label": "target", "kind": kind, **options}
+    raw = {
+        "name": "table", "tasks": [{"use": "tabular.file", "name": "table", "options": source}], "methods": methods,
+        "design": {"num_train": 40, "num_test": 60, "num_subsamples": 1}, "analyses": ["summary"],
+    }  # fmt: skip
+    spec = make_spec(raw, folder=folder)
+    worker, scores = SpecWork(spec), {}
+    for trial in spec.trials():
+        (outcome,) = worker(WorkItem((trial,), has_base=False))
+        assert isinstance(outcome, TrialResult), str(outcome)
+        scores[trial.method] = [arm.score for arm in outcome.arms]
+    return scores
+
+
+PREPARED = {"use": "tabular.pca", "options": {"prepare": True, "num_components": 4}}
+
+
+@pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent", "knn"])
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_methods_impute_and_scale(strategy: str, kind: str, tmp_path: Path) -> None:
+    """Without scaling, the largest component would be the column without a signal."""
+    methods = [{"use": "tabular.impute", "options": {"strategy": strategy}}, PREPARED]
+    scores = score_arms(tmp_path, methods, kind)
+    floor = {"classification": 0.7, "regression": 0.5}[kind]
+    assert min(scores["tabular.impute"]) > floor
+    assert scores["tabular.pca"][0] > floor
+
+
+def test_an_imputer_learns_from_the_unlabeled_rows() -> None:
+    train = Labeled(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.0, 1.0, 2.0, 3.0]))
+    task = Task("t", "regression", (), "", SourceRef("tabular.file"))
+    context: Any = None
+    predicted = {}
+    for name, unlabeled in {"base": None, "test": np.array([[5.0], [7.0], [NAN]])}.items():
+        predictor = impute(unlabeled, train, task, options=Impute(), context=context)
+        predicted[name] = float(predictor.predict(np.array([[NAN]]))[0])
+    assert predicted == pytest.approx({"base": 1.5, "test": 6})
+
+
+def test_estimators_and_controls_take_data_frames_with_missing_values(tmp_path: Path) -> None:
+    scores = score_arms(tmp_path, ["steps.py:mixed", "controls.null", "controls.leak"], encode="none")
+    assert min(scores["mixed"]) > 0.75
+    assert len(set(scores["controls.null"])) == 1
+    base, extra, test = scores["controls.leak"]
+    assert base == extra < test
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "message"),
+    [
+        ("tabular.standardize", {}, "missing values, which this method does not take; use tabular.impute"),
+        ("tabular.screening", {}, "missing values"),
+        ("tabular.pca", {}, "missing values"),
+        ("tabular.impute", {"encode": "none"}, "a data frame; set `encode` of the task to one-hot"),
+    ],
+)
+def test_methods_refuse_what_they_cannot_take(
+    method: str, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AssertionError, match=message):
+        score_arms(tmp_path, [method], **options)
+
+
+def test_columns_of_very_different_units_are_an_error_without_scaling(tmp_path: Path) -> None:
+    rng, labels = np.random.default_rng(0), np.repeat([0, 1, 2], 20)
+    centers = np.array([[38.8, 18.3, 190, 3700], [48.8, 18.4, 196, 3730], [47.5, 15, 217, 5080]])  # of penguins
+    train = Labeled(rng.normal(size=(60, 4)) * [2.7, 1, 6, 400] + centers[labels], labels)
+    task = Task("t", "classification", ("a", "b", "c"), "", SourceRef("tabular.file"))
+    context: Any = None
+    with pytest.raises(DataError, match="columns have very different units"):
+        pca(None, train, task, options=Pca(), context=context)
+    pca(None, train, task, options=Pca(prepare=True), context=context)
+
+
+def test_validate_shows_what_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    score_arms(tmp_path, ["controls.null"])
+    spec = {
+        "name": "table", "methods": ["controls.null"], "design": {"num_train": 40, "num_test": 60, "num_subsamples": 3},
+        "tasks": [{"use": "tabular.file", "name": "table", "options": {"path": "table.csv", "label": "target"}}],
+    }  # fmt: skip
+    (tmp_path / "table.yaml").write_text(yaml.safe_dump(spec))
+    table = pd.read_csv(tmp_path / "table.csv")
+    table.assign(one=1).to_csv(tmp_path / "table.csv", index=False)
+    forget()
+    validate([tmp_path / "table.yaml"])
+    printed = capsys.readouterr()
+    assert "task table: 300 rows of 2 classes (high " in printed.out
+    assert "4 columns of numbers and 1 of categories (size 3), as 7 features; " in printed.out
+    assert "Column 'one' is constant" in printed.err
