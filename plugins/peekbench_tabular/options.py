@@ -45,6 +45,10 @@ class TableOptions(Options):
     """Whether the label is a class, or a number to predict."""
     columns: Names = ()
     """Columns of the features. Default: all except the label and `drop`."""
+    group: str | None = None
+    """Column of the group, such as a patient or author; it is no feature. Rows of a group never stand in two sets."""
+    drop_shared_groups: bool = False
+    """With official splits, drop the train rows of groups that are in the test split; by default they are an error."""
     drop: Names = ()
     """Columns that are no features, such as identifiers, dates and free text."""
     categorical: Names = ()
@@ -59,7 +63,7 @@ class TableOptions(Options):
     """Names of the classes. A list: labels are these names, or 0, 1, ... for the first, second, ... name. A mapping
     from labels to names: labels with the same name form one class. Default: the labels that occur, sorted."""
     drop_missing: bool = False
-    """Drop rows without a label; by default they are an error. Missing features are always kept, as NaN."""
+    """Drop rows without a label or a group; by default they are an error. Missing features are always kept, as NaN."""
 
     @field_validator("missing", mode="before")
     @classmethod
@@ -73,8 +77,11 @@ class TableOptions(Options):
         both = [name for name in self.drop if name in (*self.columns, *self.categorical)]
         if both:
             raise ValueError(f"{both[0]!r} is in `drop`, but also in `columns` or `categorical`; name it once")
-        if self.label is not None and self.label in (*self.columns, *self.categorical, *self.drop):
-            raise ValueError(f"the label {self.label!r} is also in `columns`, `categorical` or `drop`; name it once")
+        for role, name in (("label", self.label), ("group", self.group)):
+            if name is not None and name in (*self.columns, *self.categorical, *self.drop):
+                raise ValueError(f"the {role} {name!r} is also in `columns`, `categorical` or `drop`; name it once")
+        if self.group is None and self.drop_shared_groups:
+            raise ValueError("drop_shared_groups is True, but there are no groups; name their column as `group`")
         if self.kind == "regression" and self.class_names is not None:
             raise ValueError("a regression has no classes; remove class_names")
         return self

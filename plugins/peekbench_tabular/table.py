@@ -22,7 +22,15 @@ import pandas as pd
 
 from peekbench import DataError, Dataset
 from peekbench.data import hash_rows
-from peekbench.data.labels import MISSING, find_missing, label_key, name_classes, refuse_hidden, refuse_missing
+from peekbench.data.labels import (
+    MISSING,
+    find_missing,
+    group_key,
+    label_key,
+    name_classes,
+    refuse_hidden,
+    refuse_missing,
+)
 from peekbench.formatting import list_names, pluralize, shorten, visible
 from peekbench.records import BoolArray, FloatArray, IntArray, Split
 from peekbench_tabular.options import TableOptions
@@ -120,7 +128,17 @@ def make_dataset(table: Table, options: TableOptions, details: Mapping[str, Any]
     label = next(column for column in table.columns if column.name == options.label)
     signs = MISSING | {*options.missing}
     keys, missing, targets = _read_labels(table, label, options, signs)
-    kept = np.flatnonzero([key not in missing for key in keys])
+    groups = _read_groups(table, options, signs)
+    is_kept = np.array([key not in missing for key in keys])
+    if groups:
+        is_kept &= np.array(groups) != ""
+    dropped = {"missing": int((~is_kept).sum())}
+    if options.drop_shared_groups:
+        of_test = {group for group, split in zip(groups, table.splits, strict=True) if split == "test"}
+        is_shared = [group in of_test and split == "train" for group, split in zip(groups, table.splits, strict=True)]
+        dropped["group of the test split"] = int((is_kept & is_shared).sum())
+        is_kept &= ~np.array(is_shared)
+    kept = np.flatnonzero(is_kept)
     features = [_read_feature(table, column, options, signs) for column in chosen]
     features = [_take(feature, kept) for feature in features]
     class_names: tuple[str, ...] = ()
@@ -146,11 +164,12 @@ def make_dataset(table: Table, options: TableOptions, details: Mapping[str, Any]
         fingerprint=hash_rows(frame, labels, [options.encode, *identity, *class_names]),
         details={
             **details,
-            "dropped": {"missing": len(keys) - len(kept)},
+            "dropped": dropped,
             "contents": "; ".join(_describe(features, labels, class_names, inputs)),
             "warnings": list(_find_doubtful(features)),
         },
         splits=splits,
+        groups=tuple(groups[row] for row in kept) if groups else (),
     )
 
 
@@ -160,12 +179,17 @@ def _choose(table: Table, options: TableOptions) -> list[Column]:
     doubled = [name for name, number in Counter(names).items() if number > 1]
     if doubled:
         raise DataError(f"{table.place}: two columns have the name {doubled[0]!r}; rename one")
-    for option, listed in {
-        "label": [options.label], "columns": options.columns, "drop": options.drop, "categorical": options.categorical,
-    }.items():  # fmt: skip
+    named: dict[str, tuple[str, ...]] = {
+        "label": (str(options.label),),
+        "group": tuple(filter(None, (options.group,))),
+        "columns": options.columns,
+        "drop": options.drop,
+        "categorical": options.categorical,
+    }
+    for option, listed in named.items():
         for name in listed:
             if name not in names:
-                close = get_close_matches(str(name)[:100], names, n=1, cutoff=0.5)
+                close = get_close_matches(name[:100], names, n=1, cutoff=0.5)
                 hint = f"did you mean {close[0]!r}? " if close else ""
                 raise DataError(
                     f"{table.place}: no column {name!r}, which `{option}` names; {hint}available columns: "
@@ -174,7 +198,7 @@ def _choose(table: Table, options: TableOptions) -> list[Column]:
     chosen = [
         column
         for column in table.columns
-        if column.name != options.label
+        if column.name not in (options.label, options.group)
         and column.name not in options.drop
         and (not options.columns or column.name in options.columns)
     ]
@@ -240,6 +264,22 @@ def _refuse_numbers(table: Table, label: Column, counts: Mapping[str, int]) -> N
             f"{table.place}: column {label.name!r} has numbers such as {fraction}, which are no classes; set `kind` to "
             "regression"
         )
+
+
+def _read_groups(table: Table, options: TableOptions, signs: Collection[str]) -> list[str]:
+    """Return the group of each row, empty if it is missing and such rows are dropped; no list without groups."""
+    groups = []
+    for row, value in enumerate(
+        value for column in table.columns if column.name == options.group for value in column.values
+    ):
+        group = group_key(_plain(value, signs), f"{table.locate(row)}, column {options.group!r}")
+        if not group and not options.drop_missing:
+            raise DataError(
+                f"{table.locate(row)}: no group in column {options.group!r}; add one, or set `drop_missing` to True to "
+                "drop such rows"
+            )
+        groups.append(group)
+    return groups
 
 
 # Features

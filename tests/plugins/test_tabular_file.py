@@ -128,6 +128,16 @@ def test_regression_has_numbers_as_targets(read: Read) -> None:
     assert dataset.details["dropped"] == {"missing": 1}
 
 
+def test_rows_of_a_group_stay_together(read: Read) -> None:
+    dataset = read(PETS + "cat,5,4,\n", group="home", drop_missing=True)
+    assert (dataset.groups, np.shape(dataset.inputs)) == (("flat", "house", "flat"), (3, 2))
+    with pytest.raises(DataError, match=r"row 3: no group in column 'home'.*`drop_missing`"):
+        read(group="home")
+    test = "kind,age,weight,home\ncat,1,2,house\ndog,3,4,tent\n"
+    dataset = read(test=test, group="home", drop_missing=True, drop_shared_groups=True)
+    assert dataset.groups == ("flat", "flat", "house", "tent")
+
+
 def test_class_names_merge_labels(read: Read) -> None:
     dataset = read(PETS + "wolf,3,40,house\n", class_names={"cat": "cat", "dog": "canine", "wolf": "canine"})
     assert (dataset.class_names, list(dataset.labels)) == (("cat", "canine"), [0, 1, 0, 1, 1])
