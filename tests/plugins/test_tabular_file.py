@@ -1,4 +1,4 @@
-"""The data source `tabular.file`: columns, categories, missing values and errors; methods on such tasks."""
+"""The data source `tabular.file`: columns, categories, missing values and errors; methods on tables."""
 
 from __future__ import annotations
 
