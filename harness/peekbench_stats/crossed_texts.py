@@ -2,6 +2,7 @@
 
 References
 ----------
+Kish (1965), Survey Sampling, Wiley
 Owen (2007), "The pigeonhole bootstrap", https://doi.org/10.1214/07-AOAS122
 Satterthwaite (1946), https://doi.org/10.2307/3002019
 Zou and Donner (2008), "Construction of confidence limits about effect measures", https://doi.org/10.1002/sim.3095
@@ -38,6 +39,10 @@ class CrossedMean:
     """Number of different texts."""
     num_answers: int
     """Number of texts of all subsamples together."""
+    num_units: float
+    """Number of different texts or, if texts have groups, of groups; uneven groups count as fewer (Kish 1965)."""
+    num_groups: int = 0
+    """Number of different groups; 0 if texts have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class CrossedInterval(Estimate):
     """Share of the variance that other texts add."""
 
 
-def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
+def cross_texts(differences: FloatArray, rows: IntArray, groups: IntArray | None = None) -> CrossedMean:
     """Estimate how much the mean of a task would vary with other subsamples of other texts.
 
     The difference of text i in subsample k is modeled as mu + a_i + b_k + e_ik, with independent effects of texts and
@@ -60,12 +65,17 @@ def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
     alone holds only for the given texts. var(a) is the covariance of the differences of one text in two subsamples,
     with each difference taken from the mean of its subsample.
 
+    If texts have groups, the effects of groups are independent, and those of texts need not be: sums over the texts of
+    a group take the place of the differences of texts.
+
     Parameters
     ----------
     differences
         Score of treatment - score of control of each test text: (n_subsamples, n_test).
     rows
         Number of each text in the data of the task: (n_subsamples, n_test). A subsample has no text twice.
+    groups
+        Number of the group of each text: (n_subsamples, n_test); by default, each text is a group of its own.
 
     Returns
     -------
@@ -83,31 +93,45 @@ def cross_texts(differences: FloatArray, rows: IntArray) -> CrossedMean:
     order = np.argsort(rows, axis=1)  # so that not even the last digit depends on the order of the texts
     differences = np.take_along_axis(differences, order, axis=1)
     rows = np.take_along_axis(rows, order, axis=1)
+    num_texts = len(np.unique(rows))
+    if groups is not None:
+        rows = np.take_along_axis(groups, order, axis=1)
     num_subsamples, num_test = differences.shape
     means = differences.mean(axis=1)
-    centered = differences - means[:, None]
-    within = (centered**2).sum() / (num_subsamples * max(num_test - 1, 1))
-    texts, position = np.unique(rows, return_inverse=True)
-    position = position.ravel()
-    counts = np.bincount(position).astype(float)
-    sums = np.bincount(position, weights=centered.ravel())
-    products = sums**2 - np.bincount(position, weights=centered.ravel() ** 2)  # over ordered pairs of subsamples
-    num_pairs = float((counts * (counts - 1)).sum())
+    unit, sizes, sums = _add_up(differences - means[:, None], rows)
+    num_units = len(unit) / num_subsamples  # of a subsample
+    within = (sums**2).sum() / (num_subsamples * max(num_units - 1, 1))
+    # Over ordered pairs of subsamples:
+    products = np.bincount(unit, weights=sums) ** 2 - np.bincount(unit, weights=sums**2)
+    counts, squares, cubes = (np.bincount(unit, weights=sizes**power) for power in (1, 2, 3))
+    num_pairs = float((counts**2 - squares).sum())
     coefficient = 0.0
-    if num_pairs and num_test > 1:
+    if num_pairs and num_units > 1:
         ordered = num_subsamples * (num_subsamples - 1)
-        # Differences are taken from means that contain them: correct for it, up to 1 / num_test^2.
-        correction = 1 - 2 / num_test + num_pairs / ordered / num_test**2
+        # Differences are taken from means that contain them: correct for it, up to the square of a unit's share.
+        size = float((counts * squares - cubes).sum()) / num_pairs  # texts of a unit, weighted as in the products
+        correction = 1 - 2 / num_test * size + num_pairs / ordered / num_test**2
         coefficient = 1 / (correction * ordered * num_test**2)
     return CrossedMean(
         mean=float(means.mean()),
         subsample_variance=float(means.var(ddof=1) / num_subsamples) if num_subsamples > 1 else np.nan,
-        least_variance=float(within / (num_test * num_subsamples)),
+        least_variance=float(within / (num_test * num_subsamples) * (num_units / num_test)),
         degrees=num_subsamples - 1,
         text_variance=float(products.sum() * coefficient),
-        num_texts=len(texts),
+        num_texts=num_texts,
         num_answers=differences.size,
+        num_units=num_texts if groups is None else float(counts.sum() ** 2 / (counts**2).sum()),
+        num_groups=0 if groups is None else len(counts),
     )
+
+
+def _add_up(values: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Add up the values of each unit in each subsample. Return unit, size and sum of each pair."""
+    units, position = np.unique(rows, return_inverse=True)
+    keys = position.reshape(rows.shape) + len(units) * np.arange(len(rows))[:, None]
+    pairs, pair = np.unique(keys, return_inverse=True)
+    pair = pair.ravel()
+    return pairs % len(units), np.bincount(pair).astype(float), np.bincount(pair, weights=values.ravel())
 
 
 def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[float] = ()) -> CrossedInterval | None:
@@ -136,20 +160,20 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[
     mean = float(np.mean([task.mean for task in tasks]))
     if any(task.degrees == 0 for task in tasks):
         return None
-    num_texts = sum(task.num_texts for task in tasks)
+    num_units = sum(task.num_units for task in tasks)
     of_subsamples, least = sum(task.subsample_variance for task in tasks), sum(task.least_variance for task in tasks)
     if shared:
         of_subsamples = len(tasks) ** 2 * float(np.var(shared, ddof=1)) / len(shared)
     of_texts = max(sum(task.text_variance for task in tasks), 0.0)
     if not least + of_subsamples > 0:
         num_trials = len(shared) or sum(task.degrees + 1 for task in tasks)
-        half = 1 - (1 - level) ** (1 / min(num_texts, num_trials))
+        half = 1 - (1 - level) ** (1 / min(num_units, num_trials))
         return CrossedInterval(mean, mean - half, mean + half, level=level)
     degrees = float(len(shared) - 1)
     if not shared:
         degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
     of_means, of_answers, of_other_texts = (
-        float(student_t.ppf((1 + level) / 2, freedom)) for freedom in (degrees, np.inf, max(num_texts - len(tasks), 1))
+        float(student_t.ppf((1 + level) / 2, freedom)) for freedom in (degrees, np.inf, max(num_units - len(tasks), 1))
     )
     squared = max(of_means**2 * of_subsamples, of_answers**2 * least) + of_other_texts**2 * of_texts
     half = float(np.sqrt(squared)) / len(tasks)

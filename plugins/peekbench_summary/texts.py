@@ -28,6 +28,12 @@ NOTE = (
 )
 
 
+OF_GROUPS = (
+    "Texts of a group are alike: groups take the place of texts, so the intervals are for other groups. Groups: their "
+    "number."
+)
+
+
 def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Predictions | None) -> Analysis:
     """Estimate the average bias of each configuration for other subsamples of other texts.
 
@@ -55,22 +61,31 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
         return Analysis("texts", warnings=(NEEDS_ANSWERS,))
     found = configurations(results)
     check_region(options.region, "summary.texts", is_accuracy=found.is_accuracy)
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
+    has_groups = False
     for configuration in found.configurations:
         crossed = [_cross_task(configuration, task, predictions) for task in configuration.scores["bias"]]
         tasks = [task for task in crossed if task is not None]
         if len(tasks) < len(crossed):
             return Analysis("texts", warnings=(NEEDS_MEANS,))
         shared = shared_averages(configuration, "bias")
-        rows.append((*configuration.cells, *_cells(tasks, shared, options)))
+        num_groups = sum(task.num_groups for task in tasks)
+        has_groups = has_groups or num_groups > 0
+        rows.append((*configuration.cells, *_cells(tasks, shared, options), num_groups or None))
     num_tasks = results["task"].nunique()
     scope = "this task" if num_tasks == 1 else f"these {num_tasks} tasks"
     unit: Unit = "difference" if found.is_accuracy else "change"
-    columns = (
+    columns: tuple[Column, ...] = (
         *found.columns, Column("bias", unit), Column("conclusion"),
         Column("texts", "count"), Column("uses of a text", "number"), Column("variance from texts", "fraction"),
+        Column("groups", "count"),
     )  # fmt: skip
     region = f"{100 * options.region:g} points" if found.is_accuracy else f"{options.region:g}"
+    note = NOTE.format(level=options.level, region=region)
+    if has_groups:
+        note = f"{note} {OF_GROUPS}"
+    else:
+        columns, rows = columns[:-1], [row[:-1] for row in rows]
     return Analysis(
         "texts",
         tables=(
@@ -78,7 +93,7 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
                 f"Bias for other texts of {scope}",
                 columns,
                 tuple(rows),
-                found.note(NOTE.format(level=options.level, region=region)),
+                found.note(note),
             ),
         ),
     )
@@ -95,7 +110,10 @@ def _cross_task(configuration: Configuration, task: str, predictions: Prediction
         return None
     is_analyzed = np.isin(answers.subsamples, configuration.subsamples[task])
     extra, test = (answers.scores[arm][is_analyzed] for arm in ARMS)
-    return cross_texts(test - extra, answers.rows[is_analyzed])
+    groups = None
+    if answers.groups is not None:
+        groups = answers.groups[is_analyzed]
+    return cross_texts(test - extra, answers.rows[is_analyzed], groups)
 
 
 def _cells(tasks: list[CrossedMean], shared: Sequence[float], options: OtherTexts) -> tuple[Cell, ...]:

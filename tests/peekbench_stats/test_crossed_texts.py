@@ -67,3 +67,26 @@ def test_subsamples_that_agree_by_chance_have_an_interval() -> None:
     interval = cross_interval([cross_texts(differences, np.arange(100).reshape(2, 50))], 0.95)
     assert interval is not None
     assert interval.low < 0 < interval.high
+
+
+def test_intervals_for_other_groups_cover_the_bias_and_those_for_other_texts_do_not() -> None:
+    rng = np.random.default_rng(3)
+    rows = np.tile(np.arange(300), (8, 1))
+    covered = np.zeros((2, 200))
+    for repeat in range(200):
+        groups = rng.integers(0, 30, 300)
+        effects = 0.1 * rng.standard_normal(30)[groups]
+        differences = effects + 0.3 * rng.standard_normal(rows.shape)
+        for way, units in enumerate((None, groups[rows])):
+            interval = cross_interval([cross_texts(differences, rows, units)], 0.95)
+            assert interval is not None
+            covered[way, repeat] = interval.low <= 0 <= interval.high
+    assert covered[0].mean() < 0.75
+    assert 0.92 < covered[1].mean() < 0.99
+
+
+def test_groups_of_one_text_are_texts() -> None:
+    rng = np.random.default_rng(4)
+    rows = np.array([rng.permutation(50)[:30] for _ in range(6)])
+    differences = rng.integers(-1, 2, rows.shape).astype(float)
+    assert cross_texts(differences, rows, rows + 7).text_variance == cross_texts(differences, rows).text_variance

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import peekbench as pb
 from peekbench import load_results
 from peekbench.data.loading import load_dataset
 from peekbench.data.sampling import Sampler
@@ -22,6 +23,7 @@ from peekbench.results import tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.read import StoredPredictions
 from peekbench.spec.components import AnalysisSpec, make_component
+from peekbench.store.reader import Store
 
 if TYPE_CHECKING:
     from peekbench.spec.experiment import ExperimentSpec
@@ -85,6 +87,36 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
         connection.execute("UPDATE predictions SET numbers = zeroblob(length(numbers))")
     with pytest.raises(StoreError, match="the predictions of arm .* are changed"):
         analyze(store, AnalysisOptions(["summary.texts"]))
+
+
+def test_groups_of_a_task_are_the_units(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"text": [f"w{row % 7} w{row % 11} v{row % 2}" for row in range(300)]})
+    rows = rows.assign(label=[f"c{row % 2}" for row in range(300)], author=[row // 2 % 30 for row in range(300)])
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 5}
+    stores = {}
+    for group in ("author", None):
+        task = {"use": "files", "name": "rows", "options": {"path": str(tmp_path / "rows.csv"), "group": group}}
+        spec = {"name": f"of-{group}", "tasks": [task], "methods": ["classic.lsa"], "design": design}
+        stores[group] = pb.run(spec, progress=False).store
+    for group, store in stores.items():
+        answers = StoredPredictions(store).answers("rows", "classic.lsa", 12, 30, ("extra", "test"))
+        assert answers is not None
+        (analysis,) = analyze(store, AnalysisOptions(["summary.texts"])).analyses
+        (table,) = analysis.tables
+        names = [column.name for column in table.columns]
+        assert ("groups" in names) == (group is not None)
+        assert ("groups" in (table.note or "")) == (group is not None)
+        if group is None:
+            assert answers.groups is None
+            continue
+        assert answers.groups is not None
+        authors = rows["author"].to_numpy()[answers.rows]
+        pairs = {*zip(authors.ravel().tolist(), answers.groups.ravel().tolist(), strict=True)}
+        assert len(pairs) == len({author for author, _ in pairs}) == len({number for _, number in pairs})
+        assert table.rows[0][names.index("groups")] == len(pairs)
+    with Store.open(stores["author"]) as store:
+        assert store.tasks()["rows"]["groups"] == 30
 
 
 def test_tables_of_scores_have_no_predictions(simulate: Callable[..., pd.DataFrame]) -> None:

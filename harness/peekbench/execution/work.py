@@ -320,6 +320,9 @@ class SpecWork:
         test_rows = subsample.test
         if crossover:
             test_rows = np.concatenate(subsample.sets)
+        test_groups = None
+        if loaded.dataset.groups:
+            test_groups = loaded.sampler.groups[test_rows]
         seed = seed_of_fit(self._spec.seed, draw.task, draw.num_train, draw.num_test, draw.subsample)
         context = Context(seed, available_threads(), self._folders, gpu_fraction())
         bases: dict[str, ArmResult] = {}
@@ -350,6 +353,7 @@ class SpecWork:
                     test_rows,
                     tuple((bases | results)[arm.name] for arm in arms),
                     self._host,
+                    test_groups=test_groups,
                 )
                 needs_base = False
             finally:

@@ -298,6 +298,8 @@ class Answers:
     can have other scores, such as F1. The mean over texts is the score of the subsample."""
     labels: IntArray | None = None
     """True class of each text, or the number of its set of labels: (n_subsamples, n_texts); None if it is unknown."""
+    groups: IntArray | None = None
+    """Number of the group of each text, such as its author: (n_subsamples, n_texts); None if each text is its own."""
 
 
 class Predictions(Protocol):

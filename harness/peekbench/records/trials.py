@@ -209,6 +209,8 @@ class TrialResult:
     """Arms in the spec's order, without the base arm if another method's trial on the same draw has it."""
     host: str = ""
     """Name of the machine that computed the trial."""
+    test_groups: IntArray | None = None
+    """Number of the group of each test row, shape (n_sets * n_test,); None if every row is a group of its own."""
     usage: Usage | None = None
     """What the trial used of its machine, in pilots only. It is not stored."""
 

@@ -74,7 +74,7 @@ ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draw
 """
 SELECT_ANSWERS = """
 SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
-       (SELECT numbers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum
+       (SELECT numbers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum, draws.test_groups
 """
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
 IS_DRAW = "draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND draws.subsample = ?"
@@ -420,7 +420,7 @@ class Store:
             num_test,
             *arms,
         )
-        for arm, subsample, _, _, blob, checksum in rows:
+        for arm, subsample, _, _, blob, checksum, _ in rows:
             self._check_predictions(Trial(Draw(task, num_train, num_test, subsample), method), arm, blob, checksum)
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
@@ -436,11 +436,15 @@ class Store:
                 probabilities = probabilities.reshape(-1, len(truth), probabilities.shape[1])
                 correct.append(find_correct(probabilities, truth).mean(axis=0))
             scores[arm] = np.array(correct).reshape(numbers.shape)
+        groups = None
+        if any(row[6] for row in draws):
+            groups = np.frombuffer(b"".join(row[6] for row in draws), "<i4").reshape(numbers.shape).astype(np.int64)
         return Answers(
             subsamples=np.array([row[1] for row in draws], dtype=np.int64),
             rows=numbers.astype(np.int64),
             scores=scores,
             labels=number_label_sets(labels).reshape(numbers.shape),
+            groups=groups,
         )
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:

@@ -34,10 +34,10 @@ ARM_COLUMNS = (
     "draw", "owner", "arm", "num_scored", *SCORE_COLUMNS, "fit_seconds", "predict_seconds", "metrics",
     "predictions_checksum",
 )  # fmt: skip
-DRAW_COLUMNS = ("task", "num_train", "num_test", "subsample", "test_labels", "test_rows")
+DRAW_COLUMNS = ("task", "num_train", "num_test", "subsample", "test_labels", "test_rows", "test_groups")
 KEEP_LABELS = """
 ON CONFLICT (task, num_train, num_test, subsample) DO UPDATE
-SET test_labels = excluded.test_labels, test_rows = excluded.test_rows
+SET test_labels = excluded.test_labels, test_rows = excluded.test_rows, test_groups = excluded.test_groups
 WHERE draws.test_labels IS NULL AND excluded.test_labels IS NOT NULL
 """
 """End of a statement that inserts draws: a draw of failed trials gets the labels and rows that another trial knows."""
@@ -82,7 +82,7 @@ CREATE TABLE bases (
 ) WITHOUT ROWID;
 CREATE TABLE draws (
     id INTEGER PRIMARY KEY, task TEXT NOT NULL, num_train INTEGER NOT NULL, num_test INTEGER NOT NULL,
-    subsample INTEGER NOT NULL, test_labels BLOB, test_rows BLOB,
+    subsample INTEGER NOT NULL, test_labels BLOB, test_rows BLOB, test_groups BLOB,
     UNIQUE (task, num_train, num_test, subsample)
 );
 CREATE TABLE trials (
@@ -122,6 +122,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "draws": (
         *(f"{name} BETWEEN 0 AND {MAX_COUNT}" for name in ("num_train", "num_test", "subsample")),
         "length(test_labels) % 4 + length(test_rows) % 4 = 0",
+        "length(test_groups) = length(test_rows)",
     ),
     "trials": ("(error IS NULL) = (traceback IS NULL)",),
     "arms": (

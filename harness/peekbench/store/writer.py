@@ -352,7 +352,7 @@ class StoreWriter(Store):
 
     def _save_one(self, outcome: TrialResult | TrialFailure) -> None:
         trial = outcome.trial
-        labels = rows = error = traceback = None
+        labels = rows = groups = error = traceback = None
         arms: Sequence[ArmResult] = ()
         if isinstance(outcome, TrialFailure):
             error, traceback = outcome.error, outcome.traceback
@@ -361,7 +361,9 @@ class StoreWriter(Store):
             # The same bytes on every machine: classes as int32, targets and numbers of bytes as float64.
             labels = encode_labels(outcome.test_labels)
             rows = outcome.test_rows.astype("<i4").tobytes()
-        self._connection.execute(SAVE_DRAW, (*trial.draw, labels, rows))
+            if outcome.test_groups is not None:
+                groups = outcome.test_groups.astype("<i4").tobytes()
+        self._connection.execute(SAVE_DRAW, (*trial.draw, labels, rows, groups))
         ((draw,),) = self._connection.execute(f"SELECT id FROM draws WHERE {IS_DRAW}", trial.draw)  # noqa: S608
         self._replace(
             "trials",
