@@ -6,7 +6,7 @@ from functools import partial
 
 from peekbench import DataSourceEntry, hookimpl
 from peekbench.plugins import Preparation, Reference, TaskGroupEntry
-from peekbench_hf.options import HubDatasetOptions, HubOptions
+from peekbench_hf.options import HubDatasetOptions, HubTaskOptions
 from peekbench_hf.tasks import TASKS
 
 LOAD_TASK = Reference("peekbench_hf.source:load_task")
@@ -20,7 +20,7 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
     tasks = [
         DataSourceEntry(
             name=task.name,
-            options=HubOptions,
+            options=HubTaskOptions,
             load=partial(LOAD_TASK, task=task),
             preparation=Preparation(pin=partial(PIN_TASK, task=task)),
             facts=partial(TASK_FACTS, task=task),

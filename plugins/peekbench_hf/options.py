@@ -63,6 +63,20 @@ def _as_texts(value: Any) -> Any:
 ClassNames: TypeAlias = Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_as_texts)]
 
 
+class HubTaskOptions(HubOptions):
+    """Options of the tasks whose columns and classes are known."""
+
+    instruction: str | None = None
+    """One or two sentences for methods that prompt: what a text is, and what to answer. Default: that of `prompts`, or
+    else our own."""
+    class_names: ClassNames = None
+    """Names for prompts and reports instead of the default ones: a list in their order, or a mapping from default names
+    to names, which may leave classes out. Default: those of `prompts`, or else our own."""
+    prompts: Path | None = None
+    """YAML file with `instruction` and `class_names` of several tasks, by name. Relative paths start at the spec's
+    folder."""
+
+
 class HubDatasetOptions(HubOptions):
     """Options of `hf.dataset`, which loads any dataset of the Hub."""
 

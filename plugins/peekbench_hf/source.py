@@ -16,8 +16,9 @@ from peekbench.records import Split
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.facts import record_facts
 from peekbench_hf.locating import LocatedFiles, locate, locate_in_mirror
-from peekbench_hf.options import HubDatasetOptions, HubOptions
+from peekbench_hf.options import HubDatasetOptions, HubOptions, HubTaskOptions
 from peekbench_hf.prepared import PreparedTask, find_prepared
+from peekbench_hf.prompts import with_prompt
 from peekbench_hub.downloads import NotFoundError
 
 MIRROR_VARIABLE = "PEEKBENCH_HUB_MIRROR"
@@ -26,13 +27,13 @@ ROW_FIELDS = ("text", "label", "is_in_order", "max_characters", "drop_missing")
 """Fields of a task's definition that determine its rows, besides classes and files."""
 
 
-def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Dataset:
+def load_task(*, options: HubTaskOptions, folders: Folders, task: HubTask) -> Dataset:
     """Load a task.
 
     Parameters
     ----------
     options
-        Revision, fingerprint, mirror, splits and duplicates.
+        Revision, fingerprint, mirror, splits, duplicates, instruction and class names.
     folders
         Folders of the spec and the cache.
     task
@@ -41,8 +42,12 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
     Raises
     ------
     DataError
-        If the files are unavailable, or do not match the definition or the fingerprint.
+        If the files are unavailable, or do not match the definition, the class names or the fingerprint.
     """
+    return _load(with_prompt(task, options, folders), options, folders)
+
+
+def _load(task: HubTask, options: HubOptions, folders: Folders) -> Dataset:
     located = [_locate(task, options, folders)]
     if options.splits == "official":
         located.append(_locate_test_split(task, located[0], options, folders))
@@ -53,9 +58,13 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
         is_default = options.drop_duplicates == "none" and options.splits == "pooled"
         if is_default and not isinstance(options, HubDatasetOptions):
             record_facts(task, folders, len(prepared.class_names), len(prepared.labels), prepared.details)
-    if options.fingerprint not in ("", prepared.fingerprint):
+    fingerprint = prepared.fingerprint
+    if isinstance(options, HubTaskOptions) and options.prompts is not None:
+        # The spec has only the path of the file, so the data tell whether its instruction has changed.
+        fingerprint = hashlib.sha256(f"{fingerprint}\x1f{task.instruction}".encode()).hexdigest()
+    if options.fingerprint not in ("", fingerprint):
         raise DataError(
-            f"{_full_name(task)}: its class names, texts and labels have the fingerprint {prepared.fingerprint}, but "
+            f"{_full_name(task)}: its class names, texts and labels have the fingerprint {fingerprint}, but "
             f"the option `fingerprint`, which a lock file sets, is {options.fingerprint}; use the files and the "
             "version of peekbench with which the spec was locked, or accept these data with "
             "`peekbench validate --lock SPEC`"
@@ -65,7 +74,7 @@ def load_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Datase
         labels=prepared.labels,
         class_names=prepared.class_names,
         instruction=task.instruction,
-        fingerprint=prepared.fingerprint,
+        fingerprint=fingerprint,
         details=prepared.details,
         splits=_list_splits(len(prepared.labels), prepared.num_test) if options.splits == "official" else (),
         groups=prepared.groups,
@@ -94,16 +103,16 @@ def load_dataset(*, options: HubDatasetOptions, folders: Folders) -> Dataset:
     DataError
         If the files are unavailable or do not match the options.
     """
-    return load_task(options=options, folders=folders, task=options.task())
+    return _load(options.task(), options, folders)
 
 
-def pin_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Mapping[str, Any]:
+def pin_task(*, options: HubTaskOptions, folders: Folders, task: HubTask) -> Mapping[str, Any]:
     """Return the options that pin a task to its current commit, unless a mirror provides it, and to its rows.
 
     Parameters
     ----------
     options
-        Revision, fingerprint, mirror, splits and duplicates.
+        As for `load_task`.
     folders
         Folders of the spec and the cache.
     task
@@ -112,16 +121,19 @@ def pin_task(*, options: HubOptions, folders: Folders, task: HubTask) -> Mapping
     Raises
     ------
     DataError
-        If the files are unavailable, or do not match the definition or the fingerprint.
+        As for `load_task`.
     """
-    dataset = load_task(options=options, folders=folders, task=task)
+    return _pins(load_task(options=options, folders=folders, task=task))
+
+
+def _pins(dataset: Dataset) -> Mapping[str, Any]:
     revision = dataset.details["revision"]
     return {**({"revision": revision} if revision else {}), "fingerprint": dataset.fingerprint}
 
 
 def pin_dataset(*, options: HubDatasetOptions, folders: Folders) -> Mapping[str, Any]:
     """Return the options that pin a dataset to its current commit and rows; see `pin_task`."""
-    return pin_task(options=options, folders=folders, task=options.task())
+    return _pins(load_dataset(options=options, folders=folders))
 
 
 def _mirror(options: HubOptions, folders: Folders) -> Path | None:

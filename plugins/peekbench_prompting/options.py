@@ -174,6 +174,9 @@ class Packed(Pretrain):
     """Training on the sequences of packed prompts."""
     sequence_length: int = Field(default=8192, ge=8)
     """Maximum number of tokens per sequence. With `attention: sequence`, limited by the model's own maximum."""
+    texts_per_sequence: int | None = Field(default=None, ge=1)
+    """Maximum number of texts per sequence; the code published with arXiv 2410.00179 packs 8. Default: as many as
+    fit."""
     attention: Attention = "sequence"
     """What the tokens of a text attend to. sequence: all preceding tokens. text: the instruction and their own text."""
 

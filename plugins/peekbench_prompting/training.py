@@ -147,7 +147,7 @@ def pack(
     model
         Limits the length of a sequence if `options.attention` is `sequence`.
     options
-        Length of a sequence and what texts attend to.
+        Length of a sequence, number of its texts and what texts attend to.
     seed
         Seed of the random order.
 
@@ -171,7 +171,8 @@ def pack(
     for position in np.random.default_rng(seed).permutation(len(prompts)):
         prompt = prompts[position]
         num_own = len(prompt.ids) - prompt.num_leading
-        if length + num_own > limit or not sequences:
+        is_full = bool(sequences) and len(sequences[-1]) == options.texts_per_sequence
+        if is_full or length + num_own > limit or not sequences:
             sequences.append([])
             length = prompt.num_leading
         sequences[-1].append(prompt)

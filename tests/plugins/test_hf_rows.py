@@ -25,7 +25,7 @@ from peekbench.plugins.registry import find
 from peekbench.spec.experiment import make_spec
 from peekbench_hf import semeval
 from peekbench_hf.definition import HubTask, WebFile
-from peekbench_hf.options import HubDatasetOptions, HubOptions
+from peekbench_hf.options import HubDatasetOptions, HubTaskOptions
 from peekbench_hf.source import load_task
 from peekbench_hf.tasks import TASKS
 
@@ -422,15 +422,15 @@ def test_files_on_the_web_are_downloaded(tmp_path: Path) -> None:
             locations = tuple(WebFile(f"{hub.endpoint}/web/{name}") for name in names)
             return HubTask(name="web", locations=locations, text=("text",), label="label", classes=None, instruction="")
 
-        dataset = load_task(options=HubOptions(), folders=folders, task=task("gone.json", "train.json"))
+        dataset = load_task(options=HubTaskOptions(), folders=folders, task=task("gone.json", "train.json"))
         assert list(dataset.inputs) == [f"text {row}" for row in range(6)]
         with pytest.raises(DataError, match="web/gone.json: no such file"):
-            load_task(options=HubOptions(), folders=folders, task=task("gone.json"))
+            load_task(options=HubTaskOptions(), folders=folders, task=task("gone.json"))
         hub.stop()
-        again = load_task(options=HubOptions(), folders=folders, task=task("train.json"))
+        again = load_task(options=HubTaskOptions(), folders=folders, task=task("train.json"))
         assert again.fingerprint == dataset.fingerprint
         with pytest.raises(DataError, match="web/other.json: cannot be reached"):
-            load_task(options=HubOptions(), folders=folders, task=task("other.json"))
+            load_task(options=HubTaskOptions(), folders=folders, task=task("other.json"))
 
 
 def test_task_definitions_are_complete() -> None:

@@ -1,9 +1,8 @@
-"""Prompting methods with training: arms, training data, packing, options, runs and the specs of the study."""
+"""Prompting methods with training: arms, training data, options and runs."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,26 +13,24 @@ import numpy as np
 import pytest
 import torch
 from process_checks import check_in_this_process
-from safetensors.torch import load_file, save_file
-from small_models import SENTENCES, save_model
+from small_models import SENTENCES, save_long_context_model, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from peekbench import Dataset, Folders, PeekbenchError
 from peekbench.errors import SpecError
 from peekbench.execution.runner import run
 from peekbench.spec.components import MethodSpec, make_component
-from peekbench.spec.experiment import load_spec, make_spec
+from peekbench.spec.experiment import make_spec
 from peekbench_lm import completions, extras
-from peekbench_lm.completions import Completion, make_batch
+from peekbench_lm.completions import Completion
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.tokenizer import encode
 from peekbench_prompting import training
 from peekbench_prompting.audit_options import Exchangeability
-from peekbench_prompting.fit import make_encoder
-from peekbench_prompting.options import InputPerplexity, Packed, Prompting
+from peekbench_prompting.options import InputPerplexity, Prompting
 from peekbench_prompting.provision import prefetch, prefetch_models
-from peekbench_prompting.training import log_perplexities, pack
+from peekbench_prompting.training import log_perplexities
 from peekbench_prompting.training import make_batch as make_perplexity_batch
 from peekbench_testing import check_entry, make_case
 from peekbench_testing.case import Case
@@ -55,23 +52,6 @@ DATASET = Dataset(
     labels=np.array([row // 64 for row in range(256)] * 2),
     class_names=("engine", "rabbit", "minister", "orchestra"),
 )
-
-
-def save_long_context_model(name: str, folder: Path) -> Path:
-    """Save a tiny causal model whose context is long enough for prompts."""
-    save_model(name, folder, dropout=0.1)
-    for file, names in (
-        ("config.json", ("n_positions", "max_position_embeddings")),
-        ("tokenizer_config.json", ("model_max_length",)),
-    ):
-        settings = json.loads((folder / file).read_text())
-        settings |= {key: 512 for key in names if key in settings}
-        (folder / file).write_text(json.dumps(settings))
-    if name == "gpt2":
-        weights = load_file(folder / "model.safetensors")
-        weights["transformer.wpe.weight"] = weights["transformer.wpe.weight"].repeat(8, 1)
-        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -258,54 +238,6 @@ def test_input_perplexity_trains_only_on_texts_above_the_threshold(
     assert np.allclose(none.predict(case.test), base)
 
 
-def pack_sentences(folder: Path, **options: Any) -> tuple[LanguageModel, list[Any], list[list[Completion]]]:
-    """Pack 24 sentences; return the model, the prompts and the sequences."""
-    case = make_method_case("prompting.packed", folder, folder, **{"context_length": 400, **options})
-    assert isinstance(case.options, Packed)
-    model = LanguageModel(folder, CPU, "frozen")
-    encoder = make_encoder(model, case.task, case.options)
-    prompts = encoder.encode(SENTENCES[:24])
-    return model, prompts, pack(encoder, prompts, model, case.options, seed=3)
-
-
-def test_packed_sequences_contain_each_text_once_after_one_instruction(folder: Path) -> None:
-    model, _, rows = pack_sentences(folder, sequence_length=400)
-    assert len(rows) > 1
-    decoded = [model.tokenizer.decode(row[0].ids) for row in rows]
-    for row, string in zip(rows, decoded, strict=True):
-        assert len(row) == 1
-        assert len(row[0].ids) <= 400
-        assert string.count("Your task is to classify") == 1
-        assert string.endswith("### Answer:")
-        assert string.count("### Answer:\n\n### Text: ") == string.count("### Text: ") - 1 > 0
-    assert all(sum(f"### Text: {text}\n### Answer:" in string for string in decoded) == 1 for text in SENTENCES[:24])
-    assert len(pack_sentences(folder, sequence_length=8192)[2][0][0].ids) <= 512, "limited by the model's context"
-
-
-def test_packed_texts_with_separate_attention_match_single_prompts(folder: Path) -> None:
-    """Positions of each text continue those of the instruction, which a sequence contains once."""
-    model, prompts, rows = pack_sentences(folder, sequence_length=400, attention="text")
-    sizes = [len(row) for row in rows]
-    joined = [row[0].ids for row in pack_sentences(folder, sequence_length=400)[2]]
-    leading = prompts[0].num_leading
-    assert [sum(len(text.ids) - leading for text in row) + leading for row in rows] == list(map(len, joined))
-    assert max(sizes) > 2
-    assert [[text.start for text in row] for row in rows] == [[1, *[leading] * (number - 1)] for number in sizes]
-    batch = make_batch(model, rows[0])
-    assert batch.step.num_shared >= leading
-    assert batch.num_targets == len(joined[0]) - 1
-    model.network.eval()
-    (part,) = batch.step.parts(99, CPU)
-    with torch.no_grad():
-        with forward_context(part, 0, "fp32"):
-            hidden = model.hidden(part)
-        for (start, end), ids in zip(part.spans, batch.step.texts, strict=True):
-            (single,) = make_batch(model, [Completion(ids)]).step.parts(1, CPU)
-            with forward_context(single, 0, "fp32"):
-                expected = model.hidden(single)
-            torch.testing.assert_close(hidden[start:end], expected[batch.step.num_shared :], atol=1e-5, rtol=1e-4)
-
-
 @pytest.mark.slow
 def test_the_attention_option_changes_losses(folder: Path, tmp_path: Path) -> None:
     losses = []
@@ -435,19 +367,6 @@ def test_packed_texts_that_attend_to_each_other_are_refused_in_chats(tmp_path: P
         assert prefetch_method("prompting.packed", folder, {"weights": "fp32", **remedy}, tmp_path)["sha256"]
 
 
-def test_packing_keeps_a_token_that_spans_the_end_of_the_instruction(folder: Path) -> None:
-    """Some tokenizers write the end of a sentence and the following empty line as one token."""
-    case = make_method_case("prompting.packed", folder, folder)
-    assert isinstance(case.options, Packed)
-    model = LanguageModel(folder, CPU, "frozen")
-    model.tokenizer.add_tokens(["a\n\n"])  # the last class is an orchestra
-    encoder = make_encoder(model, case.task, case.options)
-    rows = pack(encoder, encoder.encode(SENTENCES[:24]), model, case.options, seed=3)
-    decoded = [model.tokenizer.decode(row[0].ids) for row in rows]
-    assert sum(string.count("### Answer:\n\n### Text:") for string in decoded) == 24 - len(rows)
-    assert all(string.count("a\n\n### Text") == 1 for string in decoded)
-
-
 def test_four_bit_weights_without_adapters_are_refused() -> None:
     with pytest.raises(SpecError, match="`lora`.*`weights: fp32`"):
         make_component(MethodSpec, "prompting.pretrain", {"model": "x", "lora": None})
@@ -482,17 +401,3 @@ def test_methods_share_the_base_arm(mistral: Path, tmp_path: Path) -> None:
     assert (summary.finished, summary.failed) == (2, 0)
     with sqlite3.connect(summary.store) as store:
         assert store.execute("SELECT count(*) FROM arms WHERE arm = 'base'").fetchone() == (1,)
-
-
-@pytest.mark.parametrize("name", ["zero_shot_mistral", "zero_shot_mistral_packed"])
-def test_specs_of_the_study_have_its_hyperparameters(name: str) -> None:
-    spec = load_spec(REPOSITORY / f"specs/paper/{name}.yaml")
-    assert len(spec.tasks) == 25
-    (method,) = spec.methods
-    options: Any = method.options
-    assert options.model == "mistralai/Mistral-7B-v0.3"
-    assert options.weights == "nf4"
-    assert (options.lora.rank, options.lora.alpha, options.lora.dropout) == (16, 32, 0.05)
-    assert (options.pretraining.epochs, options.pretraining.learning_rate, options.context_length) == (1, 2e-4, 512)
-    assert not isinstance(options, Packed) or options.sequence_length == 8192
-    assert (*spec.design.num_test, spec.design.num_subsamples) == (100, 20)
