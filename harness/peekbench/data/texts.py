@@ -172,7 +172,7 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     texts = [dataset.inputs[row] for row in rows.tolist()]
     return {
         "num_train": num_train,
-        "num_test": num_test,
+        "num_test": len(subsamples[0]["test"]),
         "num_extra": len(subsamples[0]["extra"]),
         "num_subsamples": len(subsamples),
         "num_texts": len(texts),
@@ -254,10 +254,14 @@ def _describe_tokens(spec: ExperimentSpec, method: MethodSpec, task: TaskSpec, t
 
 
 def _rows_by_set(subsample: Subsample) -> dict[str, IntArray]:
-    """Return the rows of each set; a test text contaminates both arms from the shared texts as from the extra texts."""
-    if len(subsample.sets) == 1:  # folds of one set; a half of it stands for the texts that a fit adapts to
-        test, extra = np.array_split(subsample.test, 2)
-        return dict(zip(SETS, (subsample.train, extra, test), strict=True))
+    """Return the rows of each set; a test text contaminates both arms from the shared texts as from the extra texts.
+
+    With folds, the first fold stands for those that a fit does not adapt to.
+    """
+    if subsample.folds:
+        fold = slice(*subsample.folds[0])
+        others = np.delete(subsample.test, fold)
+        return dict(zip(SETS, (subsample.train, others, subsample.test[fold]), strict=True))
     extra = np.concatenate([subsample.extra, subsample.shared])
     return dict(zip(SETS, (subsample.train, extra, subsample.test), strict=True))
 

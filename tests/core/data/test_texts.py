@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from peekbench.data.loading import remember
+from peekbench.data.loading import remember, with_sizes
 from peekbench.data.texts import describe_texts, group_duplicates, is_described, keep_first
 from peekbench.records.data import Dataset
 from peekbench.report import text_tables
@@ -122,6 +122,19 @@ def test_the_overlap_of_sets_equals_the_expected_share_of_duplicates(
     assert near["train-train"] == pytest.approx(19 / 199, abs=0.1)
     assert (described["overlap"]["exact"] == near) is exact
     assert any(described["overlap"]["exact"].values()) is exact
+
+
+def test_a_fold_is_compared_with_the_texts_that_its_fit_adapts_to(make_spec: MakeSpec) -> None:
+    """Each of 100 test texts has one duplicate, which is in the other 4 of 5 folds with probability 80 / 99."""
+    texts = [text(row) for row in range(40)] + [text(40 + row // 2) for row in range(100)]
+    spec = make_spec(tasks=["toy.words"], design="official")
+    splits = ["train"] * 40 + ["test"] * 100
+    remember(spec.source(spec.tasks[0]), Dataset(texts, [row % 2 for row in range(140)], ("a", "b"), splits=splits))
+    spec = with_sizes(spec)
+    described = describe_texts(spec, spec.tasks[0])
+    assert (described["num_extra"], described["num_test"]) == (80, 20)
+    assert described["overlap"]["near"]["test-extra"] == pytest.approx(80 / 99, abs=0.1)
+    assert described["overlap"]["near"]["test-train"] == 0
 
 
 def test_tokens_are_counted_for_methods_that_support_it(make_spec: MakeSpec) -> None:

@@ -263,7 +263,7 @@ def _sample_in_words(described: Descriptions) -> str:
     num_extra = texts.get("num_extra", texts["num_test"])  # stores of earlier versions lack it
     return (
         f"Computed on the first {pluralize(texts['num_subsamples'], 'subsample')} of each task: at most "
-        f"{texts['num_train']} training texts, {num_extra} extra and {texts['num_test']} test texts each."
+        f"{texts['num_train']:,} training texts, {num_extra:,} extra and {texts['num_test']:,} test texts each."
     )
 
 
