@@ -144,7 +144,25 @@ class _Reader:
                 groups = _join([_as_array(part) for part in of_splits])
             elif any(part is not None for part in of_splits):
                 raise DataError(f"{self.name}: only one of train and test has groups; give those of both")
-        return _identify(self._read_pair(inputs, labels, first.class_names, splits, groups))
+        dataset = self._read_pair(inputs, labels, first.class_names, splits, groups)
+        if isinstance(data, OfficialSplits) and data.extra is not None:
+            extra = data.extra() if callable(data.extra) else data.extra
+            dataset = replace(dataset, extra=self._read_extra(extra, has_texts=dataset.input_kind == "texts"))
+        return _identify(dataset)
+
+    def _read_extra(self, extra: Any, *, has_texts: bool) -> Any:
+        """Return private texts or features, without labels if they are given."""
+        if isinstance(extra, tuple) and len(extra) == 2 and not isinstance(extra[0], str):
+            extra = extra[0]
+        if hasattr(extra, "to_pandas"):
+            extra = extra.to_pandas()  # of Hugging Face, or of polars
+        if isinstance(extra, dict) or (isinstance(extra, list) and extra and isinstance(extra[0], dict)):
+            extra = pd.DataFrame(extra)
+        if isinstance(extra, pd.DataFrame) and has_texts:
+            if self.text not in extra.columns:
+                raise DataError(f"{self.name}: extra has no column {self.text!r}; rename its column of texts")
+            extra = extra[self.text]
+        return self._read_inputs(extra)
 
     def _splits_of(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the official splits of a `DatasetDict`."""
@@ -439,6 +457,9 @@ def _identify(dataset: Dataset) -> Dataset:
     if not isinstance(frame, pd.DataFrame):
         return dataset
     rows = pd.util.hash_pandas_object(frame, index=False, categorize=False).astype(str).tolist()
+    if len(dataset.extra):
+        extra = pd.util.hash_pandas_object(dataset.extra, index=False, categorize=False)
+        rows[0] += hash_rows(extra.astype(str).tolist(), [""] * len(extra))
     columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
     return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
 

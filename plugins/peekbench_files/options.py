@@ -66,6 +66,9 @@ class FileOptions(Options):
     test_path: Path | None = None
     """Path of the file of the official test split, with the same columns and format. Train texts are then drawn from
     the file at `path`, extra and test texts from this file."""
+    extra_path: Path | None = None
+    """Path of a file of private texts from the same source, whose labels are not read. With folds, they take the place
+    of the fold that a fit does not adapt to, so that all fits adapt to as many texts as the test split has."""
     test_split: str = "test"
     """Split of a `DatasetDict` that extra and test texts are drawn from, such as validation."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
@@ -127,13 +130,16 @@ class FileOptions(Options):
             raise ValueError(
                 f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, json, jsonl or parquet"
             )
-        if self.format is None and self.test_path and suffix_of(self.test_path) != suffix_of(self.path):
-            raise ValueError(
-                f"path {str(self.path)!r} and test_path {str(self.test_path)!r} have different suffixes; convert one "
-                "of the files, or set `format` if both have the same one"
-            )
-        if self.test_path == self.path:
-            raise ValueError(f"path and test_path are both {str(self.path)!r}; give two files, or remove test_path")
+        for name in ("test_path", "extra_path"):
+            path = getattr(self, name)
+            if self.format is None and path and suffix_of(path) != suffix_of(self.path):
+                raise ValueError(
+                    f"path {str(self.path)!r} and {name} {str(path)!r} have different suffixes; convert one of the "
+                    "files, or set `format` if both have the same one"
+                )
+        given = [path for path in (self.path, self.test_path, self.extra_path) if path is not None]
+        if len(set(given)) < len(given):
+            raise ValueError(f"two of path, test_path and extra_path are {str(given[-1])!r}; give different files")
         columns = self.columns()
         if len(set(columns)) < len(columns):
             names = "text and label" if self.group is None else "text, label and group"

@@ -84,7 +84,8 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         class, the rows have fewer than two classes, or a split has no rows.
     """
     paths = [_resolve(path, folders) for path in (options.path, options.test_path) if path is not None]
-    for path in paths:
+    extra_paths = [_resolve(path, folders) for path in (options.extra_path,) if path is not None]
+    for path in (*paths, *extra_paths):
         if not path.exists():
             remedy = suggest_file(path, folders.spec) or "check the path."
             raise DataError(
@@ -134,6 +135,12 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     if options.label is None:
         labels = []
     texts = tuple(example.text for example in examples)
+    extra = [text for path in extra_paths for text in _read_extra(path, options)]
+    if extra and options.drop_duplicates != "none":
+        pooled = (*texts, *extra)
+        kept = _find_distinct(pooled, [0] * len(pooled), options.drop_duplicates)
+        dropped["duplicate"] += len(pooled) - len(kept)
+        extra = [pooled[row] for row in kept if row >= len(texts)]
     return Dataset(
         inputs=texts,
         labels=tuple(labels),
@@ -142,14 +149,22 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         instruction=options.instruction,
         fingerprint=hash_rows(texts, labels or [""] * len(texts), names),
         details={
-            "file": ", ".join(path.name for path in paths),
+            "file": ", ".join(path.name for path in (*paths, *extra_paths)),
             "rows_read": num_read,
             "dropped": dropped,
             "drop_duplicates": options.drop_duplicates,
         },
         splits=tuple(example.split for example in examples) if len(paths) > 1 else (),
+        extra=tuple(extra),
         groups=tuple(example.group for example in examples) if options.group else (),
     )
+
+
+def _read_extra(path: Path, options: FileOptions) -> Iterator[str]:
+    """Yield the texts of a file of private texts, whose labels and groups are not read."""
+    plain = options.model_copy(update={"label": None, "group": None})
+    for row in _check_rows(read(path, plain.columns(), plain), plain, path, "test"):
+        yield row.text
 
 
 def find_splits(paths: list[Path], test_split: str) -> list[Path]:

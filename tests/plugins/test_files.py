@@ -372,12 +372,19 @@ def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
     assert dataset.details["dropped"]["missing"] == 1
     distinct = load_splits(test_path="test.csv", drop_missing=True, drop_duplicates="exact")
     assert distinct.splits == ("train", "train", "train", "test")
+    (tmp_path / "extra.csv").write_text("id,text\n1,Never seen.\n2,Good fun.\n")
+    files = {"test_path": "test.csv", "extra_path": "extra.csv", "drop_missing": True}
+    assert load_splits(**files).extra == ("Never seen.", "Good fun.")
+    assert load_splits(**files, drop_duplicates="exact").extra == ("Never seen.",)
+    assert load_splits(**files).splits == dataset.splits
+    with pytest.raises(DataError, match=r"cannot read .*other\.csv"):
+        load_splits(test_path="test.csv", extra_path="other.csv")
     with pytest.raises(DataError, match=r"test\.csv, line 4: no value in column 'text'"):
         load_splits(test_path="test.csv")
     (tmp_path / "test.csv").write_text("text,label\nGood fun.,pos\n")
     with pytest.raises(DataError, match=r"test\.csv: no row is left for the test split"):
         load_splits(test_path="test.csv", drop_duplicates="exact")
-    for test_path, message in (("test.tsv", "different suffixes"), ("train.csv", "are both 'train.csv'")):
+    for test_path, message in (("test.tsv", "different suffixes"), ("train.csv", "extra_path are 'train.csv'")):
         with pytest.raises(ValidationError, match=message):
             load_splits(test_path=test_path)
 

@@ -18,6 +18,7 @@ from peekbench.data.loading import load_dataset, with_sizes
 from peekbench.data.preflight import check_tasks
 from peekbench.data.sampling import Sampler
 from peekbench.execution.fit_plans import Part, Unlabeled, plan_arm, rows_of
+from peekbench.execution.prediction_checks import take_rows
 from peekbench.records.data import Dataset, IntArray
 from peekbench.records.trials import Draw, Subsample
 from peekbench.seeds import seed_of_fit
@@ -152,11 +153,11 @@ def _frame_draw(
 
 def _frame_rows(dataset: Dataset, rows: IntArray, labels: Any = None) -> pd.DataFrame:
     """Return rows of a dataset, with the names of their classes or their numbers if labels are given."""
-    inputs = dataset.inputs
-    if isinstance(inputs, Sequence):
-        frame = pd.DataFrame({"input": [inputs[row] for row in rows.tolist()]})
+    inputs = take_rows(dataset, rows)
+    if isinstance(inputs, tuple):
+        frame = pd.DataFrame({"input": inputs})
     else:
-        frame = pd.DataFrame(inputs).iloc[rows].reset_index(drop=True)
+        frame = pd.DataFrame(inputs).reset_index(drop=True)
     frame.insert(0, "text", rows)
     if labels is None:
         return frame

@@ -51,6 +51,7 @@ def measure(
     *,
     train: Any = None,
     test: Any = None,
+    extra: Any = None,
     text: str | None = None,
     label: str | None = None,
     group: str | None = None,
@@ -102,6 +103,10 @@ def measure(
         Official train and test split, instead of `data`: two files, or both in another of these forms. Is the score
         inflated that you publish? By default, each fit then trains on all train rows and adapts to all folds of the
         test rows but one (`design: official`). With other keys of the design, sets are drawn from the splits.
+    extra
+        Private texts from the same source as the official ones, if you have any: a file, a list, or another of these
+        forms. Their labels are not used. They take the place of the fold that a fit does not adapt to, so the bias is
+        that of the whole test set.
     text, label
         Columns of texts and labels of data frames, files and data sets of Hugging Face.
     group
@@ -169,7 +174,7 @@ def measure(
     True
     """
     methods = _list_methods(method)
-    has_splits = train is not None or test is not None
+    has_splits = any(part is not None for part in (train, test, extra))
     if len(methods) > 1 and (options or unlabeled_step is not None):
         raise PluginError(
             "options and unlabeled_step are those of one method; measure the methods in calls of their own"
@@ -187,7 +192,7 @@ def measure(
     of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
     of_data |= {option: column for option, column in (("text", text), ("label", label), ("group", group)) if column}
     if has_splits:
-        data, of_data = _join_splits(data, train, test, of_data)
+        data, of_data = _join_splits(data, OfficialSplits(train, test, extra), of_data)
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
     forget()  # files may have changed
     held = {
@@ -213,15 +218,16 @@ def measure(
     return run(parts, progress=progress, fresh=fresh)
 
 
-def _join_splits(data: Any, train: Any, test: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _join_splits(data: Any, splits: OfficialSplits, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return official splits as a task of files, which has the options of data, or as data of this session."""
-    if data is not None or train is None or test is None:
+    if data is not None or splits.train is None or splits.test is None:
         raise SpecError("give `train` and `test`, or only `data`, from which sets are drawn")
-    if not isinstance(train, str | Path) or not isinstance(test, str | Path):
-        return OfficialSplits(train, test), options
-    path, test_path = (str(Path(file).expanduser().absolute()) for file in (train, test))
-    task = {"use": FILES, "name": "data", "options": {"path": path, "test_path": test_path, **options}}
-    return task, {}
+    given = {"path": splits.train, "test_path": splits.test, "extra_path": splits.extra}
+    given = {name: part for name, part in given.items() if part is not None}
+    if not all(isinstance(part, str | Path) for part in given.values()):
+        return splits, options
+    paths = {name: str(Path(file).expanduser().absolute()) for name, file in given.items()}
+    return {"use": FILES, "name": "data", "options": {**paths, **options}}, {}
 
 
 def _make_name(parts: Mapping[str, Any], held: Sequence[Dataset]) -> str:

@@ -81,7 +81,7 @@ def quickstart(
     options: RunOptions,
     printer: Printer,
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="TRAIN TEST", help="With --official: its two files.")
+        list[Path] | None, typer.Argument(metavar="TRAIN TEST [EXTRA]", help="With --official: its files.")
     ] = None,
     official: Annotated[
         bool,
@@ -128,22 +128,21 @@ tasks:
 methods:  # yours, such as my_file.py:fit; `peekbench show methods` lists others
   - {{name: lsa-50, use: classic.lsa, options: {{num_components: 50}}}}
   - controls.null  # its bias must be zero
-design: official  # all train rows; 10 divisions of all test rows into 5 folds
+design: {{num_train: all, num_test: all, folds: 5, num_subsamples: 10, train: natural}}  # short: official
 """
 
 
 def _write_official(files: Sequence[Path], text: str | None, label: str | None) -> str:
     """Return a spec of two files of official splits."""
-    if len(files) != 2:
+    if not 2 <= len(files) <= 3:
         fail(
             f"--official needs two files with texts and labels, to train on and to score, not {len(files)}: "
-            "peekbench quickstart --official train.csv test.csv",
+            "peekbench quickstart --official train.csv test.csv (a third one can have private extra texts)",
             2,
         )
-    path, test_path = map(str, files)
-    options = {"path": path, "test_path": test_path, "text": text, "label": label}
-    chosen = {name: value for name, value in options.items() if value is not None}
-    return OFFICIAL_SPEC.format(files=json.dumps(chosen, ensure_ascii=False))
+    options = dict(zip(("path", "test_path", "extra_path"), map(str, files), strict=False))
+    options |= {name: column for name, column in (("text", text), ("label", label)) if column is not None}
+    return OFFICIAL_SPEC.format(files=json.dumps(options, ensure_ascii=False))
 
 
 def _state_splits(spec: Path) -> None:
@@ -152,15 +151,19 @@ def _state_splits(spec: Path) -> None:
     (task,) = experiment.tasks
     source = experiment.source(task)
     try:
-        sizes = Counter(load_dataset(source).splits)
+        dataset = load_dataset(source)
     except DataError as error:
         line = 1 + OFFICIAL_SPEC.partition("options:")[0].count("\n")
         raise DataError(
             f"{error}. Options are in line {line} of {spec}; correct it, then: peekbench run {spec}"
         ) from error
     path, test_path = source.options["path"], source.options["test_path"]
+    sizes = Counter(dataset.splits)
     trained, scored = (pluralize(sizes[split], "row") for split in get_args(Split))
-    note(f"trains on {trained} of {path}, scores {scored} of {test_path}")
+    roles = f"trains on {trained} of {path}, scores {scored} of {test_path}"
+    if len(dataset.extra):
+        roles += f", replaces folds by {pluralize(len(dataset.extra), 'extra text')} of {source.options['extra_path']}"
+    note(roles)
     if sizes["train"] < sizes["test"]:
         warn(
             f"{path} has fewer rows than {test_path}. If they are swapped, remove {spec}, and run this again with the "

@@ -188,6 +188,7 @@ def check_dataset(dataset: Dataset, use: str) -> None:
         raise DataError(f"{use}: it has no rows; check the path of the data, and the conditions that select rows")
     _check_splits(dataset, use)
     _check_groups(dataset, use)
+    _check_extra(dataset, use)
     if dataset.kind == "language_modeling":
         if dataset.class_names:
             raise DataError(f"{use}: language modeling has no classes; leave out class_names and labels")
@@ -257,6 +258,18 @@ def _check_groups(dataset: Dataset, use: str) -> None:
             "official splits, so the splits leak; drop those of the train split (in tasks of `files` and `hf.dataset` "
             "and in `measure`, set `drop_shared_groups` to True)"
         )
+
+
+def _check_extra(dataset: Dataset, use: str) -> None:
+    extra: Any = dataset.extra
+    if not len(extra):
+        return
+    if isinstance(extra, Sequence) and dataset.input_kind == "texts":
+        is_valid = all(isinstance(text, str) for text in extra)
+    else:
+        is_valid = getattr(extra, "shape", ())[1:] == getattr(dataset.inputs, "shape", (0, 0))[1:]
+    if not is_valid:
+        raise DataError(f"{use}: extra inputs are not of the form of the inputs; give texts or features as there")
 
 
 def groups_in_both(groups: Sequence[int | str], splits: Sequence[Split]) -> list[int | str]:
@@ -345,12 +358,14 @@ def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """Return the SHA-256 of the rows, or the source's own fingerprint; with official splits or groups, of all these."""
+    """Return the SHA-256 of the rows, or the source's own fingerprint, with splits, groups and extra inputs."""
     rows = dataset.fingerprint or hash_rows(dataset.inputs, dataset.labels, dataset.class_names)
     if dataset.splits:
         rows = _hash("\x1f".join([rows, *dataset.splits]))
     if dataset.groups:
         rows = _hash(json.dumps([rows, *map(str, dataset.groups)]))
+    if len(dataset.extra) and not hasattr(dataset.extra, "iloc"):  # the fingerprint of a data frame has its extra rows
+        rows = _hash(rows + hash_rows(dataset.extra, [0] * len(dataset.extra)))
     return rows
 
 
@@ -430,12 +445,21 @@ def with_sizes(spec: ExperimentSpec) -> ExperimentSpec:
         return spec
     rows: dict[str, Counter[str]] = {}
     for task in spec.tasks:
-        rows[task.name] = Counter(load_dataset(spec.source(task)).splits)
+        dataset = load_dataset(spec.source(task))
+        rows[task.name] = Counter(dataset.splits)
         if not rows[task.name]:
             raise DataError(
                 f"task {task.name}: it has no official train and test split, which this design needs; name both, such "
                 "as with the options `path: train.csv` and `test_path: test.csv` of files, or `splits: official` of hf"
             )
+        if len(dataset.extra):
+            rows[task.name]["extra"] = len(dataset.extra)
+            if len(spec.design.folds) > 1:
+                raise DataError(
+                    f"task {task.name}: with extra texts, fits adapt to as many texts as the test split has, whatever "
+                    f"the number of folds; use one of {[*spec.design.folds]}"
+                )
+            continue
         sizes = spec.design.sizes_of_folds(rows[task.name]["test"])
         if len(set(sizes)) < len(sizes):
             raise DataError(

@@ -7,7 +7,8 @@ train, extra or test set is the beginning of a larger one, all sets are disjoint
 exchangeable. Therefore the score of the arm `extra` is unbiased. If crossover scoring needs more than two sets, rows
 come from the back in turn for each of them. Unlabeled texts that all fits share (`num_unlabeled`) come next.
 
-With folds, the only set is the whole official test split, in another order in each subsample.
+With folds, the test set is the whole official test split, in another order in each subsample. Private extra texts, if
+there are any, are a second set, from which texts take the places of a fold.
 
 If a task has official splits, the front has only rows of its train split, and the back only rows of its test split.
 
@@ -179,6 +180,7 @@ class Sampler:
         self.num_groups = int(self.groups.max()) + 1
         self._seed, self._task, self._design = seed, task, design
         self._max_train = max(design.num_train)
+        self._num_extra = len(dataset.extra)
         self._num_behind = rows_behind(design)
         if design.folds or self._has_groups:
             self._num_behind = len(self.labels)
@@ -205,7 +207,7 @@ class Sampler:
         else:
             train = front[0, : draw.num_train]
         if self._design.folds:
-            return self._divide(train, back, self._design.num_folds(draw.num_test))
+            return self._divide(train, back, self._order_extra(draw.subsample), self._design.num_folds(draw.num_test))
         sets, rest = self._deal(back, draw.num_test)
         return Subsample(train, sets, rest[: self._design.num_shared(draw.num_test)])
 
@@ -218,13 +220,19 @@ class Sampler:
         dealt, rest = deal_groups(self._rows_by_group(back), number, num_test)
         return tuple(rows[:num_test] for rows in dealt), np.concatenate([back[:0], *rest])
 
-    def _divide(self, train: IntArray, rows: IntArray, number: int) -> Subsample:
-        """Return a draw whose only set is divided into folds, of whole groups if there are any."""
-        if not self._has_groups:
-            return Subsample(train, (rows,), rows[:0], tuple(split(len(rows), number)))
-        folds, _ = deal_groups(self._rows_by_group(rows), number, len(rows))
+    def _divide(self, train: IntArray, rows: IntArray, extra: IntArray, number: int) -> Subsample:
+        """Return a draw whose test set is divided into folds, of whole groups if there are any.
+
+        Extra texts are the second set. They are repeated if they are fewer, but no fold needs all of them.
+        """
+        folds = [rows[start:stop] for start, stop in split(len(rows), number)]
+        if self._has_groups:
+            folds, _ = deal_groups(self._rows_by_group(rows), number, len(rows))
         ends = np.cumsum([0, *map(len, folds)]).tolist()
-        return Subsample(train, (np.concatenate(folds),), rows[:0], tuple(pairwise(ends)))
+        sets = [np.concatenate(folds)]
+        if len(extra):
+            sets.append(np.resize(extra, len(rows)))
+        return Subsample(train, tuple(sets), rows[:0], tuple(pairwise(ends)))
 
     def _rows_by_group(self, rows: IntArray) -> list[IntArray]:
         return np.split(rows, np.flatnonzero(np.diff(self.groups[rows])) + 1)
@@ -267,6 +275,11 @@ class Sampler:
         is_free = np.ones(self.num_groups, dtype=bool)
         is_free[self.groups[front]] = False
         return front, backwards[is_free[self.groups[backwards]]]
+
+    def _order_extra(self, subsample: int) -> IntArray:
+        """Return the rows of private extra texts in an order of the subsample."""
+        rng = np.random.default_rng(seed_of_subsample(self._seed, f"{self._task} extra", subsample))
+        return len(self.labels) + rng.permutation(self._num_extra)
 
     def _natural_front(self, order: IntArray) -> IntArray:
         """Return the first rows, beginning with one of each class or label, which one row can have several of.

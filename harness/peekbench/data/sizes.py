@@ -39,6 +39,8 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
     if dataset.class_names:
         num_train = _check_classes(dataset, design, task)
     if not dataset.splits:
+        if len(dataset.extra):
+            raise DataError(f"task {task}: private extra texts need an official train and test split; name both")
         if len(dataset.labels) < num_train + needed:
             raise DataError(
                 f"task {task}: {pluralize(len(dataset.labels), 'row')}, but num_train {num_train} + {sets} = "
@@ -51,7 +53,15 @@ def check_sizes(dataset: Dataset, design: Design, task: str) -> None:
             f"task {task}: {pluralize(rows['train'], 'row')} in its train split, but num_train is {num_train}; lower "
             "num_train, or do not use official splits"
         )
+    if len(dataset.extra) and not design.folds:
+        raise DataError(f"task {task}: private extra texts need folds; set `design` to official, or remove these texts")
     if design.folds:
+        largest = -(-rows["test"] // max(design.folds))
+        if 0 < len(dataset.extra) < largest:
+            raise DataError(
+                f"task {task}: {pluralize(len(dataset.extra), 'extra text')}, too few to take the place of a fold of "
+                f"{largest:,}; add some, or use more folds"
+            )
         needed = 2 * max(design.folds)
         if rows["test"] < needed:
             raise DataError(

@@ -169,7 +169,8 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     numbers = range(min(MAX_SUBSAMPLES, design.repeats(num_test)))
     subsamples = [_rows_by_set(sampler.draw(Draw(task.name, num_train, num_test, number))) for number in numbers]
     rows = np.unique(np.concatenate([of_set for subsample in subsamples for of_set in subsample.values()]))
-    texts = [dataset.inputs[row] for row in rows.tolist()]
+    num_rows = len(dataset.inputs)
+    texts = [dataset.inputs[row] if row < num_rows else dataset.extra[row - num_rows] for row in rows.tolist()]
     return {
         "num_train": num_train,
         "num_test": len(subsamples[0]["test"]),
@@ -260,7 +261,7 @@ def _rows_by_set(subsample: Subsample) -> dict[str, IntArray]:
     """
     if subsample.folds:
         fold = slice(*subsample.folds[0])
-        others = np.delete(subsample.test, fold)
+        others = np.concatenate([np.delete(subsample.test, fold), *(rows[fold] for rows in subsample.sets[1:])])
         return dict(zip(SETS, (subsample.train, others, subsample.test[fold]), strict=True))
     extra = np.concatenate([subsample.extra, subsample.shared])
     return dict(zip(SETS, (subsample.train, extra, subsample.test), strict=True))

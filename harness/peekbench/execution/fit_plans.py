@@ -3,8 +3,8 @@
 An arm is a rule for the unlabeled texts of a fit. For each scored set, it divides the texts of the set into parts, and
 each part is predicted by a fit of its own. Fits to the same unlabeled texts are one fit: with crossover scoring, the
 fit to a set predicts its own set for the arm `test` and the others for the arm `extra`. With folds, fit k adapts to the
-test set without fold k and predicts all of it: fold k for the arm `extra`, the others for the arm `test`. `SpecWork`
-runs the fits.
+test set without fold k and predicts all of it: fold k for the arm `extra`, the others for the arm `test`. Private extra
+texts take the place of fold k. `SpecWork` runs the fits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def plan_arm(
     scores the set once for each way to predict every fold by another fit that adapts to it.
     """
     if folds:
-        return _plan_folds(arm, num_test, folds)
+        return _plan_folds(arm, num_test, folds, has_extra=num_sets > 1)
     shifts = range(1, num_sets) if crossover and arm.kind == "extra" else range(1, 2)
     own_sets = range(num_sets if crossover else 1)
     return [_plan_set(arm, own, (own + shift) % num_sets, num_test) for shift in shifts for own in own_sets]
@@ -74,7 +74,7 @@ def _plan_set(arm: Arm, own: int, other: int, size: int) -> ScoredSet:
     return planned
 
 
-def _plan_folds(arm: Arm, size: int, folds: Sequence[tuple[int, int]]) -> list[ScoredSet]:
+def _plan_folds(arm: Arm, size: int, folds: Sequence[tuple[int, int]], *, has_extra: bool) -> list[ScoredSet]:
     whole = Part(0, 0, size)
     match arm.kind:
         case "base":
@@ -88,7 +88,12 @@ def _plan_folds(arm: Arm, size: int, folds: Sequence[tuple[int, int]]) -> list[S
         case _:
             raise NotImplementedError(f"the fits of the arm {arm.name} are not planned with folds")
     blocks = [Part(0, start, stop) for start, stop in folds]
-    fits = [_join_parts(other for other in blocks if other is not block) for block in blocks]
+    fits = []
+    for block in blocks:
+        texts = [other for other in blocks if other is not block]
+        if has_extra:
+            texts.append(block._replace(number=1))
+        fits.append(_join_parts(texts))
     return [
         [(block, fits[(position + shift) % len(folds)]) for position, block in enumerate(blocks)] for shift in shifts
     ]

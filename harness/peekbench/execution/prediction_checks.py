@@ -10,7 +10,7 @@ import numpy as np
 from peekbench.errors import ContractError
 from peekbench.formatting import shorten
 from peekbench.plugins.predictors import MAX_SHOWN, in_order
-from peekbench.records.data import FloatArray, Inputs, IntArray, Task, count_bytes
+from peekbench.records.data import Dataset, FloatArray, Inputs, IntArray, Task, count_bytes
 from peekbench.records.scores import ScoringInput, TextLikelihoods, score_all
 from peekbench.records.trials import Predictor
 
@@ -23,6 +23,24 @@ def read_only(array: Any) -> Any:
     """Make an array read-only in place and return it."""
     array.flags.writeable = False
     return array
+
+
+def take_rows(dataset: Dataset, rows: IntArray) -> Inputs:
+    """Return inputs of a data set as `take`, also private extra ones, whose rows come last."""
+    num_rows = len(dataset.labels)
+    if (rows < num_rows).all():
+        return take(dataset.inputs, rows)
+    own, extra = take(dataset.inputs, rows[rows < num_rows]), take(dataset.extra, rows[rows >= num_rows] - num_rows)
+    if isinstance(own, tuple):
+        return (*own, *extra)
+    joined: Inputs
+    if isinstance(own, np.ndarray):
+        joined = read_only(np.concatenate([own, extra]))
+        return joined
+    import pandas as pd  # noqa: PLC0415 - only `peekbench.measure` keeps data frames
+
+    joined = pd.concat([own, extra], ignore_index=True)
+    return joined
 
 
 def take(inputs: Inputs, rows: IntArray) -> Inputs:

@@ -37,6 +37,7 @@ from peekbench.execution.prediction_checks import (
     read_only,
     score_texts,
     take,
+    take_rows,
 )
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
@@ -318,7 +319,7 @@ class SpecWork:
         subsample = loaded.sampler.draw(draw)
         crossover = bool(self._spec.design.crossover)
         test_rows = subsample.test
-        if crossover:
+        if crossover and not subsample.folds:
             test_rows = np.concatenate(subsample.sets)
         test_groups = None
         if loaded.dataset.groups:
@@ -398,7 +399,7 @@ class SpecWork:
         fit = self._fit(method, task.name)
         unlabeled, num_unlabeled = None, 0
         if unlabeled_rows is not None:
-            unlabeled, num_unlabeled = take(inputs, unlabeled_rows), len(unlabeled_rows)
+            unlabeled, num_unlabeled = take_rows(loaded.dataset, unlabeled_rows), len(unlabeled_rows)
         train = Labeled(take(inputs, subsample.train), read_only(labels[subsample.train]))
         # A method that uses the global generators then gives the same results in any order of work.
         random.seed(context.seed)

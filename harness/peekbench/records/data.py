@@ -182,6 +182,9 @@ class Dataset:
     groups: Sequence[int | str] = ()
     """Identifier of the group of each row, such as its patient, author or conversation, length n: rows of a group never
     stand in two sets. If it is empty, every row is a group of its own."""
+    extra: Inputs = ()
+    """Private inputs without labels, in the form of `inputs`, which designs with folds need not have: those that take
+    the place of the fold that a fit does not adapt to. Their rows are numbered from n."""
 
     @property
     def input_kind(self) -> InputKind:
@@ -207,6 +210,8 @@ class OfficialSplits:
 
     train: Any
     test: Any
+    extra: Any = None
+    """Private texts without labels."""
 
 
 def count_bytes(texts: Inputs) -> tuple[int, ...]:

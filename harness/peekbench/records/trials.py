@@ -75,7 +75,8 @@ class Subsample:
     shared: IntArray
     """Further rows whose texts every fit with unlabeled texts adapts to, after its own; see `design.num_unlabeled`."""
     folds: tuple[tuple[int, int], ...] = ()
-    """First and last position of each fold of the only set, the last one excluded; empty without folds."""
+    """First and last position of each fold of the test set, the last one excluded; empty without folds. With folds,
+    there is a second set only if the task has private extra texts."""
 
     @property
     def test(self) -> IntArray:

@@ -196,7 +196,7 @@ class Configurations:
 def _list_sizes(shared: Mapping[str, Any], num_texts: Any, *, has_folds: bool) -> Iterator[str]:
     """Yield the sizes that all configurations share; with folds, a fit adapts to fewer texts than it predicts."""
     for name, size in shared.items():
-        if name == "num_test" and has_folds and size is not None:
+        if name == "num_test" and has_folds and size is not None and size < num_texts:
             yield f"{size:,} of {num_texts:,} test texts adapted to"
         elif size is not None:
             yield f"{name} {size}"

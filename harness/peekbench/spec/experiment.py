@@ -276,7 +276,7 @@ class ExperimentSpec(SpecModel):
         Parameters
         ----------
         rows
-            Number of rows of the splits 'train' and 'test', by task.
+            Number of rows of the splits 'train' and 'test', by task, and of private 'extra' texts if it has any.
         """
         tasks = []
         for task in self.tasks:
@@ -285,6 +285,8 @@ class ExperimentSpec(SpecModel):
                 update["num_train"] = (rows[task.name]["train"],)
             if not self.design.num_test:
                 update["num_test"] = self.design.sizes_of_folds(rows[task.name]["test"])
+                if "extra" in rows[task.name]:
+                    update["num_test"] = (rows[task.name]["test"],)
             tasks.append(task.model_copy(update=update))
         return self.model_copy(update={"tasks": tuple(tasks)})
 

@@ -13,6 +13,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import peekbench as pb
 from peekbench.errors import DataError, ResultsError, SpecError, StoreError
@@ -20,7 +21,7 @@ from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
 from peekbench.results import pair_arms, tidy
 from peekbench.results.read import StoredPredictions
-from peekbench.seeds import seed_of_fit
+from peekbench.seeds import seed_of_fit, seed_of_subsample
 from peekbench.spec.arms import ALL_TEXTS, BASE, EXTRA, TEST
 from peekbench.spec.design import OFFICIAL, Design
 from peekbench.spec.experiment import ExperimentSpec
@@ -78,9 +79,13 @@ def test_each_fold_is_predicted_by_the_fit_without_it_and_by_all_others() -> Non
     assert plan_arm(ALL_TEXTS, 1, 10, crossover=False, folds=FOLDS) == [[(Part(0, 0, 10), (Part(0, 0, 10),))]]
 
 
-def test_numbers_are_those_of_a_loop_over_folds(splits: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("num_extra", [0, 11, 60])
+def test_numbers_are_those_of_a_loop_over_folds(splits: tuple[Path, Path], num_extra: int) -> None:
     train, test = map(pd.read_csv, splits)
-    measured = pb.measure(make_model(), train=train, test=test, folds=3, num_subsamples=2, progress=False, name=NAME)
+    extra = make_rows(num_extra, seed=2)["text"].tolist()
+    options: dict[str, Any] = {"extra": extra} if extra else {}
+    options |= {"folds": 3, "num_subsamples": 2, "progress": False, "name": NAME}
+    measured = pb.measure(make_model(), train=train, test=test, **options)
     with Store.open(measured.store) as store:
         for row in measured.arms.itertuples():
             draw = next(trial.draw for trial in store.done() if trial.draw.subsample == row.subsample)
@@ -91,14 +96,22 @@ def test_numbers_are_those_of_a_loop_over_folds(splits: tuple[Path, Path]) -> No
             folds = np.array_split(order, [NUM_TEST * fold // 3 for fold in (1, 2)])
             seed = seed_of_fit(0, draw.task, draw.num_train, draw.num_test, draw.subsample)
             own, other = [], []
-            for fold in folds:
-                kept = np.concatenate([part for part in folds if part is not fold])
+            shuffle = np.random.default_rng(seed_of_subsample(0, f"{draw.task} extra", row.subsample)).permutation
+            replacing = np.resize(shuffle(num_extra), NUM_TEST)
+            for number, fold in enumerate(folds):
+                instead = replacing[NUM_TEST * number // 3 : NUM_TEST * (number + 1) // 3]
+                kept = test["text"].iloc[np.concatenate([part for part in folds if part is not fold])].tolist()
+                if extra:
+                    kept += [extra[position] for position in instead]
+                    assert len(kept) == NUM_TEST
+                    assert len(set(instead)) == len(instead)
                 correct = fit_and_answer(train, test, kept, seed)
                 other.append(correct[fold])
                 own.append([correct[part] for part in folds if part is not fold])
             assert row.extra == pytest.approx(np.concatenate(other).mean())
             assert row.test == pytest.approx(np.concatenate([np.concatenate(parts) for parts in own]).mean())
-            assert row.all == pytest.approx(fit_and_answer(train, test, order, seed).mean())
+            assert row.all == pytest.approx(fit_and_answer(train, test, test["text"].iloc[order], seed).mean())
+    assert set(measured.results["num_test"]) == {NUM_TEST if extra else 17}
 
 
 @pytest.mark.parametrize("folds", [2, 3])
@@ -120,7 +133,7 @@ def test_scores_of_stored_predictions_are_those_of_whole_test_sets(splits: tuple
 
 def fit_and_answer(train: pd.DataFrame, test: pd.DataFrame, unlabeled: Any, seed: int) -> Any:
     """Return whether a fit answers each test text correctly; its unsupervised steps see train and unlabeled texts."""
-    texts = [*train["text"], *test["text"].iloc[unlabeled]]
+    texts = [*train["text"], *unlabeled]
     vectorizer = TfidfVectorizer().fit(texts)
     svd = TruncatedSVD(2, random_state=seed).fit(vectorizer.transform(texts))
     model = LogisticRegression(random_state=seed).fit(
@@ -196,6 +209,58 @@ def test_data_without_official_splits_or_with_too_few_rows_are_refused(
         run(make_spec(tasks=[task], design={**OFFICIAL, "folds": [10, 12]}), store=tmp_path / "same.sqlite")
     with pytest.raises(SpecError, match="give `train` and `test`, or only `data`"):
         pb.measure("classic.lsa", "docstrings.numpy", train="train.csv")
+
+
+def test_extra_texts_come_from_a_file_or_from_memory(splits: tuple[Path, Path], tmp_path: Path) -> None:
+    train, test = splits
+    rows = make_rows(30, seed=2)
+    rows.drop(columns="label").to_csv(tmp_path / "extra.csv", index=False)
+    frames = [pd.read_csv(path) for path in splits]
+    bias = [
+        pb.measure(make_model(), train=part, test=other, extra=extra, num_subsamples=2, progress=False).arms["bias"]
+        for part, other, extra in ((train, test, tmp_path / "extra.csv"), (*frames, rows), (*frames, rows["text"]))
+    ]
+    assert bias[0].tolist() == bias[1].tolist() == bias[2].tolist()
+
+
+def test_extra_rows_of_features_are_joined(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    train, test, extra = (
+        (pd.DataFrame(rng.normal(size=(number, 3)), columns=list("abc")), rng.integers(0, 2, number))
+        for number in (40, 20, 15)
+    )
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    runs = [
+        pb.measure(model, train=train, test=test, extra=given, folds=2, num_subsamples=2, progress=False)
+        for given in (extra, extra[0])
+    ]
+    assert runs[0].arms["extra"].tolist() == runs[1].arms["extra"].tolist()
+    seen: list[int] = []
+    pb.measure(record_sizes(seen), train=(train[0].to_numpy(), train[1]), test=(test[0].to_numpy(), test[1]),
+               extra=extra[0].to_numpy(), folds=2, num_subsamples=2, progress=False)  # fmt: skip
+    assert set(seen) == {20}
+
+
+def record_sizes(seen: list[int]) -> Callable[..., Any]:
+    def fit(unlabeled: Any, train: Any) -> Any:
+        if unlabeled is not None:
+            seen.append(len(unlabeled))
+        return lambda rows: np.full((len(rows), 2), 0.5)
+
+    return fit
+
+
+def test_extra_texts_without_folds_or_too_few_are_refused(splits: tuple[Path, Path]) -> None:
+    texts = make_rows(4, seed=2)["text"].tolist()
+    frames = dict(zip(("train", "test"), map(pd.read_csv, splits), strict=True))
+    with pytest.raises(DataError, match="4 extra texts, too few to take the place of a fold of 5"):
+        pb.measure(make_model(), **frames, extra=texts, progress=False)
+    with pytest.raises(DataError, match="private extra texts need folds"):
+        pb.measure(make_model(), **frames, extra=texts, num_test=5, num_train=10, progress=False)
+    with pytest.raises(DataError, match="whatever the number of folds; use one of"):
+        pb.measure(make_model(), **frames, extra=texts * 9, folds=[2, 5], progress=False)
+    with pytest.raises(SpecError, match="give `train` and `test`"):
+        pb.measure(make_model(), frames["train"], extra=texts)
 
 
 SETS = {"num_train": 20, "num_test": 8, "train": "natural"}

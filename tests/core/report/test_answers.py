@@ -253,12 +253,17 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
     ("command", "expected"),
     [
         (["peekbench", "quickstart", "--workers", "1"], "peekbench run quickstart.yaml --workers 1"),
+        (
+            ["peekbench", "quickstart", "--official", "a.csv", "b.csv", "--label", "topic", "--store", "x.sqlite"],
+            "peekbench run official.yaml --store x.sqlite",
+        ),
         (["__main__.py", "run", "my spec.yaml"], "python -m peekbench run 'my spec.yaml'"),
         (["ipykernel_launcher.py", "-f", "kernel.json"], ""),
     ],
 )
 def test_the_command_that_extends_a_run_is_that_of_its_last_session(command: list[str], expected: str) -> None:
-    assert extending_command([{"command": ["other"]}, {"command": command}]) == expected
+    sessions = [{"command": ["other"]}, {"command": command}]
+    assert extending_command(sessions, ["a.csv", "b.csv", "topic"]) == expected
     assert extending_command([]) == ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,11 +128,21 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
     return [program, *arguments]
 
 
-def extending_command(sessions: Sequence[Mapping[str, Any]]) -> str:
-    """Return the command of the last session that continues a run; empty if it was no command."""
-    commands = [shlex.join(session_command(session)) for session in sessions[-1:]]
-    commands = [command.replace("peekbench quickstart", "peekbench run quickstart.yaml", 1) for command in commands]
-    return next((command for command in commands if "peekbench run " in command), "")
+def extending_command(sessions: Sequence[Mapping[str, Any]], written: Collection[str] = ()) -> str:
+    """Return the command of the last session that continues a run; empty if it was no command.
+
+    `quickstart` has written a spec, which contains what it was given.
+    """
+    if not sessions:
+        return ""
+    command, spec = session_command(sessions[-1]), "quickstart.yaml"
+    if "--official" in command:
+        spec = "official.yaml"
+        command = [part for part in command if part not in ("--official", "--text", "--label", *written)]
+    line = shlex.join(command).replace("peekbench quickstart", f"peekbench run {spec}", 1)
+    if "peekbench run " not in line:
+        return ""
+    return line
 
 
 def extension_of(path: Path) -> Extension:
@@ -149,7 +159,7 @@ def describe_extension(store: Store) -> Extension:
         number = None
     stop = spec["design"].get("stop")
     return Extension(
-        extending_command(store.sessions()),
+        extending_command(store.sessions(), [str(value) for value in spec["tasks"][0]["options"].values()]),
         of="run",
         num_subsamples=number,
         is_fixed=bool(stop) and stop["method"] == "group_sequential",

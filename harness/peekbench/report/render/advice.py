@@ -44,8 +44,9 @@ NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
 NEXT, PUBLISHED = "What next?", "Your score"
 TERMS_OF_FOLDS = (
-    "Fits adapt to the test set without one fold. Base: without unlabeled {rows}. Extra: on the fold that a fit did "
-    "not adapt to. Test: on the others. All: after adapting to the whole test set. Bias: test - extra."
+    "Fits adapt to the test set without one fold, or with extra {rows} in its place. Base: without unlabeled {rows}. "
+    "Extra: on the fold that a fit did not adapt to. Test: on the others. All: after adapting to the whole test set. "
+    "Bias: test - extra."
 )
 """What the words in verdicts on designs with folds mean."""
 ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
@@ -94,7 +95,7 @@ def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
             PUBLISHED if len(judged) == 1 else f"{PUBLISHED} ({verdict.method})",
             f"{published} on {texts} contains {bias} from adapting to them",
             f"{independent} is what independent texts would give. To publish: {extra}, the score of extra, in which no "
-            "text is predicted by a fit that adapted to it; other differences are luck, and fewer texts.",
+            "text is predicted by a fit that adapted to it; other differences are luck, or fewer texts.",
         )
 
 
