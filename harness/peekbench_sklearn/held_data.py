@@ -457,9 +457,10 @@ def _identify(dataset: Dataset) -> Dataset:
     if not isinstance(frame, pd.DataFrame):
         return dataset
     rows = pd.util.hash_pandas_object(frame, index=False, categorize=False).astype(str).tolist()
-    if len(dataset.extra):
-        extra = pd.util.hash_pandas_object(dataset.extra, index=False, categorize=False)
-        rows[0] += hash_rows(extra.astype(str).tolist(), [""] * len(extra))
+    extra: Any = dataset.extra
+    if len(extra):
+        hashes = pd.util.hash_pandas_object(extra, index=False, categorize=False).astype(str).tolist()
+        rows[0] += hash_rows(hashes, [""] * len(hashes))
     columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
     return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
 

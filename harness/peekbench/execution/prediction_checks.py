@@ -30,10 +30,11 @@ def take_rows(dataset: Dataset, rows: IntArray) -> Inputs:
     num_rows = len(dataset.labels)
     if (rows < num_rows).all():
         return take(dataset.inputs, rows)
-    own, extra = take(dataset.inputs, rows[rows < num_rows]), take(dataset.extra, rows[rows >= num_rows] - num_rows)
+    own: Any = take(dataset.inputs, rows[rows < num_rows])
+    extra: Any = take(dataset.extra, rows[rows >= num_rows] - num_rows)
+    joined: Inputs
     if isinstance(own, tuple):
         return (*own, *extra)
-    joined: Inputs
     if isinstance(own, np.ndarray):
         joined = read_only(np.concatenate([own, extra]))
         return joined

@@ -13,7 +13,7 @@ import pytest
 
 from peekbench.data.loading import remember, with_sizes
 from peekbench.data.texts import describe_texts, group_duplicates, is_described, keep_first
-from peekbench.records.data import Dataset
+from peekbench.records.data import Dataset, Split
 from peekbench.report import text_tables
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -128,7 +128,8 @@ def test_a_fold_is_compared_with_the_texts_that_its_fit_adapts_to(make_spec: Mak
     """Each of 100 test texts has one duplicate, which is in the other 4 of 5 folds with probability 80 / 99."""
     texts = [text(row) for row in range(40)] + [text(40 + row // 2) for row in range(100)]
     spec = make_spec(tasks=["toy.words"], design="official")
-    splits = ["train"] * 40 + ["test"] * 100
+    splits: list[Split] = ["train"] * 40
+    splits += ["test"] * 100
     remember(spec.source(spec.tasks[0]), Dataset(texts, [row % 2 for row in range(140)], ("a", "b"), splits=splits))
     spec = with_sizes(spec)
     described = describe_texts(spec, spec.tasks[0])

@@ -96,7 +96,7 @@ def test_numbers_are_those_of_a_loop_over_folds(splits: tuple[Path, Path], num_e
             folds = np.array_split(order, [NUM_TEST * fold // 3 for fold in (1, 2)])
             seed = seed_of_fit(0, draw.task, draw.num_train, draw.num_test, draw.subsample)
             own, other = [], []
-            shuffle = np.random.default_rng(seed_of_subsample(0, f"{draw.task} extra", row.subsample)).permutation
+            shuffle = np.random.default_rng(seed_of_subsample(0, f"{draw.task} extra", draw.subsample)).permutation
             replacing = np.resize(shuffle(num_extra), NUM_TEST)
             for number, fold in enumerate(folds):
                 instead = replacing[NUM_TEST * number // 3 : NUM_TEST * (number + 1) // 3]
@@ -252,7 +252,7 @@ def record_sizes(seen: list[int]) -> Callable[..., Any]:
 
 def test_extra_texts_without_folds_or_too_few_are_refused(splits: tuple[Path, Path]) -> None:
     texts = make_rows(4, seed=2)["text"].tolist()
-    frames = dict(zip(("train", "test"), map(pd.read_csv, splits), strict=True))
+    frames: dict[str, Any] = dict(zip(("train", "test"), map(pd.read_csv, splits), strict=True))
     with pytest.raises(DataError, match="4 extra texts, too few to take the place of a fold of 5"):
         pb.measure(make_model(), **frames, extra=texts, progress=False)
     with pytest.raises(DataError, match="private extra texts need folds"):
