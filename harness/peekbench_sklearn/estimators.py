@@ -1,8 +1,7 @@
 """Estimators of scikit-learn as methods, without an adapter.
 
 An estimator is a tree: pipelines, unions, column transformers, searches and ensembles pass rows to their parts. A
-*leaf* has no such parts. Leaves that learn without labels are fitted on train and unlabeled rows, all others on train
-rows; `adapts` has the rule, and `_Part` the fit.
+*leaf* has no such parts. Leaves that learn without labels are fitted on train and unlabeled rows, others on train rows.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from peekbench.errors import PluginError
 from peekbench.plugins.entries import MethodTaskKind
 from peekbench.plugins.functions import clone_estimator
 from peekbench.plugins.predictors import as_predictor
+from peekbench_sklearn.label_sets import accepts_label_sets
 
-CLASSIFICATION = frozenset[MethodTaskKind]({"classification", "tabular_classification"})
 MULTILABEL = frozenset[MethodTaskKind]({"multilabel", "tabular_multilabel"})
+CLASSIFICATION = MULTILABEL | {"classification", "tabular_classification"}
 REGRESSION = frozenset[MethodTaskKind]({"regression", "text_regression"})
 OF_TEXTS = frozenset[MethodTaskKind]({"classification", "multilabel", "text_regression"})
-ALL_KINDS = CLASSIFICATION | MULTILABEL | REGRESSION
-KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: ALL_KINDS}
+KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: CLASSIFICATION | REGRESSION}
 CONTAINERS = Pipeline | FeatureUnion | ColumnTransformer
 """They pass all rows on to their parts."""
 ENSEMBLES = VotingClassifier | VotingRegressor | StackingClassifier | StackingRegressor
@@ -92,9 +91,6 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
                 f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
             )
     adapting = [step for step, part in leaves.items() if adapts(part)]
-    kinds = KINDS[found]
-    if accepts_label_sets(estimator):
-        kinds |= MULTILABEL
     if not adapting:
         unlabeled_steps(estimator, None, name)  # raises an error
 
@@ -109,7 +105,7 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
         method=fit,
         options=EstimatorOptions,
         summary=f"{' > '.join(leaves)}; fitted on train and unlabeled rows by default: {', '.join(adapting)}",
-        task_kinds=kinds & _kinds_of_inputs(estimator),
+        task_kinds=KINDS[found] & _kinds_of_inputs(estimator),
         unlabeled_options=frozenset({"unlabeled_step"}),
     )
 
@@ -161,37 +157,17 @@ def _first_steps(estimator: Any) -> list[Any]:
 
 def _kinds_of_inputs(estimator: Any) -> frozenset[MethodTaskKind]:
     """Return the kinds of tasks whose inputs the first step takes; all kinds if it is not of scikit-learn."""
-    first = _first_steps(estimator)[0]
+    first, kinds = _first_steps(estimator)[0], KINDS[None]
+    if not accepts_label_sets(estimator):
+        kinds -= MULTILABEL
     if tags_of(first).input_tags.string:
-        return OF_TEXTS
-    if _is_known(first):
-        return ALL_KINDS - OF_TEXTS
-    return ALL_KINDS
+        return kinds & OF_TEXTS
+    return kinds - OF_TEXTS if _is_known(first) else kinds
 
 
 def _is_known(step: Any) -> bool:
     is_open = hasattr(step, "estimator") or isinstance(step, FunctionTransformer)
     return type(step).__module__.startswith("sklearn.") and not is_open
-
-
-def accepts_label_sets(estimator: Any) -> bool:
-    """Return whether a classifier can be fitted to labels of shape (n, n_labels).
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.multiclass import OneVsRestClassifier
-    >>> accepts_label_sets(LogisticRegression()), accepts_label_sets(OneVsRestClassifier(LogisticRegression()))
-    (False, True)
-    """
-    if isinstance(estimator, Pipeline):
-        return accepts_label_sets(estimator.steps[-1][1])
-    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
-        return accepts_label_sets(estimator.estimator)
-    tags = tags_of(estimator)
-    if tags.classifier_tags is None:
-        return False
-    return bool(tags.classifier_tags.multi_label or tags.target_tags.multi_output)
 
 
 def accepts_strings(estimator: Any) -> bool:

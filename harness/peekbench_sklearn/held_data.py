@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import combinations
+from itertools import chain, combinations
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from peekbench import DataError, Dataset
 from peekbench.data import hash_rows
+from peekbench.data.label_sets import find_unlabeled, name_label_sets
 from peekbench.data.labels import (
     ClassNames,
     find_missing,
@@ -22,14 +23,16 @@ from peekbench.data.labels import (
     label_key,
     name_classes,
     refuse_hidden,
+    refuse_joined,
     refuse_missing,
 )
 from peekbench.data.loading import fingerprint, groups_in_both
 from peekbench.formatting import pluralize, shorten, visible
-from peekbench.plugins.functions import is_estimator
 from peekbench.records import Split
 from peekbench.records.data import OfficialSplits
-from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns, tags_of
+from peekbench_sklearn.estimators import tags_of
+from peekbench_sklearn.held_inputs import as_array, find_blank, join_inputs, read_inputs, refuse_missing_values
+from peekbench_sklearn.label_sets import HeldLabels, find_label_sets
 
 HELD = (
     "names of tasks, a data frame, (texts, labels), (X, y), (X, y, groups), a data set of Hugging Face, the folder of "
@@ -40,6 +43,10 @@ TRAIN: Split = "train"
 TEST: Split = "test"
 VALIDATION = "use the validation split, with test_split='validation'"
 MAX_CLASSES_PER_ROW = 1 / 3  # floats and texts with more different values are no classes
+
+
+_Finish: TypeAlias = Callable[[list[int], dict[str, Any]], dict[str, Any]]
+"""Takes the numbers of the rows that are kept, and facts about the data to add to; returns fields of a `Dataset`."""
 
 
 class _Pair(NamedTuple):
@@ -61,8 +68,8 @@ def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> D
     methods
         The methods. An estimator decides whether labels are classes or numbers; for others, floats are numbers.
     **options
-        `text`, `label`, `group`, `class_names`, `drop_missing`, `drop_shared_groups` and `test_split`, as options of
-        the data source `files`.
+        `text`, `label`, `label_separator`, `group`, `class_names`, `drop_missing`, `drop_shared_groups` and
+        `test_split`, as options of the data source `files`.
 
     Raises
     ------
@@ -100,7 +107,8 @@ class _Reader:
     name: str
     method: Any
     text: str = "text"
-    label: str = "label"
+    label: str | Sequence[str] = "label"
+    label_separator: str = ""
     group: str | None = None
     class_names: ClassNames = None
     drop_missing: bool = False
@@ -109,7 +117,11 @@ class _Reader:
 
     @property
     def columns(self) -> dict[str, str]:
-        columns = {"text": self.text, "label": self.label}
+        columns = {"text": self.text}
+        if isinstance(self.label, str):
+            columns["label"] = self.label
+        else:
+            columns |= {f"label {number}": column for number, column in enumerate(self.label)}
         if self.group is not None:
             columns["group"] = self.group
         return columns
@@ -123,7 +135,10 @@ class _Reader:
             parts = {TRAIN: data.train, TEST: data.test}
         elif _is_hugging_face(data) and isinstance(data, Mapping):
             parts = self._splits_of(data)
-        pairs = {split: self._pair_of(part() if callable(part) else part, split) for split, part in parts.items()}
+        pairs = {
+            split: self._with_label_sets(self._pair_of(part() if callable(part) else part, split))
+            for split, part in parts.items()
+        }
         splits: list[Split] = []
         if len(pairs) > 1:
             splits = [TRAIN] * len(pairs[TRAIN].inputs) + [TEST] * len(pairs[TEST].inputs)
@@ -135,13 +150,17 @@ class _Reader:
         if others:
             for pair in pairs.values():
                 self._refuse_reordered(pair.inputs, pair.labels)
-            inputs = _join([pair.inputs for pair in pairs.values()])
-            labels = pd.concat(
-                [pd.Series(_as_array(pair.labels).ravel()) for pair in pairs.values()], ignore_index=True
-            )
+            inputs = join_inputs([pair.inputs for pair in pairs.values()])
+            of_parts = [pair.labels for pair in pairs.values()]
+            if all(isinstance(part, HeldLabels) for part in of_parts):
+                labels = HeldLabels(tuple(chain.from_iterable(part.sets for part in of_parts)), labels.names)
+            elif any(isinstance(part, HeldLabels) for part in of_parts):
+                raise DataError(f"{self.name}: only one of train and test has sets of labels; give both in one form")
+            else:
+                labels = pd.concat([pd.Series(as_array(part).ravel()) for part in of_parts], ignore_index=True)
             of_splits = [pair.groups for pair in pairs.values()]
             if groups is not None and all(part is not None for part in of_splits):
-                groups = _join([_as_array(part) for part in of_splits])
+                groups = join_inputs([as_array(part) for part in of_splits])
             elif any(part is not None for part in of_splits):
                 raise DataError(f"{self.name}: only one of train and test has groups; give those of both")
         dataset = self._read_pair(inputs, labels, first.class_names, splits, groups)
@@ -164,6 +183,15 @@ class _Reader:
             extra = extra[self.text]
         return self._read_inputs(extra)
 
+    def _with_label_sets(self, pair: _Pair) -> _Pair:
+        """Return a pair whose labels are `HeldLabels` if rows have any number of them."""
+        self._refuse_reordered(pair.inputs, pair.labels)
+        chosen = self.class_names
+        if isinstance(chosen, Mapping):
+            chosen = None
+        held = find_label_sets(pair.labels, self.name, self.label_separator, pair.class_names, chosen)
+        return pair if held is None else pair._replace(labels=held)
+
     def _splits_of(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the official splits of a `DatasetDict`."""
         test_split = self.test_split
@@ -181,10 +209,16 @@ class _Reader:
     def _pair_of(self, data: Any, split: str) -> _Pair:
         """Return the inputs and labels of all rows, or of those of a split."""
         text, label = self.text, self.label
+        if not isinstance(label, str):
+            label = list(label)
         if _is_hugging_face(data):
             self._check_columns(data.column_names or ())
             frame = data.select_columns([*self.columns.values()]).to_pandas()
-            return _Pair(frame[text], frame[label], frame.get(self.group), getattr(data.features[label], "names", None))
+            names = None
+            if isinstance(label, str):
+                feature = data.features[label]
+                names = getattr(getattr(feature, "feature", feature), "names", None)  # of a label, or of a list of them
+            return _Pair(frame[text], frame[label], frame.get(self.group), names)
         if hasattr(data, "to_pandas"):
             data = data.to_pandas()  # of polars
         if isinstance(data, dict) or (isinstance(data, list) and data and isinstance(data[0], dict)):
@@ -236,15 +270,39 @@ class _Reader:
         self._refuse_reordered(inputs, labels)
         self._refuse_reordered(inputs, groups, "groups")
         self._refuse_nested(inputs, labels)
-        self._refuse_swapped(inputs, labels)
-        rows, shape = self._read_inputs(inputs), np.shape(labels)
+        if not isinstance(labels, HeldLabels):
+            self._refuse_swapped(inputs, labels)
+        rows = read_inputs(inputs, self.name, self.method, drop_missing=self.drop_missing)
+        shape = (len(labels.sets),) if isinstance(labels, HeldLabels) else np.shape(labels)
         if shape not in ((len(rows),), (len(rows), 1)):
-            remedy = ", such as y.argmax(axis=1) of indicators" if len(shape) == 2 else ""
             raise DataError(
                 f"{self.name}: {pluralize(len(rows), 'row')}, but labels of shape {shape}; give one label for each "
-                f"row, as an array of shape (n,){remedy}"
+                "row, as an array of shape (n,), or those of a multi-label task, 0 or 1, of shape (n, n_labels)"
             )
-        series = pd.Series(_as_array(labels).ravel()).infer_objects()
+        if isinstance(labels, HeldLabels):
+            is_missing, finish = self._read_label_sets(labels, feature_names)
+        else:
+            is_missing, finish = self._read_labels(labels, feature_names, splits)
+        return self._select(rows, is_missing, splits, groups, finish)
+
+    def _read_label_sets(self, labels: HeldLabels, feature_names: Sequence[str] | None) -> tuple[Any, _Finish]:
+        """Return whether the labels of each row are unknown, and a function that names those of selected rows."""
+        class_names = self._name_features(feature_names) or labels.names
+        is_missing = find_unlabeled(labels.sets, class_names, self.name, drop_missing=self.drop_missing)
+
+        def finish(kept: list[int], details: dict[str, Any]) -> dict[str, Any]:
+            names, indicators, left_out = name_label_sets([labels.sets[row] for row in kept], class_names, self.name)
+            if left_out:
+                details["labels left out"] = ", ".join(left_out)
+            return {"labels": indicators, "class_names": names, "kind": "multilabel"}
+
+        return np.array(is_missing, dtype=bool), finish
+
+    def _read_labels(
+        self, labels: Any, feature_names: Sequence[str] | None, splits: Sequence[Split]
+    ) -> tuple[Any, _Finish]:
+        """Return whether the label of each row is missing, and a function that reads those of selected rows."""
+        series = pd.Series(as_array(labels).ravel()).infer_objects()
         is_missing = series.isna().to_numpy()
         present = series[~is_missing]
         kind, is_float = tags_of(self.method).estimator_type, series.dtype.kind == "f"
@@ -268,11 +326,22 @@ class _Reader:
         keys = [] if is_regression else self._read_keys(series, feature_names)
         counts, class_names = Counter(keys), self._name_features(feature_names)
         if is_regression and not self.drop_missing:
-            self._refuse_missing("no label", is_missing)
+            refuse_missing_values(self.name, "no label", is_missing)
         elif not is_regression:
             is_missing = self._find_unlabeled(keys, counts, class_names, splits)
+
+        def finish(kept: list[int], details: dict[str, Any]) -> dict[str, Any]:
+            if is_regression:
+                return {"labels": series.to_numpy(dtype=np.float64)[kept], "kind": "regression"}
+            names, positions = name_classes(Counter(keys[row] for row in kept), class_names, self.name)
+            return {"labels": tuple(positions[keys[row]] for row in kept), "class_names": names}
+
+        return is_missing, finish
+
+    def _select(self, rows: Any, is_missing: Any, splits: Sequence[Split], groups: Any, finish: _Finish) -> Dataset:
+        """Return the rows that have a text, a label and a group, if rows have groups."""
         if isinstance(rows, tuple):
-            is_missing = is_missing | _find_blank(rows)
+            is_missing = is_missing | find_blank(rows)
         of_rows = self._read_groups(groups, len(rows))
         if of_rows:
             is_missing = is_missing | (np.array(of_rows, dtype=object) == "")
@@ -293,10 +362,7 @@ class _Reader:
             own["groups"] = tuple(of_rows[row] for row in kept)
         if splits:
             own["splits"] = tuple(splits[row] for row in kept)
-        if is_regression:
-            return Dataset(rows, series.to_numpy(dtype=np.float64)[kept], kind="regression", **own)
-        names, positions = name_classes(Counter(keys[row] for row in kept), class_names, self.name)
-        return Dataset(rows, tuple(positions[keys[row]] for row in kept), names, **own)
+        return Dataset(rows, **finish(kept, own["details"]), **own)
 
     def _name_features(self, names: Sequence[str] | None) -> ClassNames:
         """Return the user's names of the classes; lists and numbers are those of the classes of a ClassLabel."""
@@ -334,17 +400,19 @@ class _Reader:
                 f"{self.name}: {pluralize(num_rows, 'row')}, but groups of shape {np.shape(groups)}; give one for each"
             )
         keys = []
-        for row, group in enumerate(pd.Series(_as_array(groups)).infer_objects()):
+        for row, group in enumerate(pd.Series(as_array(groups)).infer_objects()):
             value = group.item() if isinstance(group, np.generic) else group
             keys.append("" if value is pd.NA or value is pd.NaT else group_key(value, f"{self.name}, row {row}"))
         if not self.drop_missing:
-            self._refuse_missing("no group", np.array(keys) == "", ", or set drop_missing=True")
+            refuse_missing_values(self.name, "no group", np.array(keys) == "", ", or set drop_missing=True")
         return keys
 
     def _find_unlabeled(
         self, keys: Sequence[str], counts: Mapping[str, int], class_names: ClassNames, splits: Sequence[Split]
     ) -> Any:
         """Return whether each row has no label. If such rows are not to be dropped, raise an error."""
+        if class_names is None:
+            refuse_joined(counts, self.name)
         tests = {key for key, split in zip(keys, splits, strict=False) if split == TEST}
         refuse_hidden(tests, counts, class_names, f"the split {self.test_split}", VALIDATION)
         missing = find_missing(counts, class_names)
@@ -370,57 +438,6 @@ class _Reader:
             if isinstance(text, NESTED) and len(text) != len(inputs[0] if isinstance(inputs, list | tuple) else ()):
                 raise DataError(f"{place}, which has another length than row 0; give numbers of shape (n, n_features)")
 
-    def _read_inputs(self, inputs: Any) -> Any:
-        if hasattr(inputs, "toarray"):
-            raise DataError(
-                f"{self.name}: X is sparse. If its rows are texts, give the texts and put the vectorizer into the "
-                "pipeline, since a vectorizer that has seen all texts hides what peekbench measures; otherwise give "
-                "X.toarray()"
-            )
-        is_own = is_estimator(self.method)
-        if hasattr(inputs, "to_pandas"):
-            inputs = inputs.to_pandas()
-        selected, sees_others = selected_columns(self.method) if is_own else ([], True)
-        self._check_selected(selected, list(getattr(inputs, "columns", ())))
-        if isinstance(inputs, pd.DataFrame):
-            others = inputs.columns[[dtype.kind not in "biuf" for dtype in inputs.dtypes]]
-            for column in () if is_own and accepts_strings(self.method) else others:
-                encoder = f"((OneHotEncoder(handle_unknown='ignore'), [{column!r}]), remainder=StandardScaler())"
-                raise DataError(
-                    f"{self.name}: column {column!r} of X is {inputs[column].dtype}, not numbers; give "
-                    f"X[{column!r}] if it has the texts, or begin with make_column_transformer{encoder}"
-                )
-            if is_own:
-                seen = inputs if sees_others else inputs[selected]
-                self._check_numbers(seen.drop(columns=others, errors="ignore").to_numpy(np.float64, na_value=np.nan))
-                return inputs
-        array = _as_array(inputs)
-        if array.ndim == 1 and array.dtype.kind not in "biuf":
-            texts = tuple(array.tolist())
-            if not self.drop_missing:
-                self._refuse_missing("no text", _find_blank(texts), ", or set drop_missing=True")
-            return texts
-        if array.ndim != 2 or array.dtype.kind not in "biuf":
-            raise DataError(
-                f"{self.name}: X has shape {array.shape} and the type {array.dtype}; give a list of texts, or numbers "
-                "of shape (n, n_features)"
-            )
-        self._check_numbers(array := array.astype(np.float64))
-        return array
-
-    def _check_selected(self, selected: Sequence[str], present: Sequence[Any]) -> None:
-        for column in (column for column in selected if column not in present):
-            columns = f"has only {shorten(', '.join(map(str, present)), 200)}; rename one, or select others"
-            raise DataError(
-                f"{self.name}: the ColumnTransformer selects {column!r}, but X "
-                + (columns if present else "has no names; give a data frame, or select columns by number")
-            )
-
-    def _check_numbers(self, array: Any) -> None:
-        if is_estimator(self.method) and not accepts_missing(self.method):
-            remedy = ", or put SimpleImputer() first in the pipeline"
-            self._refuse_missing("a missing or infinite value", ~np.isfinite(array).all(axis=1), remedy)
-
     def _refuse_reordered(self, inputs: Any, labels: Any, name: str = "y") -> None:
         rows, others = (getattr(values, "index", None) for values in (inputs, labels))
         if not isinstance(rows, pd.Index) or not isinstance(others, pd.Index):
@@ -432,7 +449,7 @@ class _Reader:
             )
 
     def _refuse_swapped(self, inputs: Any, labels: Any) -> None:
-        first, second = (_as_array(values) for values in (inputs, labels))
+        first, second = (as_array(values) for values in (inputs, labels))
         if first.ndim == 1 == second.ndim and all(isinstance(label, str) for label in second.tolist()):
             counts = pd.Series(first).nunique(), pd.Series(second).nunique()
             limit = MAX_CLASSES_PER_ROW * len(second)
@@ -442,13 +459,6 @@ class _Reader:
                     f"are {counts[0]:,} different values such as {first.tolist()[0]!r}; labels and texts seem to be "
                     "swapped. Give texts first, as in (texts, labels), or their column as `text`"
                 )
-
-    def _refuse_missing(self, what: str, is_missing: Any, remedy: str = "") -> None:
-        if is_missing.any():
-            raise DataError(
-                f"{self.name}: row {int(is_missing.argmax())} has {what}; drop or fill "
-                f"{pluralize(int(is_missing.sum()), 'row')}{remedy}"
-            )
 
 
 def _identify(dataset: Dataset) -> Dataset:
@@ -469,26 +479,5 @@ def _is_hugging_face(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] == "datasets"
 
 
-def _join(parts: Sequence[Any]) -> Any:
-    """Return the rows of several inputs of the same type."""
-    if isinstance(parts[0], pd.Series | pd.DataFrame):
-        return pd.concat(parts, ignore_index=True)
-    if isinstance(parts[0], list | tuple):
-        return [row for part in parts for row in part]
-    return np.concatenate(parts)
-
-
-def _find_blank(texts: Sequence[Any]) -> Any:
-    """Return whether each row has no text, as the data source `files` decides it."""
-    return np.array([not isinstance(text, str) or not text.strip() for text in texts])
-
-
 def _take(rows: Any, kept: Any) -> Any:
     return rows.iloc[kept] if isinstance(rows, pd.DataFrame) else rows[kept]
-
-
-def _as_array(values: Any) -> Any:
-    """Return values as an array; numpy would make texts of the other values of a list with texts, as of NaN."""
-    array = np.asarray(values)
-    is_list = array.dtype.kind == "U" and not hasattr(values, "dtype")
-    return np.asarray(values, dtype=object) if is_list else array

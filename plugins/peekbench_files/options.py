@@ -30,6 +30,13 @@ def _as_tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
+def _as_columns(value: Any) -> Any:
+    """Return several columns of labels as a tuple; a list of one column is that column."""
+    if isinstance(value, list | tuple):
+        return value[0] if len(value) == 1 else tuple(value)
+    return value
+
+
 def _check_class_names(value: Any) -> Any:
     """Return class names as a tuple, or as a mapping whose keys `label_key` has converted."""
     if value is None:
@@ -73,12 +80,16 @@ class FileOptions(Options):
     """Split of a `DatasetDict` that extra and test texts are drawn from, such as validation."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
     """Column of the text, or several columns, which are joined."""
-    label: str | None = "label"
-    """Column of the label, which contains text or integers; null for texts without labels, for language modeling."""
+    label: Annotated[str | tuple[str, ...] | None, BeforeValidator(_as_columns)] = "label"
+    """Column of the label, which contains text or integers. If texts have any number of labels, a column of lists (of
+    JSON Lines or Parquet), a column that `label_separator` divides, or several columns that contain 0 or 1 for the
+    label of their name. Null for texts without labels, for language modeling."""
+    label_separator: str = ""
+    """String between the labels of a text in one column, such as `|`; an empty cell is a text without labels."""
     class_names: Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_check_class_names)] = None
     """Names of the classes. A list: labels are these names, or 0, 1, ... for the first, second, ... name. A mapping
     from labels to names: labels with the same name form one class. Default: those of a `ClassLabel`, or the labels that
-    occur, sorted."""
+    occur, sorted. If texts have any number of labels, a list selects labels, and leaves out the others."""
     group: str | None = None
     """Column of the group, such as a patient, author or conversation, in text or integers. Rows of a group never stand
     in two sets."""
@@ -146,6 +157,10 @@ class FileOptions(Options):
             raise ValueError(f"{names} contain a duplicate column, {columns}; name each column once")
         if self.drop_shared_groups and self.group is None:
             raise ValueError("drop_shared_groups is True, but there are no groups; name their column as `group`")
+        if self.label == ():
+            raise ValueError("label is empty; name one or more columns, or set it to null for texts without labels")
+        if self.label_separator and not isinstance(self.label, str):
+            raise ValueError("label_separator divides the labels in one column; name this column as `label`")
         if self.label is None and self.class_names is not None:
             raise ValueError("label is null, but class_names are given; remove class_names, or name the column")
         if self.delimiter and self.delimiter == self.quote:
@@ -154,7 +169,8 @@ class FileOptions(Options):
 
     def columns(self) -> list[str]:
         """Return the names of the columns to read: those of the text, then those of label and group, if any."""
-        return [*self.text, *(column for column in (self.label, self.group) if column is not None)]
+        labels = [self.label] if isinstance(self.label, str) else self.label or ()
+        return [*self.text, *labels, *([] if self.group is None else [self.group])]
 
     def file_format(self) -> Format:
         """Return the file's format: the option `format`, or else that of the path's suffix."""

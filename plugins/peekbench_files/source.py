@@ -10,10 +10,20 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as short_repr
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from peekbench import DataError, Dataset, Folders
 from peekbench.data import hash_rows
+from peekbench.data.label_sets import (
+    LabelSet,
+    LabelSets,
+    find_unlabeled,
+    is_label_set,
+    name_label_sets,
+    read_indicators,
+    read_label_set,
+    refuse_written_list,
+)
 from peekbench.data.labels import (
     HOLD_OUT,
     ClassNames,
@@ -22,11 +32,12 @@ from peekbench.data.labels import (
     label_key,
     name_classes,
     refuse_hidden,
+    refuse_joined,
     refuse_missing,
 )
 from peekbench.formatting import pluralize
 from peekbench.plugins.names import find_nearest_file
-from peekbench.records import Split
+from peekbench.records import Split, TaskKind
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import NoColumnError, Row, read
 
@@ -110,6 +121,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         for path, split, rows in zip(paths, get_args(Split), contents, strict=False)
         for example in _check_rows(rows, options, path, split)
     ]
+    is_multilabel = any(example.labels is not None for example in examples)
     num_read = sum(map(len, contents))
     num_complete = len(examples)
     if options.drop_shared_groups:
@@ -117,8 +129,11 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         examples = [example for example in examples if example.split == "test" or example.group not in of_test]
     num_shared = num_complete - len(examples)
     names: tuple[str, ...] = ()
-    labels = [0] * len(examples)
-    if options.label is not None:
+    left_out: tuple[str, ...] = ()
+    labels: list[Any] = [0] * len(examples)
+    if is_multilabel:
+        examples, (names, labels, left_out) = _read_label_sets(examples, options, paths, class_names)
+    elif options.label is not None:
         examples = _drop_missing_labels(examples, options, paths, class_names)
         counts = Counter(example.key for example in examples)
         first = {example.key: example.location for example in reversed(examples)}
@@ -132,8 +147,17 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         dropped["duplicate"] = len(examples) - len(kept)
         examples, labels = [examples[row] for row in kept], [labels[row] for row in kept]
     _check_content(options, paths, [example.split for example in examples], labels)
+    kind: TaskKind = "multilabel" if is_multilabel else "classification"
     if options.label is None:
-        labels = []
+        labels, kind = [], "language_modeling"
+    details: dict[str, Any] = {
+        "file": ", ".join(path.name for path in (*paths, *extra_paths)),
+        "rows_read": num_read,
+        "dropped": dropped,
+        "drop_duplicates": options.drop_duplicates,
+    }
+    if left_out:
+        details["labels left out"] = ", ".join(left_out)
     texts = tuple(example.text for example in examples)
     extra = [text for path in extra_paths for text in _read_extra(path, options)]
     if extra and options.drop_duplicates != "none":
@@ -145,15 +169,10 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         inputs=texts,
         labels=tuple(labels),
         class_names=names,
-        kind="language_modeling" if options.label is None else "classification",
+        kind=kind,
         instruction=options.instruction,
         fingerprint=hash_rows(texts, labels or [""] * len(texts), names),
-        details={
-            "file": ", ".join(path.name for path in (*paths, *extra_paths)),
-            "rows_read": num_read,
-            "dropped": dropped,
-            "drop_duplicates": options.drop_duplicates,
-        },
+        details=details,
         splits=tuple(example.split for example in examples) if len(paths) > 1 else (),
         extra=tuple(extra),
         groups=tuple(example.group for example in examples) if options.group else (),
@@ -193,13 +212,37 @@ def find_splits(paths: list[Path], test_split: str) -> list[Path]:
     return splits
 
 
-def read_class_names(folder: Path, label: str | None) -> tuple[str, ...] | None:
+def read_class_names(folder: Path, label: Any) -> tuple[str, ...] | None:
     """Return the names of a `ClassLabel` of a saved data set; None if the labels have no names."""
     try:
-        features = json.loads((folder / "dataset_info.json").read_text("utf-8"))["features"]
-        return tuple(map(str, features[label]["names"]))
+        feature = json.loads((folder / "dataset_info.json").read_text("utf-8"))["features"][label]
+        return tuple(map(str, feature.get("feature", feature)["names"]))  # of a label, or of a list of labels
     except (OSError, ValueError, KeyError, TypeError):  # the data need no names
         return None
+
+
+def _read_label_sets(
+    examples: Sequence[Example], options: FileOptions, paths: Sequence[Path], class_names: ClassNames
+) -> tuple[list[Example], LabelSets]:
+    """Return the rows whose labels are known, and these labels."""
+    for example in examples:
+        if example.labels is None and example.key:
+            raise DataError(
+                f"{example.location}: the label {short_repr(example.key)} is no list, as those of other rows are; "
+                "store a list in each row"
+            )
+    for path, split in zip(paths, get_args(Split), strict=False):
+        if len(paths) > 1 and not any(example.labels for example in examples if example.split == split):
+            raise DataError(f"no row of {path.name} has a label, so these may not be public; {VALIDATION}")
+    place = f"column {options.label!r}"
+    if class_names is None and isinstance(options.label, tuple):
+        class_names = options.label
+    is_unlabeled = find_unlabeled(
+        [example.labels for example in examples], class_names, place, drop_missing=options.drop_missing,
+        locate=lambda row: examples[row].location,
+    )  # fmt: skip
+    kept = [example for example, drops in zip(examples, is_unlabeled, strict=True) if not drops]
+    return kept, name_label_sets([example.labels for example in kept], class_names, place)
 
 
 def _drop_missing_labels(
@@ -207,6 +250,8 @@ def _drop_missing_labels(
 ) -> list[Example]:
     """Return the rows that have a label; on request, or else raise an error if some have none."""
     counts = Counter(example.key for example in examples)
+    if class_names is None:
+        refuse_joined(counts, f"column {options.label!r}")
     missing = find_missing(counts, class_names)
     for path, split in zip(paths, get_args(Split), strict=False):
         keys = {example.key for example in examples if example.split == split}
@@ -225,7 +270,7 @@ def _resolve(path: Path, folders: Folders) -> Path:
         raise DataError(f"cannot read {path}: {error}; write the path of the folder") from error
 
 
-def _check_content(options: FileOptions, paths: Sequence[Path], splits: Sequence[Split], labels: Sequence[int]) -> None:
+def _check_content(options: FileOptions, paths: Sequence[Path], splits: Sequence[Split], labels: Sequence[Any]) -> None:
     for path, split in zip(paths, get_args(Split), strict=False):
         if split not in splits and labels:
             raise DataError(f"{path}: no row is left for the {split} split; add rows, or give another file")
@@ -233,7 +278,7 @@ def _check_content(options: FileOptions, paths: Sequence[Path], splits: Sequence
         if not labels:
             raise DataError(f"{' and '.join(map(str, paths))}: no row has a text; add rows")
         return
-    if len(set(labels)) < 2:
+    if len(set(labels)) < 2 and not isinstance(next(iter(labels), None), tuple):
         raise DataError(
             f"{' and '.join(map(str, paths))}: {pluralize(len(labels), 'row')} of "
             f"{pluralize(len(set(labels)), 'class', 'classes')} in column {options.label!r}; classification needs rows "
@@ -250,6 +295,8 @@ class Example:
     text: str
     key: str
     """Label, as `label_key` returns it; empty without a label."""
+    labels: LabelSet
+    """Labels of a multi-label task; None in other tasks."""
     split: Split
     """Split of the row's file."""
     group: str
@@ -286,9 +333,19 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                     "character and cannot be stored; replace it"
                 )
         if options.label is None:
-            yield Example(location, options.joined_by.join(texts), "", split, group)
+            yield Example(location, options.joined_by.join(texts), "", None, split, group)
             continue
         label = row.values[len(texts)]
+        labels = None
+        if isinstance(options.label, tuple):
+            values = row.values[len(texts) : len(texts) + len(options.label)]
+            labels, label = read_indicators(values, options.label, location), ""
+        elif options.label_separator or is_label_set(label):
+            labels, label = read_label_set(label, options.label_separator, location), ""
+        else:
+            refuse_written_list(label, location)
+        if labels and SURROGATE.search("".join(labels)):
+            label = "".join(labels)
         key = label_key(label)
         if key is not None and SURROGATE.search(key):
             raise DataError(
@@ -300,14 +357,16 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                 f"{location}: {short_repr(label)} in column {options.label!r} is {type(label).__name__}, but a label "
                 "is text or an integer; store it as one of them, or name another column as `label`"
             )
-        yield Example(location, options.joined_by.join(texts), key, split, group)
+        yield Example(location, options.joined_by.join(texts), key, labels, split, group)
 
 
-def _find_distinct(texts: Sequence[str], labels: Sequence[int], likeness: Literal["exact", "near"]) -> list[int]:
+def _find_distinct(texts: Sequence[str], labels: Sequence[Any], likeness: Literal["exact", "near"]) -> list[int]:
     """Return the first row of each text, and none of a text whose labels differ."""
     import numpy as np  # noqa: PLC0415 - files load without numpy unless duplicates are dropped
 
     from peekbench.data import group_duplicates, keep_first  # noqa: PLC0415 - they import numpy
 
-    rows: list[int] = np.flatnonzero(keep_first(group_duplicates(texts, likeness), np.asarray(labels))).tolist()
+    numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
+    codes = np.array([numbers[label] for label in labels])
+    rows: list[int] = np.flatnonzero(keep_first(group_duplicates(texts, likeness), codes)).tolist()
     return rows

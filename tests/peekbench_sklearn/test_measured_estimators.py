@@ -487,10 +487,10 @@ def test_rows_without_a_text_are_missing_as_in_files(blank: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ((TEXTS, [[0]] * 120), r"row 0 has the label \[0\], a list; give one text or integer"),
-        ((TEXTS, [[0] * (row % 3) for row in range(120)]), r"row 0 has the label \[\], a list"),
+        ((TEXTS, [[0]] * 120), "exactly one label; for classes, give the labels themselves"),
+        ((TEXTS, [[0] * (row % 3) for row in range(120)]), "1 label; a multi-label task needs two or more"),
         (pd.DataFrame({"text": TEXTS, "label": [{"a": 1}] * 120}), "row 0 has the label {'a': 1}, a dict"),
-        ((TEXTS, np.eye(3)[[0, 1, 2] * 40]), r"labels of shape \(120, 3\); .*y\.argmax\(axis=1\)"),
+        ((TEXTS, np.eye(3)[[0, 1, 2] * 40]), r"exactly one 1; for classes, give y\.argmax\(axis=1\)"),
         ((TEXTS, [0.5, *[1] * 119]), "labels are 2 different numbers such as 0.5"),
         ((TEXTS, [pd.Timestamp(0), *[1] * 119]), "row 0 has the label Timestamp.*, but a label is text or an integer"),
         (([text.split() for text in TEXTS], NAMES), r"a list of tokens; join them, as in \[' '\.join"),

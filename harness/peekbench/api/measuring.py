@@ -33,7 +33,9 @@ DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples":
 MIN_TEST = 20  # rows of a test set that nobody chose
 DEFAULT_NAME = "method"  # of a function without a name
 FILES = "files"  # data source of paths
-DATA_OPTIONS = ("text", "label", "group", "class_names", "drop_missing", "drop_shared_groups", "test_split")
+DATA_OPTIONS = (
+    "text", "label", "label_separator", "group", "class_names", "drop_missing", "drop_shared_groups", "test_split",
+)  # fmt: skip
 FILES_OF_SAVED_DATA = ("state.json", "dataset_dict.json")
 STORED: Mapping[str, Mapping[str, str]] = {
     "accuracy": {"classification": "score", "multilabel": "score"},
@@ -53,7 +55,7 @@ def measure(
     test: Any = None,
     extra: Any = None,
     text: str | None = None,
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     group: str | None = None,
     score: str = "score",
     region: float | None = None,
@@ -93,7 +95,8 @@ def measure(
           and `label`, or those that the arguments name.
         - A pair: a list of n texts, or features of shape (n, n_features), and n labels; or these and n groups. An
           estimator sees the columns of a data frame of features, such as strings that a `ColumnTransformer` encodes.
-          Labels are numbers for a regressor and classes for a classifier; for a function, floats are numbers.
+          Labels are numbers for a regressor and classes for a classifier; for a function, floats are numbers. If rows
+          have any number of labels: 0 or 1 of shape (n, n_labels), or n lists of labels.
         - A `Dataset` of Hugging Face, a `DatasetDict` whose official splits `train` and `test` are kept, the folder to
           which `save_to_disk` wrote one, or a CSV, TSV, JSON or Parquet file.
         - A function that returns one of these, or a `peekbench.Dataset`.
@@ -108,7 +111,8 @@ def measure(
         forms. Their labels are not used. They take the place of the fold that a fit does not adapt to, so the bias is
         that of the whole test set.
     text, label
-        Columns of texts and labels of data frames, files and data sets of Hugging Face.
+        Columns of texts and labels of data frames, files and data sets of Hugging Face. Several columns of labels have
+        0 or 1 for each label of a text.
     group
         Column of the groups of rows, such as patients, authors or conversations: no group is in two sets, and the
         interval for other texts is one for other groups.
@@ -342,7 +346,8 @@ def _suggest_key(unknown: Collection[str]) -> str:
 
 def _is_table(data: Any, options: Mapping[str, Any]) -> bool:
     """Return whether data are a dictionary of columns, or a list of rows that are dictionaries."""
-    columns = {options.get("text", "text"), options.get("label", "label")}
+    labels = options.get("label", "label")
+    columns = {options.get("text", "text"), *([labels] if isinstance(labels, str) else labels)}
     rows = [data]
     if type(data) is dict:
         values = [data.get(name) for name in columns]

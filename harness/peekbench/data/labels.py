@@ -24,6 +24,7 @@ MISSING = {"", "?", "#N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "
 UNLABELED = {"unlabeled", "unlabelled"}  # in any case
 HOLD_OUT = "hold out a part of the train rows as test rows"
 """Remedy for a test split without labels, because scores need them."""
+SEPARATORS = ("|", ";", ",")  # of several labels in one text
 MAX_LISTED = 30  # labels in a mapping that a message suggests
 
 
@@ -143,6 +144,25 @@ def refuse_hidden(labels: Iterable[str], known: Collection[str], class_names: Cl
     if found and found.issubset(find_missing({*found, *known}, class_names)):
         signs = " or ".join(map(short_repr, sorted(found)))
         raise DataError(f"the labels of {split} are not public: all are {signs}; {use}, or {HOLD_OUT}")
+
+
+def refuse_joined(labels: Collection[str], place: str) -> None:
+    """Refuse labels that seem to be several labels in one text: each part is also in others, and some are alone.
+
+    Examples
+    --------
+    >>> refuse_joined(["red, white", "red, blue"], "column 'flag'")  # no part is a label
+    """
+    for separator in SEPARATORS:
+        parts = {label: [part.strip() for part in label.split(separator) if part.strip()] for label in labels}
+        joined = [label for label in labels if len(parts[label]) > 1]
+        counts = Counter(part for label in labels for part in set(parts[label]))
+        of_joined = {part for label in joined for part in parts[label]}
+        if len(joined) > 1 and min(counts[part] for part in of_joined) > 1 and not of_joined.isdisjoint(labels):
+            raise DataError(
+                f"{place}: labels such as {short_repr(joined[0])} seem to be several labels; if texts have any number "
+                f"of labels, set `label_separator` to {separator!r}; if these are classes, list them as `class_names`"
+            )
 
 
 def name_classes(

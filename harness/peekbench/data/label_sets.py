@@ -1,0 +1,190 @@
+"""Reads the labels of texts that have any number of them, for all sources of data.
+
+A row has a list of labels, one text in which a separator divides them, or a column for each label with 0 or 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from reprlib import repr as short_repr
+from typing import Any, NamedTuple, TypeAlias
+
+from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_missing
+from peekbench.errors import DataError
+
+LabelSet: TypeAlias = tuple[str, ...] | None
+"""Labels of a row as `label_key` returns them; None if it is unknown which labels it has."""
+
+WRITTEN_LIST = re.compile(r"\s*\[\s*(['\"].*['\"])?\s*\]\s*", re.S)
+INDICATORS = {"0": False, "1": True, "false": False, "true": True}
+
+
+class LabelSets(NamedTuple):
+    """Labels of all rows of a multi-label task."""
+
+    names: tuple[str, ...]
+    indicators: tuple[tuple[int, ...], ...]
+    """1 for each label of a row, otherwise 0: (n, n_labels)."""
+    left_out: tuple[str, ...]
+    """Labels that a list of names lacks."""
+
+
+def is_label_set(value: Any) -> bool:
+    """Return whether the value of one cell is a list of labels."""
+    return isinstance(value, list | tuple | set | frozenset) or getattr(value, "ndim", 0) == 1
+
+
+def refuse_written_list(value: Any, place: str) -> None:
+    """Refuse a text such as "['bug', 'urgent']", which pandas writes for a list of labels."""
+    if isinstance(value, str) and WRITTEN_LIST.fullmatch(value):
+        raise DataError(
+            f"{place}: {short_repr(value)} is a list written as text; store lists in JSON Lines or Parquet, or join "
+            "the labels, as in 'bug|urgent', and name the `label_separator`"
+        )
+
+
+def read_label_set(value: Any, separator: str, place: str) -> LabelSet:
+    """Return the labels of a row.
+
+    Parameters
+    ----------
+    value
+        A list of labels, or a text in which `separator` divides them; empty if the row has none.
+    separator
+        Separator of labels within a text; empty if values are lists.
+    place
+        Where the value is, for messages.
+
+    Raises
+    ------
+    DataError
+        If it is neither, or a label is neither text nor an integer.
+
+    Examples
+    --------
+    >>> read_label_set("bug | urgent", "|", ""), read_label_set([3, 1], "", ""), read_label_set("", "|", "")
+    (('bug', 'urgent'), ('3', '1'), ())
+    """
+    refuse_written_list(value, place)
+    if separator and isinstance(value, str):
+        return tuple(part.strip() for part in value.split(separator) if part.strip())
+    if not is_label_set(value):
+        if label_key(value) == "":
+            return None
+        form = f"a text with labels between {separator!r}" if separator else "a list, as in other rows"
+        raise DataError(f"{place}: the labels {short_repr(value)} are {type(value).__name__}; give {form}")
+    keys = [label_key(getattr(label, "item", lambda label=label: label)()) for label in value]
+    for label, key in zip(value, keys, strict=True):
+        if key is None:
+            raise DataError(
+                f"{place}: the label {short_repr(label)} is {type(label).__name__}, but a label is text or an integer"
+            )
+    return tuple(str(key) for key in keys)
+
+
+def read_indicators(values: Sequence[Any], columns: Sequence[str], place: str) -> LabelSet:
+    """Return the labels of a row whose columns have 1 or true; None if a value is missing.
+
+    Parameters
+    ----------
+    values
+        0, 1, false or true for each column.
+    columns
+        Names of the labels.
+    place
+        Where the values are, for messages.
+
+    Raises
+    ------
+    DataError
+        If a value is another one.
+
+    Examples
+    --------
+    >>> read_indicators([1, 0, "1"], ["bug", "login", "urgent"], "")
+    ('bug', 'urgent')
+    """
+    keys = [(label_key(value) or "").strip().lower() for value in values]
+    for value, key, column in zip(values, keys, columns, strict=True):
+        if key not in INDICATORS and label_key(value) != "":
+            raise DataError(
+                f"{place}: {short_repr(value)} in the column of the label {column!r} is neither 0 nor 1; store 0 or 1 "
+                "in the columns of labels"
+            )
+    if "" in keys:
+        return None
+    return tuple(column for column, key in zip(columns, keys, strict=True) if INDICATORS[key])
+
+
+def find_unlabeled(
+    sets: Sequence[LabelSet],
+    class_names: ClassNames,
+    place: str,
+    *,
+    drop_missing: bool,
+    locate: Callable[[int], str] = "row {}".format,
+) -> list[bool]:
+    """Return whether the labels of each row are unknown. If such rows are not to be dropped, raise an error.
+
+    Parameters
+    ----------
+    sets
+        Labels of each row.
+    class_names
+        Names that the user has given to labels.
+    place
+        Where the labels are, for messages.
+    drop_missing
+        Whether the user drops such rows.
+    locate
+        Returns the position of a row, for messages.
+    """
+    counts = Counter(label for labels in sets for label in labels or ())
+    missing = set(find_missing(counts, class_names))
+    is_unlabeled = [labels is None or not missing.isdisjoint(labels) for labels in sets]
+    if any(is_unlabeled) and not drop_missing:
+        first = is_unlabeled.index(True)
+        if sets[first] is None:
+            raise DataError(
+                f"{place}: {locate(first)} has no value; store an empty list, an empty text or zeros if it has no "
+                "label, or set `drop_missing` to True to drop such rows"
+            )
+        refuse_missing(counts, class_names, place, first=locate(first))
+    return is_unlabeled
+
+
+def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: str) -> LabelSets:
+    """Return the names of the labels, and which of them each row has.
+
+    Parameters
+    ----------
+    sets
+        Labels of each row, none of which is None.
+    class_names
+        As for `name_classes`, but a list of names leaves out all other labels.
+    place
+        Where the labels are, for messages.
+
+    Examples
+    --------
+    >>> name_label_sets([("b", "a"), ("b",), ()], None, "tickets.csv").indicators
+    ((1, 1), (0, 1), (0, 0))
+    >>> name_label_sets([("b", "a"), ("c",)], ["a", "b"], "tickets.csv").left_out
+    ('c',)
+    """
+    counts = Counter(label for labels in sets for label in set(labels or ()))
+    left_out: list[str] = []
+    if class_names and not isinstance(class_names, Mapping) and not counts.keys().isdisjoint(class_names):
+        left_out = sorted(counts.keys() - set(class_names))
+    known = {label: number for label, number in counts.items() if label not in left_out}
+    names, positions = name_classes(known, class_names, place)
+    indicators = []
+    for labels in sets:
+        row = [0] * len(names)
+        for label in labels or ():
+            if label in known:
+                row[positions[label]] = 1
+        indicators.append(tuple(row))
+    return LabelSets(names, tuple(indicators), tuple(left_out))

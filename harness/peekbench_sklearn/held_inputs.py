@@ -1,0 +1,123 @@
+"""Reads the inputs of rows that users hold: texts, arrays and data frames of features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from peekbench import DataError
+from peekbench.formatting import pluralize, shorten
+from peekbench.plugins.functions import is_estimator
+from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns
+
+
+def read_inputs(inputs: Any, name: str, method: Any, *, drop_missing: bool) -> Any:
+    """Return texts as a tuple, and features as an array or, for an estimator, as the data frame that they are.
+
+    Parameters
+    ----------
+    inputs
+        A list, a series or an array of texts; or an array or a data frame of features, (n, n_features).
+    name
+        Name of the data, for messages.
+    method
+        The method. An estimator decides which columns are read, and whether values may be missing.
+    drop_missing
+        Whether rows without a text are dropped later.
+
+    Raises
+    ------
+    DataError
+        If they are neither, or values are missing.
+
+    Examples
+    --------
+    >>> read_inputs(["It crashes."], "tickets", None, drop_missing=False)
+    ('It crashes.',)
+    """
+    if hasattr(inputs, "toarray"):
+        raise DataError(
+            f"{name}: X is sparse. If its rows are texts, give the texts and put the vectorizer into the "
+            "pipeline, since a vectorizer that has seen all texts hides what peekbench measures; otherwise give "
+            "X.toarray()"
+        )
+    is_own = is_estimator(method)
+    if hasattr(inputs, "to_pandas"):
+        inputs = inputs.to_pandas()
+    selected, sees_others = selected_columns(method) if is_own else ([], True)
+    _check_selected(name, selected, list(getattr(inputs, "columns", ())))
+    if isinstance(inputs, pd.DataFrame):
+        others = inputs.columns[[dtype.kind not in "biuf" for dtype in inputs.dtypes]]
+        for column in () if is_own and accepts_strings(method) else others:
+            encoder = f"((OneHotEncoder(handle_unknown='ignore'), [{column!r}]), remainder=StandardScaler())"
+            raise DataError(
+                f"{name}: column {column!r} of X is {inputs[column].dtype}, not numbers; give "
+                f"X[{column!r}] if it has the texts, or begin with make_column_transformer{encoder}"
+            )
+        if is_own:
+            seen = inputs if sees_others else inputs[selected]
+            numbers = seen.drop(columns=others, errors="ignore").to_numpy(np.float64, na_value=np.nan)
+            _check_numbers(numbers, name, method)
+            return inputs
+    array = as_array(inputs)
+    if array.ndim == 1 and array.dtype.kind not in "biuf":
+        texts = tuple(array.tolist())
+        if not drop_missing:
+            refuse_missing_values(name, "no text", find_blank(texts), ", or set drop_missing=True")
+        return texts
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise DataError(
+            f"{name}: X has shape {array.shape} and the type {array.dtype}; give a list of texts, or numbers "
+            "of shape (n, n_features)"
+        )
+    array = array.astype(np.float64)
+    _check_numbers(array, name, method)
+    return array
+
+
+def _check_selected(name: str, selected: Sequence[str], present: Sequence[Any]) -> None:
+    for column in (column for column in selected if column not in present):
+        columns = f"has only {shorten(', '.join(map(str, present)), 200)}; rename one, or select others"
+        raise DataError(
+            f"{name}: the ColumnTransformer selects {column!r}, but X "
+            + (columns if present else "has no names; give a data frame, or select columns by number")
+        )
+
+
+def _check_numbers(array: Any, name: str, method: Any) -> None:
+    if is_estimator(method) and not accepts_missing(method):
+        remedy = ", or put SimpleImputer() first in the pipeline"
+        refuse_missing_values(name, "a missing or infinite value", ~np.isfinite(array).all(axis=1), remedy)
+
+
+def refuse_missing_values(name: str, what: str, is_missing: Any, remedy: str = "") -> None:
+    """Refuse rows that miss a value, and name the first one."""
+    if is_missing.any():
+        raise DataError(
+            f"{name}: row {int(is_missing.argmax())} has {what}; drop or fill "
+            f"{pluralize(int(is_missing.sum()), 'row')}{remedy}"
+        )
+
+
+def join_inputs(parts: Sequence[Any]) -> Any:
+    """Return the rows of several inputs of the same type."""
+    if isinstance(parts[0], pd.Series | pd.DataFrame):
+        return pd.concat(parts, ignore_index=True)
+    if isinstance(parts[0], list | tuple):
+        return [row for part in parts for row in part]
+    return np.concatenate(parts)
+
+
+def find_blank(texts: Sequence[Any]) -> Any:
+    """Return whether each row has no text, as the data source `files` decides it."""
+    return np.array([not isinstance(text, str) or not text.strip() for text in texts])
+
+
+def as_array(values: Any) -> Any:
+    """Return values as an array; numpy would make texts of the other values of a list with texts, as of NaN."""
+    array = np.asarray(values)
+    is_list = array.dtype.kind == "U" and not hasattr(values, "dtype")
+    return np.asarray(values, dtype=object) if is_list else array
