@@ -43,6 +43,8 @@ def rows_of_texts(store: Path, results: pd.DataFrame) -> pd.DataFrame:
         for arm, scores in answers.scores.items():
             subsamples = np.repeat(answers.subsamples, 30)
             of_arm = {"subsample": subsamples, "arm": arm, "text": answers.rows.ravel(), "score": scores.ravel()}
+            if answers.groups is not None:
+                of_arm["group"] = [f"author {group}" for group in answers.groups.ravel()]
             place = {"task": task, "method": method, "model": model, "num_train": 12, "num_test": 30}
             tables.append(pd.DataFrame({**place, **of_arm}))
     return pd.concat(tables)
@@ -93,7 +95,7 @@ def test_groups_of_a_task_are_the_units(tmp_path: Path) -> None:
     rows = pd.DataFrame({"text": [f"w{row % 7} w{row % 11} v{row % 2}" for row in range(300)]})
     rows = rows.assign(label=[f"c{row % 2}" for row in range(300)], author=[row // 2 % 30 for row in range(300)])
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    design = {"num_train": 12, "num_test": 30, "num_subsamples": 5}
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 5, "crossover": False}
     stores = {}
     for group in ("author", None):
         task = {"use": "files", "name": "rows", "options": {"path": str(tmp_path / "rows.csv"), "group": group}}
@@ -115,6 +117,15 @@ def test_groups_of_a_task_are_the_units(tmp_path: Path) -> None:
         pairs = {*zip(authors.ravel().tolist(), answers.groups.ravel().tolist(), strict=True)}
         assert len(pairs) == len({author for author, _ in pairs}) == len({number for _, number in pairs})
         assert table.rows[0][names.index("groups")] == len(pairs)
+        texts = rows_of_texts(store, load_results(store))
+        assert list(texts.columns[-2:]) == ["score", "group"]
+        (of_table,) = analyze(texts.sample(frac=1, random_state=0), AnalysisOptions(["summary.texts"])).analyses
+        for cell, expected in zip(of_table.tables[0].spread()[1][0], table.spread()[1][0], strict=True):
+            assert cell == (pytest.approx(expected) if isinstance(expected, float) else expected)
+    for drawn in pb.draw({**spec, "tasks": [{**task, "options": {**task["options"], "group": "author"}}]}):
+        sets = [{*fit.rows["group"]} for fit in drawn.fits[1:2]]
+        assert sets[0].isdisjoint(drawn.train["group"])
+        assert (drawn.train["group"] == rows["author"][drawn.train["text"]].astype(str).tolist()).all()
     with Store.open(stores["author"]) as store:
         assert store.tasks()["rows"]["groups"] == 30
 

@@ -43,7 +43,7 @@ class DrawnFit:
     rows: pd.DataFrame
     """Rows to predict, with the inputs, the `label`, and the columns that `peekbench.analyze` needs: task, num_train,
     num_test, subsample, arm, `fit`, the number of the fit, and `text`, the number of the row in the data. A row that
-    counts for two arms occurs twice."""
+    counts for two arms occurs twice. If the task has groups, `group` is that of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,8 @@ def _frame_rows(dataset: Dataset, rows: IntArray, labels: Any = None) -> pd.Data
     else:
         frame = pd.DataFrame(inputs).reset_index(drop=True)
     frame.insert(0, "text", rows)
+    if dataset.groups:
+        frame.insert(1, "group", [dataset.groups[row] for row in rows.tolist()])
     if labels is None:
         return frame
     if not dataset.class_names:

@@ -133,6 +133,10 @@ FIT = ResultsColumn(
     "fit", "text", "fit that answered the text of a row, if several fits of a draw did; their scores are averaged",
     "one fit for each arm",
 )  # fmt: skip
+GROUP = ResultsColumn(
+    "group", "text", "group of the text, such as its author, which is the unit of `summary.texts`",
+    "each text is a group", is_of_arm=False,
+)  # fmt: skip
 ANSWER = ResultsColumn(
     "answer", "text", "predicted class of the text of a row, correct if it equals the label", "not needed",
      synonyms=("prediction", "predicted_label", "y_pred"),
@@ -152,7 +156,7 @@ LOSS = ResultsColumn(
 ERROR_RATE = ResultsColumn(
     "error_rate", "number", "share of wrong answers; the score is 1 - error_rate", "not needed", minimum=0, maximum=1
 )
-USER_COLUMNS = (*COLUMNS, TEXT, FIT, ANSWER, LABEL, METRIC, LOSS, ERROR_RATE)
+USER_COLUMNS = (*COLUMNS, TEXT, FIT, GROUP, ANSWER, LABEL, METRIC, LOSS, ERROR_RATE)
 """Columns of users' tables, which have some that no results table has."""
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 CONFIGURATION = ("method", "model", "num_train", "num_test")

@@ -24,6 +24,7 @@ from peekbench.results.columns import (
     COLUMN_NAMES,
     CONFIGURATION,
     FIT,
+    GROUP,
     LABEL,
     SCORE_SOURCES,
     TEXT,
@@ -60,6 +61,8 @@ class TextScores:
     """Number of the text of each row: (n_rows,)."""
     scores: FloatArray
     """Score of each row: (n_rows,)."""
+    groups: IntArray | None = None
+    """Number of the group of each row: (n_rows,); None if each text is a group."""
 
     def answers(
         self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
@@ -79,10 +82,14 @@ class TextScores:
         ends = np.append(self.arms["first"].to_numpy(), len(self.texts))
         num_texts = int(ends[wanted.index[0] + 1] - ends[wanted.index[0]])  # as in all draws of the task
         places = {arm: first[arm].to_numpy()[:, None] + np.arange(num_texts) for arm in arms}
+        groups = None
+        if self.groups is not None:
+            groups = self.groups[places[arms[0]]]
         return Answers(
             subsamples=first.index.to_numpy(dtype=np.int64),
             rows=self.texts[places[arms[0]]],
             scores={arm: self.scores[place] for arm, place in places.items()},
+            groups=groups,
         )
 
 
@@ -94,6 +101,8 @@ class RowTexts:
     """Number of the text of each row, in natural order of the names: (n_rows,)."""
     names: Sequence[str]
     """Names of the texts by their numbers."""
+    groups: IntArray | None
+    """Number of the group of each row: (n_rows,); None if each text is a group."""
 
 
 def read_texts(reader: CellReader) -> RowTexts | None:
@@ -102,28 +111,43 @@ def read_texts(reader: CellReader) -> RowTexts | None:
     Raises
     ------
     ResultsError
-        If a cell is empty, or is neither a text nor a number, or a column of fits has no texts.
+        If a cell is empty, or is neither a text nor a number, a column of fits or groups has no texts, or the groups
+        of a text differ.
     """
-    sources, fits = reader.roles.named(TEXT.name), reader.roles.named(FIT.name)
-    if fits and not sources:
-        raise ResultsError(
-            f"{reader.origin}: the column {short(fits[0])!r} tells fits apart, and no column names the texts that they "
-            "answer; name it with ",
-            mapping("COLUMN", TEXT.name),
-            ", or use ",
-            ignoring(fits[0]),
-        )
+    sources = reader.roles.named(TEXT.name)
+    for column, what in ((FIT, "tells fits apart"), (GROUP, "names groups")):
+        if not sources and (given := reader.roles.source(column.name)):
+            raise ResultsError(
+                f"{reader.origin}: the column {short(given)!r} {what}, and no column names the texts of the rows; name "
+                "it with ",
+                mapping("COLUMN", TEXT.name),
+                ", or use ",
+                ignoring(given),
+            )
     if not sources:
         return None
-    for source in sources:
+    for source in (*sources, *reader.roles.named(GROUP.name)):
         is_filled = ~reader.table[source].map(is_missing).astype("bool")
         problem = "is empty; name the text of each row, and delete rows that are not about a text"
+        if source not in sources:
+            problem = "is empty; name the group of each text, such as its own name"
         reader.require(is_filled, source, problem)
     codes, found = pd.factorize(reader.joined_texts(TEXT.name))
     names = sorted(map(str, found), key=natural_key)
     positions = {name: position for position, name in enumerate(names)}
     numbers = np.array([positions[str(name)] for name in found], dtype=np.int64)[codes]
-    return RowTexts(numbers, names)
+    return RowTexts(numbers, names, _read_groups(reader))
+
+
+def _read_groups(reader: CellReader) -> IntArray | None:
+    source = reader.roles.source(GROUP.name)
+    if source is None:
+        return None
+    groups: IntArray = pd.factorize(reader.joined_texts(GROUP.name))[0].astype(np.int64)
+    texts = [reader.joined_texts(name) for name in ("task", TEXT.name)]
+    first = pd.Series(groups).groupby(texts, sort=False).transform("first")
+    reader.require(first == groups, source, "differs from the group of the same text in an earlier row; correct one")
+    return groups
 
 
 def grade_answers(reader: CellReader) -> None:
@@ -230,7 +254,8 @@ def add_up(
     Raises
     ------
     ResultsError
-        If the arms of a draw have different texts, or the draws of a task different numbers of texts.
+        If the arms of a draw have different texts, the draws of a task different numbers of texts, or there are groups
+        of texts that are the draws.
     """
     groups: IntArray = np.asarray(rows.groupby(list(ARM), sort=False, dropna=False).ngroup(), dtype=np.int64)
     counts = np.bincount(groups)
@@ -242,6 +267,11 @@ def add_up(
         sized = arms.assign(num_test=counts)
     _check_sizes(sized, counts, origin)
     if (arms.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique() == 1).all():
+        if GROUP.name in rows:
+            raise ResultsError(
+                f"{origin}: each arm has a single draw, so its texts are the draws, and texts of a group are no "
+                "independent draws; add draws with other seeds, numbered in a column subsample"
+            )
         texts = rows[TEXT.name].astype("Int64")
         num_test = 1 if has_fits else rows[ANSWERS]
         return rows.assign(subsample=texts, num_test=num_test, num_scored=rows[ANSWERS]), None
@@ -264,6 +294,7 @@ def add_up(
         results[list(ARM)].assign(first=first),
         rows[TEXT.name].to_numpy(dtype=np.int64),
         scores.to_numpy(dtype=np.float64),
+        rows[GROUP.name].to_numpy(dtype=np.int64) if GROUP.name in rows else None,
     )
     return results, predictions
 

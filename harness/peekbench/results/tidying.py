@@ -19,6 +19,7 @@ from peekbench.results.columns import (
     COLUMN_NAMES,
     CONFIGURATION,
     FIT,
+    GROUP,
     INDEPENDENT,
     LOSS,
     SCORE_SOURCES,
@@ -125,6 +126,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     else:
         fill_text_scores(rows, reader)
         rows[TEXT.name] = np.tile(texts.numbers, num_arms)
+        if texts.groups is not None:
+            rows[GROUP.name] = np.tile(texts.groups, num_arms)
     if source := roles.source("subsample"):
         _refuse_means(rows, reader, source)
     if pairing in (BY_ORDER, BY_ROW):

@@ -39,6 +39,24 @@ def read(table: pd.DataFrame, **options: Any) -> TidyTable:
     return tidy_table(table, "here", TableOptions(**options))
 
 
+def test_groups_of_texts_reach_analyses_or_are_refused() -> None:
+    grouped = ROWS.assign(group=ROWS["doc_id"].map(lambda name: f"author {int(name[1:]) // 2}"))
+    table = read(grouped)
+    assert table.predictions is not None
+    answers = table.predictions.answers("mail", "method", None, 20, ("extra", "test"))
+    assert answers.groups is not None
+    assert [len({*of_draw}) for of_draw in answers.groups.tolist()] == [10] * 3
+    pd.testing.assert_frame_equal(table.results, read(ROWS).results)
+    with pytest.raises(ResultsError, match="each arm has a single draw.*; add draws with other seeds"):
+        read(grouped[grouped["seed"] == 0].drop(columns="seed"))
+    with pytest.raises(ResultsError, match="row 21.*differs from the group of the same text"):
+        read(grouped.assign(group=[f"{row // 20}" for row in range(len(grouped))]))
+    with pytest.raises(ResultsError, match="row 1.*name the group of each text"):
+        read(grouped.assign(group=["", *grouped["group"][1:]]))
+    with pytest.raises(ResultsError, match="the column 'group' names groups, and no column names the texts"):
+        read(pd.DataFrame({"task": "t", "seed": [0, 1], "group": ["a", "b"], "extra": [0.5, 0.6], "test": [0.6, 0.7]}))
+
+
 def means(table: pd.DataFrame, column: str = "correct") -> list[float]:
     return table.groupby(["task", "seed", "arm"])[column].mean().tolist()
 
