@@ -15,6 +15,6 @@ def peekbench_data_sources() -> list[DataSourceEntry | TaskGroupEntry]:
             name="files",
             options=FileOptions,
             load="peekbench_files.source:load",
-            summary="texts and labels in a CSV, TSV, JSON Lines or Parquet file",
+            summary="texts and labels in a CSV, TSV, JSON Lines, Parquet or Arrow file",
         )
     ]

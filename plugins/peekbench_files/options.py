@@ -22,6 +22,7 @@ SUFFIXES: Mapping[str, Format] = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".arrow": "arrow",
 }
 ONE_CHARACTER = r"^[^\r\n\x00]?$"
 
@@ -98,8 +99,8 @@ class FileOptions(Options):
     instruction: str = ""
     """One or two sentences for methods that prompt: what a text is, and what to answer."""
     format: Format | None = None
-    """Format of the file. Default: according to the suffix .csv, .tsv, .json, .jsonl, .ndjson, .parquet or .pq, also
-    before .gz, .bz2 or .xz; without a suffix, a folder of `save_to_disk`."""
+    """Format of the file. Default: according to the suffix .csv, .tsv, .json, .jsonl, .ndjson, .parquet, .pq or .arrow,
+    also before .gz, .bz2 or .xz; without a suffix, a folder of `save_to_disk`."""
     encoding: str = ""
     """Encoding of CSV, TSV and JSON. Default: UTF-16 if the file begins with its mark, otherwise UTF-8."""
     delimiter: str = Field(default="", pattern=ONE_CHARACTER)
@@ -139,7 +140,7 @@ class FileOptions(Options):
     def _check_together(self) -> FileOptions:
         if self.format is None and suffix_of(self.path) not in SUFFIXES:
             raise ValueError(
-                f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, json, jsonl or parquet"
+                f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, json, jsonl, parquet or arrow"
             )
         for name in ("test_path", "extra_path"):
             path = getattr(self, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from peekbench.data import read_parquet, size_limit
 from peekbench_files.reading import Row, column_position
 
 MAX_ROWS = 10_000_000
+SHARD = re.compile(r"-of-0*([2-9]|[1-9]\d+)\.arrow$")
+"""End of the name of one of several files."""
 MAX_MESSAGE = 500  # characters of a message of the library
 REMEDY = "split the file, or if you trust it, set the option `max_gigabytes` to a larger number"
 
@@ -56,12 +59,12 @@ def _list_rows(table: pa.Table) -> list[Row]:
 
 
 def read_saved_rows(path: Path, columns: Sequence[str], max_gigabytes: float | None = None) -> list[Row]:
-    """Read all rows of a data set that `datasets.Dataset.save_to_disk` wrote: Arrow streams, listed in state.json.
+    """Read all rows of a data set that the library `datasets` wrote: Arrow streams, which state.json of a folder lists.
 
     Parameters
     ----------
     path
-        Path of the folder.
+        Path of a folder of `save_to_disk`, or of a single file, such as one in the cache of `datasets`.
     columns
         Names of the columns to read.
     max_gigabytes
@@ -70,12 +73,16 @@ def read_saved_rows(path: Path, columns: Sequence[str], max_gigabytes: float | N
     Raises
     ------
     DataError
-        If the folder is none of a data set, lacks a column or is too large.
+        If the path is none of a data set, is one of several files, lacks a column or is too large.
     """
-    parts = []
+    parts, files = [], [path]
+    if shard := SHARD.search(path.name):
+        raise DataError(f"{path} is one of {int(shard[1])} files; give the folder that `save_to_disk` wrote")
     try:
-        names = [str(file["filename"]) for file in json.loads((path / "state.json").read_text("utf-8"))["_data_files"]]
-        files = [path / Path(name).name for name in names]  # no path leads out of the folder
+        if path.is_dir():
+            state = json.loads((path / "state.json").read_text("utf-8"))
+            # no path leads out of the folder
+            files = [path / Path(str(file["filename"])).name for file in state["_data_files"]]
         limit = size_limit(sum(file.stat().st_size for file in files), max_gigabytes)
         for file in files:
             with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as batches:
@@ -88,8 +95,8 @@ def read_saved_rows(path: Path, columns: Sequence[str], max_gigabytes: float | N
                     parts.append(batch.select(list(columns)))
     except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as error:
         raise DataError(
-            f"{path} is not a folder that `save_to_disk` of the library `datasets` wrote: {str(error)[:MAX_MESSAGE]}; "
-            "write it again, or set `format` for a file"
+            f"{path} is not a folder that `save_to_disk` of the library `datasets` wrote, or a file in it: "
+            f"{str(error)[:MAX_MESSAGE]}; write it again, or set `format`"
         ) from error
     if not parts:
         raise DataError(f"{path} has no rows; save a data set with rows")

@@ -212,8 +212,9 @@ def find_splits(paths: list[Path], test_split: str) -> list[Path]:
     return splits
 
 
-def read_class_names(folder: Path, label: Any) -> tuple[str, ...] | None:
-    """Return the names of a `ClassLabel` of a saved data set; None if the labels have no names."""
+def read_class_names(path: Path, label: Any) -> tuple[str, ...] | None:
+    """Return the names of a `ClassLabel` of a saved data set, or of a file of one; None if the labels have no names."""
+    folder = path if path.is_dir() else path.parent
     try:
         feature = json.loads((folder / "dataset_info.json").read_text("utf-8"))["features"][label]
         return tuple(map(str, feature.get("feature", feature)["names"]))  # of a label, or of a list of labels

@@ -467,6 +467,22 @@ def test_saved_data_sets_of_hugging_face_are_read(tmp_path: Path) -> None:
     assert (run.spec.tasks[0].name, run.spec.tasks[0].use, run.failed) == ("saved", "files", 0)
 
 
+def test_a_file_of_a_saved_data_set_is_read_unless_it_is_one_of_several(tmp_path: Path) -> None:
+    save_to_disk(tmp_path / "saved", ROWS, ["bug", "question"], num_shards=1)
+    path = tmp_path / "saved" / "data-00000-of-00001.arrow"
+    dataset = load(options=FileOptions(path=path), folders=Folders(tmp_path, tmp_path))
+    assert (dataset.inputs, dataset.class_names) == ((*"abcdefgh",), ("bug", "question"))
+    path.rename(tmp_path / "csv-train.arrow")
+    dataset = load(options=FileOptions(path=tmp_path / "csv-train.arrow"), folders=Folders(tmp_path, tmp_path))
+    assert dataset.class_names == ("0", "1"), "there is no dataset_info.json beside it"
+    save_to_disk(tmp_path / "shards", ROWS, ["bug", "question"])
+    with pytest.raises(DataError, match="is one of 2 files; give the folder"):
+        load(options=FileOptions(path="shards/data-00000-of-00002.arrow"), folders=Folders(tmp_path, tmp_path))
+    path.write_bytes(b"no stream")
+    with pytest.raises(DataError, match="is not a folder that .* or a file in it"):
+        load(options=FileOptions(path=path), folders=Folders(tmp_path, tmp_path))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -98,7 +98,7 @@ def measure(
           Labels are numbers for a regressor and classes for a classifier; for a function, floats are numbers. If rows
           have any number of labels: 0 or 1 of shape (n, n_labels), or n lists of labels.
         - A `Dataset` of Hugging Face, a `DatasetDict` whose official splits `train` and `test` are kept, the folder to
-          which `save_to_disk` wrote one, or a CSV, TSV, JSON or Parquet file.
+          which `save_to_disk` wrote one, or a CSV, TSV, JSON, Parquet or Arrow file.
         - A function that returns one of these, or a `peekbench.Dataset`.
         - The name of a task, such as "docstrings.numpy", or a task as in a spec.
         - A dictionary of these by name, or a list of them.

@@ -57,7 +57,7 @@ MAJOR_CHANGES: Mapping[int, str] = {
 """What a plugin has to change for each major version after the first. docs/plugins/reference.md has the same table."""
 STATEMENT = re.compile(r"^PEEKBENCH_API\b[^=\n]*= *(.*?) *(?:#.*)?$", re.MULTILINE)
 VERSION = re.compile(r"""(["'])([1-9]\d{0,5}\.\d{1,6})\1""", re.ASCII)
-DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".txt", ".xlsx")
+DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)*", re.IGNORECASE)
