@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,13 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 import peekbench as pb
 from peekbench.data.sampling import Sampler
 from peekbench.errors import PluginError
+from peekbench.records import Split
 from peekbench_sklearn.estimators import make_estimator_entry, unlabeled_steps
 from peekbench_testing import sample_texts
 
 DESIGN = {"num_train": 40, "num_test": 30, "num_subsamples": 1, "crossover": False}
 RANDOM = np.random.default_rng(0)
-NUM = 200
+NUM, NUM_TRAIN = 200, 120
 HIGH = RANDOM.integers(0, 2, NUM)
 CLASSES = np.array(["no", "yes"])[HIGH]
 X = RANDOM.normal(size=(NUM, 4)) * [1, 2, 3, 4] + 0.8 * HIGH[:, None]
@@ -256,12 +257,8 @@ def measure(method: Any, data: Any, **options: Any) -> pb.Run:
 def test_predictions_and_scores_are_those_of_a_loop_of_plain_scikit_learn(name: str) -> None:
     estimator, predict, (inputs, labels) = NESTED[name]
     run = measure(estimator, (inputs, labels))
-    classes, numbers = np.unique(labels, return_inverse=True)
-    dataset = pb.Dataset(inputs, numbers, tuple(map(str, classes)))
-    known, score = numbers, accuracy_score
-    if labels is Y:
-        dataset = pb.Dataset(inputs, labels, kind="regression")
-        known, score = labels, r2_score
+    dataset, known = hold(inputs, labels)
+    score = r2_score if labels is Y else accuracy_score
     (trial,) = run.predictions
     draw = Sampler(dataset, run.spec.design, run.spec.seed, "data").draw(trial.draw)
     for arm, unlabeled in (("base", draw.train[:0]), ("extra", draw.extra), ("test", draw.test)):
@@ -271,6 +268,33 @@ def test_predictions_and_scores_are_those_of_a_loop_of_plain_scikit_learn(name: 
         answers = expected if labels is Y else expected.argmax(axis=1)
         assert run.arms[arm].item() == pytest.approx(score(known[draw.test], answers))
     assert not np.array_equal(run.predictions[trial]["extra"], run.predictions[trial]["test"])
+
+
+@pytest.mark.parametrize("name", ["mixed columns", "search", "stack", "target", "sparse"])
+def test_each_fold_is_predicted_as_by_a_fit_to_the_others_of_plain_scikit_learn(name: str) -> None:
+    estimator, predict, (inputs, labels) = NESTED[name]
+    train, test = ((inputs[part], labels[part]) for part in (slice(NUM_TRAIN), slice(NUM_TRAIN, None)))
+    run = pb.measure(estimator, train=train, test=test, folds=2, num_subsamples=1, progress=False)
+    splits: list[Split] = ["train"] * NUM_TRAIN
+    splits += ["test"] * (NUM - NUM_TRAIN)
+    dataset, known = hold(inputs, labels, splits)
+    (trial,) = run.predictions
+    design = run.spec.design.for_task([NUM_TRAIN], [trial.draw.num_test], None)
+    draw = Sampler(dataset, design, run.spec.seed, "data").draw(trial.draw)
+    rows = take(inputs, draw.train)
+    expected = [
+        predict(rows, known[draw.train], take(inputs, np.delete(draw.test, fold)), take(inputs, draw.test[fold]))
+        for fold in (slice(*ends) for ends in draw.folds)
+    ]
+    np.testing.assert_allclose(run.predictions[trial]["extra"], np.concatenate(expected), rtol=1e-4, atol=1e-6)
+
+
+def hold(inputs: Any, labels: Any, splits: Sequence[Split] = ()) -> tuple[pb.Dataset, Any]:
+    """Return rows as a data set, and their labels as numbers."""
+    if labels is Y:
+        return pb.Dataset(inputs, labels, kind="regression", splits=splits), labels
+    classes, numbers = np.unique(labels, return_inverse=True)
+    return pb.Dataset(inputs, numbers, tuple(map(str, classes)), splits=splits), numbers
 
 
 def take(inputs: Any, rows: Any) -> Any:
