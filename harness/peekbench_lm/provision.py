@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from peekbench import Folders
 from peekbench.errors import SpecError
 from peekbench.records import Resources, TokenCounts
-from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind
-from peekbench_lm.defects import check_weights
+from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind, check_builtin
+from peekbench_lm.defects import check_gguf, check_weights
 from peekbench_lm.extras import check_extra
-from peekbench_lm.model_files import describe_model, find_model, is_path, pin_model, read_pooler
+from peekbench_lm.model_files import describe_model, find_model, is_gguf, is_path, pin_model, read_pooler
 from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
 from peekbench_lm.tokenizer import check_mask, context_limit, encode_whole, load_tokenizer, model_kind
 from peekbench_lm.tokenizer import count_tokens as count_text_tokens
@@ -47,11 +48,18 @@ def check(*, options: LanguageModelOptions, folders: Folders) -> None:
 
 
 def known_kind(model: str, folders: Folders) -> Kind | None:
-    """Return the training objective of a model if it is built in or in a folder; None if it is on the Hub."""
+    """Return the training objective of a model if it is built in or on this machine; None if it is on the Hub."""
     if model.startswith(BUILTIN_PREFIX):
-        return builtin_kind(model.removeprefix(BUILTIN_PREFIX))
+        name = model.removeprefix(BUILTIN_PREFIX)
+        kind = builtin_kind(name)
+        check_builtin(name)
+        return kind
     if not is_path(model):
         return None
+    if is_gguf(model):
+        check_gguf(model, folders.spec / Path(model).expanduser())
+        check_extra("gguf", f"GGUF files such as {model}")
+        return "causal"  # others are refused when the file is converted
     folder = find_model(model, "", folders).path
     check_weights(folder)
     return model_kind(folder)

@@ -68,8 +68,8 @@ class Finetuning(TrainedModelOptions):
     """Options of every method that finetunes a language model."""
 
     model: str = Field(min_length=1)
-    """Id of a model on the Hub, a folder (`./` in front; relative to the spec), builtin:minilm-mlm, builtin:bert-nano
-    or builtin:gpt2-nano."""
+    """Id of a model on the Hub, a folder or GGUF file (`./` in front; relative to the spec), or a built-in model, such
+    as builtin:gemma-270m or builtin:bert-nano."""
     classification: Classification = Classification()
     """Finetuning on the train set."""
 

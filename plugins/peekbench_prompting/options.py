@@ -48,7 +48,8 @@ class Prompting(LanguageModelOptions):
     """Options of every method that prompts."""
 
     model: str = Field(min_length=1)
-    """Id of a causal model on the Hub, a folder (`./` in front; relative to the spec), or builtin:gpt2-nano."""
+    """Id of a causal model on the Hub, a folder or GGUF file (`./` in front; relative to the spec), builtin:gemma-270m
+    or builtin:gpt2-nano."""
     context_length: int = Field(default=512, ge=8)
     """Maximum number of tokens of a prompt and its answer, limited by the model's own maximum. Longer texts are cut."""
     chat_template: ChatTemplate = "auto"

@@ -39,7 +39,8 @@ class Pretraining(TrainedModelOptions):
     """Options of `lm.pretraining`."""
 
     model: str = Field(min_length=1)
-    """Id of a causal model on the Hub, a folder (`./` in front; relative to the spec), or builtin:gpt2-nano."""
+    """Id of a causal model on the Hub, a folder or GGUF file (`./` in front; relative to the spec), builtin:gemma-270m
+    or builtin:gpt2-nano."""
     context_length: int = Field(default=256, ge=8)
     """Number of tokens that the model reads at once; less if it supports fewer. Longer texts are split, not cut."""
     pretraining: Training = Training()
