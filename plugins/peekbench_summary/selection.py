@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, pluralize
-from peekbench.records import Answers, Cell, FloatArray, Inflation, Predictions
+from peekbench.records import Answers, Cell, FloatArray, Inflation, IntArray, Predictions
 from peekbench.results import has_independent_tasks, independent_units, plain_cell
 from peekbench_summary import Selection
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
@@ -209,7 +209,10 @@ def _choose_by_texts(
     """Choose by halves of the texts, with the mean size of a half by task; None if not all answers are known."""
     if rows["num_test"].eq(1).fillna(False).all():  # each row is the answer to one text
         return {
-            str(task): ([_choose_by_halves(of_task.to_numpy(dtype=np.float64).T, 0)], len(of_task) // 2)
+            str(task): (
+                [_choose_by_halves(of_task.to_numpy(dtype=np.float64).T, 0, np.arange(len(of_task)))],
+                len(of_task) // 2,
+            )
             for task, of_task in scores.groupby(level="task", sort=False)
             if len(of_task) > 1
         } or None
@@ -228,33 +231,45 @@ def _choose_by_texts(
             return None
         subsamples = scores.loc[[task]].index.get_level_values("subsample")
         shared = [_pair_texts(known, int(subsample), arm) for subsample in subsamples]
-        if min(paired.shape[1] for paired in shared) < 2:
+        if min(units.max(initial=0) for _, units in shared) < 1:
             return None
-        halves = [_choose_by_halves(paired, int(number)) for paired, number in zip(shared, subsamples, strict=True)]
-        choices[str(task)] = halves, float(np.mean([paired.shape[1] // 2 for paired in shared]))
+        halves = [
+            _choose_by_halves(paired, int(number), units)
+            for (paired, units), number in zip(shared, subsamples, strict=True)
+        ]
+        choices[str(task)] = halves, float(np.mean([len(units) // 2 for _, units in shared]))
     return choices
 
 
-def _pair_texts(answers: Sequence[Answers], subsample: int, arm: str) -> FloatArray:
-    """Return the scores of the texts that all configurations answered: (n_configurations, n_texts)."""
+def _pair_texts(answers: Sequence[Answers], subsample: int, arm: str) -> tuple[FloatArray, IntArray]:
+    """Return the scores of the texts that all configurations answered, (n_configurations, n_texts), and their units.
+
+    The units, (n_texts,), are the numbers from 0 of the texts or, if these have groups, of the groups.
+    """
     places = [int(np.flatnonzero(answer.subsamples == subsample)[0]) for answer in answers]
     texts = [answer.rows[place] for answer, place in zip(answers, places, strict=True)]
     common = reduce(np.intersect1d, texts)
     scores = []
+    units = np.arange(len(common))
     for answer, place, numbers in zip(answers, places, texts, strict=True):
         order = np.argsort(numbers, kind="stable")
-        scores.append(answer.scores[arm][place][order[np.searchsorted(numbers[order], common)]])
-    return np.stack(scores)
+        of_common = order[np.searchsorted(numbers[order], common)]
+        scores.append(answer.scores[arm][place][of_common])
+        if answer.groups is not None:
+            units = np.unique(answer.groups[place][of_common], return_inverse=True)[1]
+    return np.stack(scores), units
 
 
-def _choose_by_halves(scores: FloatArray, subsample: int) -> Choices:
-    """Split texts in halves; each half chooses, and the other one scores. An odd text is left out of each split."""
-    half = scores.shape[1] // 2
+def _choose_by_halves(scores: FloatArray, subsample: int, units: IntArray) -> Choices:
+    """Split units in halves; each half chooses, and the other one scores. An odd unit is left out of each split."""
+    num_units = int(units.max()) + 1
+    half = num_units // 2
     rng = np.random.default_rng([SEED, subsample])
-    order = rng.permuted(np.tile(np.arange(scores.shape[1]), (NUM_SPLITS, 1)), axis=1)
-    is_in_half = np.zeros((2 * NUM_SPLITS, scores.shape[1]))
-    np.put_along_axis(is_in_half, np.concatenate([order[:, :half], order[:, half : 2 * half]]), 1.0, axis=1)
-    chosen = is_in_half @ scores.T / half
+    order = rng.permuted(np.tile(np.arange(num_units), (NUM_SPLITS, 1)), axis=1)
+    is_chosen = np.zeros((2 * NUM_SPLITS, num_units))
+    np.put_along_axis(is_chosen, np.concatenate([order[:, :half], order[:, half : 2 * half]]), 1.0, axis=1)
+    is_in_half = is_chosen[:, units]
+    chosen = is_in_half @ scores.T / is_in_half.sum(axis=1, keepdims=True)
     return Choices(chosen, chosen - np.roll(chosen, NUM_SPLITS, axis=0))
 
 

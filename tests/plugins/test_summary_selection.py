@@ -39,6 +39,7 @@ class SimulatedAnswers:
     """Answers to texts by task, shape (n_configurations, n_subsamples, n_texts); subsamples share no texts."""
 
     scores: dict[str, FloatArray]
+    group_size: int = 1
 
     def answers(
         self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
@@ -46,7 +47,9 @@ class SimulatedAnswers:
         scores = self.scores[task][int(method)]
         texts = np.arange(scores.size).reshape(scores.shape)
         order = np.random.default_rng(int(method)).permutation(scores.shape[1])  # methods need not agree on an order
-        return Answers(np.arange(len(scores)), texts[:, order], dict.fromkeys(arms, scores[:, order]))
+        numbers = texts[:, order]
+        groups = numbers // self.group_size if self.group_size > 1 else None
+        return Answers(np.arange(len(scores)), numbers, dict.fromkeys(arms, scores[:, order]), groups=groups)
 
 
 def simulate_answers(
@@ -93,6 +96,13 @@ def test_inflation_of_equal_configurations_is_that_of_the_largest_binomial(by_te
     for row in rows:
         assert row["inflation"] == pytest.approx(expected_inflation(row["K"], row["texts"]), rel=0.08)
         assert row["inflation, low"] < row["inflation"] < row["inflation, high"]
+
+
+def test_halves_consist_of_whole_groups() -> None:
+    of_groups = simulate_answers(np.random.default_rng(3), [ACCURACY] * 3, subsamples=150, num_texts=20)
+    answers = SimulatedAnswers({task: np.repeat(scores, 5, axis=2) for task, scores in of_groups.scores.items()}, 5)
+    for row in inflation(answers, by_texts=True):
+        assert row["inflation"] == pytest.approx(expected_inflation(row["K"], 10), rel=0.15)
 
 
 @pytest.mark.simulation

@@ -78,6 +78,11 @@ def plan(
         for num_test, number in count_supported(designs, tasks).items():
             supported = f"{pluralize(number, 'subsample')} per task with num_test {num_test}"
             echo(f"The rows support {supported}; for more trials, add rows or tasks.")
+        if any("groups" in facts for facts in tasks.values()):
+            echo(
+                "The forecast treats texts as independent. Those of a group are alike, so runs can be less precise: "
+                "run few subsamples, then `peekbench report STORE --analysis power`."
+            )
     if measured.failures:
         echo(
             "peekbench: correct the methods whose pilot failed; a run would stop them after their first trials",

@@ -200,6 +200,8 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
             raise
         return f"its data are unavailable: {error}"
     lines = [pluralize(len(dataset.labels), "row")]
+    if dataset.groups:
+        lines = [f"{lines[0]} in {pluralize(len(set(dataset.groups)), 'group')}"]
     if dataset.class_names:
         counts, names = class_counts(dataset), [visible(shorten(name, MAX_NAME)) for name in dataset.class_names]
         lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(names)]

@@ -54,11 +54,11 @@ def data_tables(tasks: Descriptions, texts: Descriptions) -> list[Table]:
 def task_table(tasks: Descriptions) -> Table:
     """Return a table with the size, classes, version and fingerprint of each task."""
     splits = _splits_of(tasks)
-    counts = ("rows", *(f"{split} split" for split in splits), "classes", "smallest class", "largest class")
+    counts = ("rows", *(f"{split} split" for split in splits), "groups", "classes", "smallest class", "largest class")
     units: dict[str, Unit] = {"task": "text", **dict.fromkeys(counts, "count"), "majority": "fraction"}
     units |= dict.fromkeys(("dropped rows", "version", "fingerprint"), "text")
     rows = [
-        (name, data["rows"], *(data["splits"].get(split, {}).get("rows") for split in splits),
+        (name, data["rows"], *(data["splits"].get(split, {}).get("rows") for split in splits), data.get("groups"),
          len(data["class_names"]) or None, min(data["class_counts"], default=None),
          max(data["class_counts"], default=None), majority_share(data),
          ", ".join(f"{number:,} {reason}" for reason, number in data["details"].get("dropped", {}).items() if number),
