@@ -16,7 +16,7 @@ from peekbench_summary.estimates import (
     estimate_effect,
     estimate_these_tasks,
 )
-from peekbench_summary.scores import level_note
+from peekbench_summary.scores import average_effect, level_note
 
 AVERAGE = "average of these tasks"
 DOSE_EFFECT = re.compile(r"mix-(\S+) - extra")
@@ -43,6 +43,8 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
         ]
         if len(tasks) > 1:
             estimates.append((AVERAGE, verdict.estimate, True))
+        else:
+            estimates = [(task, verdict.estimate, False) for task in tasks]
         intervals = tuple(
             Interval(label, estimate.mean, estimate.low, estimate.high, is_average)
             for label, estimate, is_average in estimates
@@ -88,19 +90,26 @@ def _samples(configuration: Configuration, effect: str) -> tuple[Sample, ...]:
     return tuple(Sample(task, downsample(values, MAX_VALUES)) for task, values in configuration.scores[effect].items())
 
 
-def progress(results: Configurations, level: float, region: float) -> tuple[Curves, ...]:
-    """Draw the average bias and its interval after the first 5, 6, ... subsamples; nothing for fewer than 10."""
+def progress(results: Configurations, verdicts: Sequence[Verdict], level: float, region: float) -> tuple[Curves, ...]:
+    """Draw the average bias and its interval after the first 5, 6, ... subsamples; nothing for fewer than 10.
+
+    The intervals have the level of that of the verdict, which is the last one.
+    """
     panels = []
-    for configuration in results.configurations:
+    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         tasks = configuration.units(configuration.scores["bias"])
         last = max(map(len, tasks))
         if last < 2 * FIRST:
             continue
         numbers = sorted({round(FIRST * (last / FIRST) ** (step / NUM_STEPS)) for step in range(NUM_STEPS + 1)})
-        points = {
-            number: estimate_these_tasks([task[:number] for task in tasks], level, configuration.step)
+        coverage = level
+        if verdict.estimate.has_interval:
+            coverage = verdict.estimate.level
+        points: dict[float, Estimate] = {
+            number: estimate_these_tasks([task[:number] for task in tasks], coverage, configuration.step)
             for number in numbers
         }
+        points[last] = average_effect(configuration, "bias", level, verdict)
         panels.append((configuration.label, (_curve(AVERAGE, points),)))
     if not panels:
         return ()
@@ -110,16 +119,16 @@ def progress(results: Configurations, level: float, region: float) -> tuple[Curv
     return (Curves(title, x, effect_axis(results, "bias", region), tuple(panels), note, is_centered=True),)
 
 
-def doses(results: Configurations, level: float, region: float) -> tuple[Curves, ...]:
+def doses(results: Configurations, verdicts: Sequence[Verdict], level: float, region: float) -> tuple[Curves, ...]:
     """Draw the score by the share of the test set among the unlabeled texts; nothing without dose arms."""
     shares = {match[1]: effect for effect in results.effects if (match := DOSE_EFFECT.fullmatch(effect))}
     if not shares:
         return ()
     panels = []
-    for configuration in results.configurations:
-        points = {0.0: NO_EFFECT}
+    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
+        points: dict[float, Estimate] = {0.0: NO_EFFECT}
         points |= {float(share): estimate_effect(configuration, effect, level) for share, effect in shares.items()}
-        points[1.0] = estimate_effect(configuration, "bias", level)
+        points[1.0] = average_effect(configuration, "bias", level, verdict)
         panels.append((configuration.label, (_curve(AVERAGE, points),)))
     title = f"Dose response: score minus the score of extra, {level:.0%} intervals"
     x = Axis("share of the test set among the unlabeled", "fraction")
@@ -128,7 +137,7 @@ def doses(results: Configurations, level: float, region: float) -> tuple[Curves,
     return (Curves(title, x, y, tuple(panels), note),)
 
 
-def sizes(results: Configurations, level: float, region: float) -> tuple[Curves, ...]:
+def sizes(results: Configurations, verdicts: Sequence[Verdict], level: float, region: float) -> tuple[Curves, ...]:
     """Draw the bias by the number of test texts; nothing for a single size.
 
     Tasks of one size each with names such as NAME-n25 and NAME-n50 form a line NAME; others are averaged.
@@ -137,7 +146,7 @@ def sizes(results: Configurations, level: float, region: float) -> tuple[Curves,
     if "num_test" not in names:
         return ()
     panels: dict[str, dict[str, dict[float, Estimate]]] = {}
-    for configuration in results.configurations:
+    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         if configuration.num_test is None:
             return ()
         cells = dict(zip(names, configuration.cells, strict=True))
@@ -145,7 +154,7 @@ def sizes(results: Configurations, level: float, region: float) -> tuple[Curves,
         model = str(cells.get("model") or "")
         parts = ("method", "num_train") if families is None else ("method", "model", "num_train")
         heading = label_configuration({part: cells[part] for part in parts if part in cells})
-        lines = families or {model or AVERAGE: estimate_effect(configuration, "bias", level)}
+        lines = families or {model or AVERAGE: average_effect(configuration, "bias", level, verdict)}
         for label, estimate in lines.items():
             panels.setdefault(heading, {}).setdefault(label, {})[configuration.num_test] = estimate
     curves = [

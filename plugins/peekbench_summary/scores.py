@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from peekbench import Column, Table, Verdict
+from peekbench import Column, Estimate, Table, Verdict
 from peekbench.formatting import SHARED_DRAWS
 from peekbench.records import Cell, Unit
 from peekbench.results import (
@@ -85,17 +85,30 @@ def effect_columns(effects: Sequence[str], unit: Unit) -> list[Column]:
 
 
 def effect_cells(configuration: Configuration, effects: Sequence[str], level: float, verdict: Verdict) -> list[Cell]:
-    """Return the cells for `effect_columns`: each effect on average over these tasks, with its interval.
+    """Return the cells for `effect_columns`: each effect on average over these tasks, with its interval."""
+    return [average_effect(configuration, effect, level, verdict).as_cell for effect in effects]
 
-    The interval of the bias is that of the verdict; others are not adjusted for the number of configurations.
+
+def average_effect(configuration: Configuration, effect: str, level: float, verdict: Verdict) -> Estimate:
+    """Return an effect on average over these tasks, with its interval.
+
+    The interval of the bias is that of the verdict, so that all tables and figures show the same one. Others are not
+    adjusted for the number of configurations, or for further looks. An effect of a negative control that is zero in
+    all trials is exact.
     """
-    cells: list[Cell] = []
-    for effect in effects:
-        if effect == verdict.effect:
-            cells.append(verdict.estimate.as_cell)
-        else:
-            cells.append(estimate_effect(configuration, effect, level).as_cell)
-    return cells
+    if effect == verdict.effect:
+        return verdict.estimate
+    if configuration.control == "negative" and not any(map(any, configuration.scores[effect].values())):
+        return Estimate(0.0)
+    return estimate_effect(configuration, effect, level)
+
+
+def verdict_note(verdicts: Sequence[Verdict], level: float) -> str:
+    """Return a note on tables that show intervals of verdicts beside others, with a space before it."""
+    adjusted = "further looks"
+    if any(verdict.family.unadjusted is not None for verdict in verdicts):
+        adjusted = "the number of configurations and further looks"
+    return f" The interval of the bias is that of the verdict, adjusted for {adjusted}." + level_note(verdicts, level)
 
 
 def level_note(verdicts: Sequence[Verdict], level: float) -> str:
@@ -150,19 +163,22 @@ def probabilistic_scores(results: pd.DataFrame, paired: Configurations) -> dict[
     return {ACCURACY: paired, **scores} if scores else {}
 
 
-def score_tables(scores: Mapping[str, Configurations], level: float) -> list[Table]:
+def score_tables(scores: Mapping[str, Configurations], verdicts: Sequence[Verdict], options: Summary) -> list[Table]:
     """Tabulate boost and bias in every score that `probabilistic_scores` returned; nothing without other scores."""
     if not scores:
         return []
     paired = scores[ACCURACY]
     rows: list[tuple[Cell, ...]] = []
-    for position, configuration in enumerate(paired.configurations):
+    level = options.level
+    for position, (configuration, verdict) in enumerate(zip(paired.configurations, verdicts, strict=True)):
         for effect in (effect for effect in EFFECTS if effect in paired.effects):
             cells: list[Cell] = []
-            for score in scores.values():
+            for name, score in scores.items():
                 same = score.configurations[position]
-                estimate = estimate_these_tasks(same.units(same.scores[effect]), level)
-                cells.append(estimate.as_cell)
+                if name == ACCURACY and options.score == "score":
+                    cells.append(average_effect(same, effect, level, verdict).as_cell)
+                else:
+                    cells.append(estimate_these_tasks(same.units(same.scores[effect]), level).as_cell)
             rows.append((*configuration.cells, effect, *cells))
     columns = [*paired.columns, Column("effect")]
     for name in scores:

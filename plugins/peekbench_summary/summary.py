@@ -45,14 +45,13 @@ from peekbench_summary.scores import (
     score_tables,
     shared_note,
     sign_note,
+    verdict_note,
 )
 
 THESE_TASKS_NOTE = (
     "boost = extra - base, bias = test - extra. The interval beside the mean is for new subsamples of the same data "
-    "sets; the verdicts are based on it. se: standard error of the mean."
+    "sets. se: standard error of the mean."
 )
-UNADJUSTED_NOTE = " These intervals are not adjusted for the number of configurations; those of the verdicts are."
-LOOKS_NOTE = " These intervals are for a single look at the results; those of the verdicts account for all looks."
 OTHER_TASKS_NOTE = (
     " Other tasks: the interval of the same mean if these tasks are a sample of tasks like them (a paired t test over "
     "tasks)."
@@ -96,8 +95,8 @@ def summarize(
         tables=(
             *_method_tables(methods, method_verdicts, options),
             *of_rules,
-            _task_table(everything, level, options.score),
-            *score_tables(probabilistic, level),
+            _task_table(everything, verdicts, level, options.score),
+            *score_tables(probabilistic, method_verdicts, options),
             *([controls_table(controls, control_verdicts, level)] if control_verdicts else []),
         ),
         figures=(
@@ -117,11 +116,11 @@ def _method_figures(methods: Configurations, verdicts: Sequence[Verdict], level:
     region = common_region([verdict.region for verdict in verdicts])
     figures: list[Figure] = [
         *forests(methods, verdicts, level, region),
-        *sizes(methods, level, region),
-        *doses(methods, level, region),
+        *sizes(methods, verdicts, level, region),
+        *doses(methods, verdicts, level, region),
     ]
     if not has_families(methods):
-        figures += [*violins(methods), *progress(methods, level, region)]
+        figures += [*violins(methods), *progress(methods, verdicts, level, region)]
     return figures
 
 
@@ -130,7 +129,7 @@ def _control_figures(controls: Configurations, verdicts: Sequence[Verdict], leve
     if not controls.configurations:
         return []
     region = common_region([verdict.region for verdict in verdicts])
-    return [*forests(controls, verdicts, level, region), *doses(controls, level, region)]
+    return [*forests(controls, verdicts, level, region), *doses(controls, verdicts, level, region)]
 
 
 def _method_tables(methods: Configurations, verdicts: Sequence[Verdict], options: Summary) -> list[Table]:
@@ -152,13 +151,13 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     """Tabulate average effects with intervals for new subsamples and, if there are several tasks, for other tasks."""
     several = _has_several_tasks(results)
     rows = []
-    for configuration in results.configurations:
+    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         for effect in other_effects(results):
             tasks, shared = list(configuration.scores[effect].values()), shared_averages(configuration, effect)
-            these = estimate_effect(configuration, effect, level)
+            error = _standard_error(estimate_effect(configuration, effect, level))
             others = estimate_other_tasks(tasks, level, configuration.step, shared)
             interval_of_others = (Estimate(low=others.low, high=others.high),) if several else ()
-            cells = (effect, these.as_cell, _standard_error(these), *interval_of_others)
+            cells = (effect, *effect_cells(configuration, [effect], level, verdict), error, *interval_of_others)
             rows.append((*configuration.cells, *cells))
     unit = difference_unit(results.is_accuracy)
     columns = (
@@ -169,13 +168,10 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
         *((Column("other tasks", unit),) if several else ()),
     )
     title = f"Boost and bias over these tasks, {level:.0%} intervals"
-    is_adjusted = any(verdict.family.unadjusted is not None for verdict in verdicts)
     note = THESE_TASKS_NOTE
     if several:
         note += OTHER_TASKS_NOTE
-    if is_adjusted:
-        note += UNADJUSTED_NOTE
-    note += LOOKS_NOTE + shared_note(results) + extension_note(verdicts)
+    note += verdict_note(verdicts, level) + shared_note(results) + extension_note(verdicts)
     return Table(title, columns, tuple(rows), results.note(note))
 
 
@@ -226,11 +222,11 @@ def _few_tasks_note(num_tasks: int) -> str:
     return f" Sign flips of {tasks} cannot give a p below {smallest}; if the level is lower, the t test alone answers."
 
 
-def _task_table(results: Configurations, level: float, score: str) -> Table:
-    """Tabulate scores and effects of each task."""
+def _task_table(results: Configurations, verdicts: Sequence[Verdict], level: float, score: str) -> Table:
+    """Tabulate scores and effects of each task; those of a single task are the averages."""
     rows = []
     effects = other_effects(results)
-    for configuration in results.configurations:
+    for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         for task, biases in configuration.scores["bias"].items():
             scores = [math.fsum(configuration.scores[arm][task]) / len(biases) for arm in results.arms]
             differences = ([configuration.scores[effect][task]] for effect in effects)
@@ -239,6 +235,8 @@ def _task_table(results: Configurations, level: float, score: str) -> Table:
             for effect, estimate in zip(effects, estimates, strict=True):
                 is_exact = configuration.control == "negative" and not any(configuration.scores[effect][task])
                 intervals.append(Estimate(estimate.mean) if is_exact else estimate.as_cell)
+            if len(configuration.scores["bias"]) == 1:
+                intervals = effect_cells(configuration, effects, level, verdict)
             error = _standard_error(estimates[effects.index("bias")])
             rows.append((task, *configuration.cells, len(biases), *scores, *intervals, error))
     columns = (
@@ -251,6 +249,8 @@ def _task_table(results: Configurations, level: float, score: str) -> Table:
     )
     title = f"Scores, boost and bias by task, {level:.0%} intervals"
     note = "Each task on its own; intervals are for new subsamples of the same data set." + sign_note(score)
+    if not _has_several_tasks(results):
+        note += verdict_note(verdicts, level)
     return Table(title, columns, tuple(rows), results.note(note))
 
 
@@ -259,8 +259,7 @@ CONTROLS_NOTE = (
     "test the run and appear in no ranking."
 )
 EXTENDED_NOTE = (
-    " The interval of a verdict that ends at 0 is extended to it, because sign flips of the trials do not exclude 0; "
-    "the other tables and the figures show it without this extension."
+    " The interval of a verdict that ends at 0 is extended to it, because sign flips of the trials do not exclude 0."
 )
 
 
@@ -366,7 +365,7 @@ class _Rows:
 
     def _row(self, quantity: Quantity, task: str, estimate: Estimate, num_tasks: int, num_trials: int) -> ScoreEstimate:
         method, model, num_train, num_test = self.configuration.key
-        is_judged = quantity == "bias" and not task
+        is_judged = quantity == "bias" and num_tasks == len(self.configuration.scores["bias"])
         limited = self.verdict.estimate if is_judged else estimate
         level = self.verdict.family.level if is_judged else self.level
         return ScoreEstimate(
@@ -381,5 +380,5 @@ class _Rows:
             estimate=Estimate(estimate.mean, limited.low, limited.high, estimate.standard_error, level),
             num_tasks=num_tasks,
             num_trials=num_trials,
-            decision=self.verdict.decision if is_judged else "",
+            decision=self.verdict.decision if is_judged and not task else "",
         )

@@ -15,7 +15,6 @@ from analysis_tables import find_rows, run_analysis
 from peekbench import Analysis, load_results
 from peekbench.records import Curves, Figure, Forest, Violins
 from peekbench.results import paired_scores, tidy
-from peekbench_summary.estimates import estimate_these_tasks
 
 Simulate: TypeAlias = Callable[..., Any]
 
@@ -120,16 +119,35 @@ def test_each_model_is_a_line_over_sizes(simulate: Simulate) -> None:
         for number, model in enumerate(("bert", "gpt2"))
         for size in (50, 200)
     ]
-    (figure,) = find_figures(summarize(pd.concat(parts, ignore_index=True)), "Bias by number of test texts")
+    analysis = summarize(pd.concat(parts, ignore_index=True))
+    (figure,) = find_figures(analysis, "Bias by number of test texts")
     assert isinstance(figure, Curves)
     ((_, lines),) = figure.panels
     assert [line.label for line in lines] == ["bert", "gpt2"]
     assert all(line.x == (50, 200) for line in lines)
-    wide = parts[2].pivot(index=["task", "subsample"], columns="arm", values="score")
-    tasks = [values.tolist() for _, values in (wide["test"] - wide["extra"]).groupby("task")]
-    expected = estimate_these_tasks(tasks, 0.95)
-    assert lines[1].y[0] == pytest.approx(expected.mean)
-    assert lines[1].low[0] == pytest.approx(expected.low)
+    expected = analysis.verdicts[2].estimate
+    assert (lines[1].y[0], lines[1].low[0]) == (expected.mean, expected.low)
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.03])
+def test_all_tables_and_figures_show_the_interval_of_the_verdict(simulate: Simulate, bias: float) -> None:
+    analysis = summarize(simulate(bias, tasks=1))
+    expected = analysis.verdicts[0].estimate
+    limits = (expected.mean, *expected.limits)
+    for title in ("Leaderboard", "Boost and bias over these tasks", "Scores, boost and bias by task"):
+        rows = [row for row in find_rows(analysis, title) if row.get("effect", "bias") == "bias"]
+        assert [(row.get("bias", row.get("mean")), *limits_of(row)) for row in rows] == [limits]
+    (forest,), (progress,) = (find_figures(analysis, title) for title in ("Bias by task", "Average bias by number"))
+    assert isinstance(forest, Forest) and isinstance(progress, Curves)
+    (interval,), ((_, (curve,)),) = forest.groups[0][1], progress.panels
+    assert (interval.estimate, interval.low, interval.high) == limits
+    assert (curve.y[-1], curve.low[-1], curve.high[-1]) == limits
+
+
+def limits_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the ends of the interval of the bias."""
+    name = "bias" if "bias, low" in row else "mean"
+    return row[f"{name}, low"], row[f"{name}, high"]
 
 
 def test_tasks_named_by_their_size_are_separate_lines(simulate: Simulate) -> None:

@@ -79,7 +79,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
         (2, 6, 0.5, "inert", "stopped"),
     )
     averages = next(table for table in report.tables if table.title.startswith("Boost and bias over these tasks"))
-    assert "are for a single look at the results" in averages.note
+    assert "adjusted for further looks" in averages.note
     ranking = report_of_ranking([summary.store])
     assert not any("missing" in warning for warning in ranking.warnings)
     assert looks_of(ranking.verdicts[0]) == looks_of(report.verdicts[0])
