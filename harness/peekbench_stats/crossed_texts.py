@@ -150,11 +150,13 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[
     -------
     CrossedInterval or None
         The squared half-width is the sum of those of two intervals: for other subsamples of these texts, and for other
-        texts (Zou and Donner 2008). The first one is Student's t interval of the means of subsamples, but at least as
-        wide as that of independent answers. Satterthwaite's degrees of freedom of the sum would let many texts make up
-        for few subsamples. If no answer differs between the arms, or all of them differ in the same direction, the
-        limits are the largest share of differing trials that is plausible if none was observed (rule of three, counted
-        in texts if there are fewer of them).
+        texts (Zou and Donner 2008). The first one is Student's t interval of the means of subsamples. Its half-width is
+        at least the standard error of independent answers, because the means of few subsamples can be alike by chance;
+        a larger minimum would cover the truth too often. If the means are equal, it is the interval of independent
+        answers. Satterthwaite's degrees of freedom of the
+        sum would let many texts make up for few subsamples. If no answer differs between the arms, or all of them
+        differ in the same direction, the limits are the largest share of differing trials that is plausible if none was
+        observed (rule of three, counted in texts if there are fewer of them).
         None if a task has a single subsample.
     """
     mean = float(np.mean([task.mean for task in tasks]))
@@ -175,7 +177,10 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[
     of_means, of_answers, of_other_texts = (
         float(student_t.ppf((1 + level) / 2, freedom)) for freedom in (degrees, np.inf, max(num_units - len(tasks), 1))
     )
-    squared = max(of_means**2 * of_subsamples, of_answers**2 * least) + of_other_texts**2 * of_texts
+    minimum = least
+    if not of_subsamples > 0:
+        minimum *= of_answers**2
+    squared = max(of_means**2 * of_subsamples, minimum) + of_other_texts**2 * of_texts
     half = float(np.sqrt(squared)) / len(tasks)
     share = of_texts / (max(of_subsamples, least) + of_texts)
     return CrossedInterval(mean, mean - half, mean + half, level=level, text_share=share)

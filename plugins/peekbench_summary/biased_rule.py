@@ -38,7 +38,7 @@ class Region:
     log_odds: float | None = None
     """Half-width in log-odds, if it was given so."""
     failure_loss: float | None = None
-    """Loss of a trial that fails; None for the half-width."""
+    """Loss of a trial that fails; None for the half-width, 0 if failures cancel."""
 
     def margin(self, num_trials: float) -> float:
         """Return the largest bias that leaves room for failures that the trials may have missed.
@@ -181,6 +181,8 @@ class Bias:
     """Returns whether the predictions carry information on the labels, so that a bias could be seen."""
     shared: Sequence[float] = ()
     """Bias of each subsample on average over tasks, if tasks share draws; see `Configuration.units`."""
+    is_skewed: bool = True
+    """Whether fits that fail can make the differences skewed; see `failures_cancel`."""
 
     @property
     def units(self) -> Sequence[Sequence[float]]:
@@ -204,11 +206,14 @@ class Bias:
 
     def estimate(self, alpha: float) -> MeanEstimate:
         """Estimate the average over these tasks with an interval that keeps the error rate `alpha`."""
-        return estimate_these_tasks(self.units, 1 - self.levels.now(alpha), self.step)
+        return self._estimate(1 - self.levels.now(alpha))
 
     def estimate_within(self, alpha: float) -> MeanEstimate:
         """Estimate the average with the interval that is inside the region if two one-sided tests at `alpha` reject."""
-        return estimate_these_tasks(self.units, 1 - self.num_sides * self.levels.now(alpha), self.step)
+        return self._estimate(1 - self.num_sides * self.levels.now(alpha))
+
+    def _estimate(self, level: float) -> MeanEstimate:
+        return estimate_these_tasks(self.units, level, self.step, is_skewed=self.is_skewed)
 
     @property
     def num_sides(self) -> int:
@@ -242,7 +247,7 @@ class Evidence:
     @classmethod
     def of_family(cls, biases: Sequence[Bias], alpha: float) -> list[Evidence]:
         """Compute the p-values of configurations that are judged together at an error rate of `alpha`."""
-        skewness = pool_skewness(bias.units for bias in biases if bias.num_units > len(bias.units))
+        skewness = pool_skewness(bias.units for bias in biases if bias.is_skewed and bias.num_units > len(bias.units))
         return [cls._of(bias, alpha, skewness) for bias in biases]
 
     @classmethod
@@ -252,7 +257,7 @@ class Evidence:
         if estimate.p_zero <= bias.levels.now(alpha):  # otherwise no verdict can depend on these tests, which take time
             p_robust = max(
                 stratified_sign_flip_test(bias.units).two_sided,
-                p_of_pooled_skewness(estimate, bias.units, skewness),
+                p_of_pooled_skewness(estimate, bias.units, skewness * bias.is_skewed),
                 estimate.p_within(bias.region.unseen_bias(bias.num_units)),
             )
         p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.margin)
@@ -348,14 +353,14 @@ def tolerated_loss(bias: Bias, conclusion: Conclusion) -> float:
     Returns
     -------
     float
-        NaN if the interval is neither, or there is none, and if no trial has a bias: its interval bounds the share of
-        trials that have one.
+        NaN if the interval is neither, or there is none, if failures cancel, and if no trial has a bias: its interval
+        bounds the share of trials that have one.
     """
     low, high = conclusion.estimate.low, conclusion.estimate.high
     distance = bias.region.half_width - max(-low, high)
     if conclusion.decision.startswith("biased"):
         distance = max(low, -high)
-    if bias.is_zero or not distance >= 0:
+    if bias.is_zero or bias.region.failure_loss == 0 or not distance >= 0:
         return math.nan
     return distance / unseen_share(bias.num_units)
 

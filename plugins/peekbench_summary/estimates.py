@@ -107,7 +107,9 @@ def t_interval(mean: float, standard_error: float, degrees: float, level: float,
     return MeanEstimate(mean, low, high, standard_error, degrees=degrees, skewness=skewness)
 
 
-def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: float | None = None) -> MeanEstimate:
+def estimate_these_tasks(
+    tasks: Sequence[Sequence[float]], level: float, step: float | None = None, *, is_skewed: bool = True
+) -> MeanEstimate:
     """Estimate the mean of task means; the interval is for new subsamples of the same data sets.
 
     The standard error is sqrt(sum of squared task errors) / number of tasks, with degrees of freedom after Welch and
@@ -125,14 +127,18 @@ def estimate_these_tasks(tasks: Sequence[Sequence[float]], level: float, step: f
     step
         Distance between neighboring values: 1 / num_test for accuracies, whose differences lie between -1 and 1; None
         if unknown.
+    is_skewed
+        Whether fits that fail can make the differences skewed, for which the interval is corrected.
     """
     if step is not None and not any(map(any, tasks)):
         return _bound_unseen(min(map(len, tasks)) * len(tasks), level)
     samples = floor_errors([SampleMean.of(task) for task in tasks], step)
-    third_moment = math.fsum(
-        math.fsum((value - sample.mean) ** 3 for value in task) / len(task) ** 3
-        for task, sample in zip(tasks, samples, strict=True)
-    )
+    third_moment = 0.0
+    if is_skewed:
+        third_moment = math.fsum(
+            math.fsum((value - sample.mean) ** 3 for value in task) / len(task) ** 3
+            for task, sample in zip(tasks, samples, strict=True)
+        )
     estimate = _combine(math.fsum(sample.mean for sample in samples), samples, len(samples), level, third_moment)
     return estimate if step is None else estimate.within(-1.0, 1.0)
 
@@ -184,8 +190,24 @@ def p_of_pooled_skewness(estimate: MeanEstimate, tasks: Sequence[Sequence[float]
 def estimate_effect(configuration: Configuration, effect: str, level: float) -> MeanEstimate:
     """Estimate an arm's score or an effect of a configuration on average over these tasks."""
     units = configuration.units(configuration.scores[effect])
-    estimate = estimate_these_tasks(units, level, configuration.step)
+    is_skewed = not failures_cancel(configuration, effect)
+    estimate = estimate_these_tasks(units, level, configuration.step, is_skewed=is_skewed)
     return estimate if configuration.step is None or effect not in ARMS else estimate.within(0.0, 1.0)
+
+
+def failures_cancel(configuration: Configuration, effect: str) -> bool:
+    """Return whether each fit has the same weight in both arms, so that what a fit that fails loses cancels.
+
+    This is so for the bias of a design with folds. The differences are then symmetric, and the skewness of a few
+    divisions is noise.
+    """
+    return configuration.has_folds and effect == "bias"
+
+
+def estimate_task(configuration: Configuration, effect: str, task: str, level: float) -> MeanEstimate:
+    """Estimate an arm's score or an effect of a configuration on one task."""
+    scores = {name: {task: by_task[task]} for name, by_task in configuration.scores.items()}
+    return estimate_effect(replace(configuration, scores=scores), effect, level)
 
 
 def shared_averages(configuration: Configuration, effect: str) -> Sequence[float]:

@@ -38,6 +38,7 @@ from peekbench_summary.biased_rule import (
 from peekbench_summary.estimates import (
     estimate_other_tasks,
     estimate_these_tasks,
+    failures_cancel,
     mean_over_tasks,
     shared_averages,
     task_means,
@@ -324,6 +325,8 @@ def measure_effects(
         is_run = looks.of(str(configuration.key[0])).is_run
         is_r_squared = is_run and options.score == "score" and not results.is_accuracy
         region = make_region(configuration.scores, options, is_accuracy=results.is_accuracy)
+        if configuration.has_folds and options.failure_loss is None:
+            region = replace(region, failure_loss=0.0)
         signal = cache(partial(has_signal, configuration, predictions, is_r_squared=is_r_squared))
         measured.append(
             {
@@ -335,6 +338,7 @@ def measure_effects(
                     is_inert(configuration, effect, probabilistic, is_run=is_run),
                     signal,
                     shared_averages(configuration, effect),
+                    is_skewed=not failures_cancel(configuration, effect),
                 )
                 for effect in effects
             }

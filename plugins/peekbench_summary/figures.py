@@ -14,7 +14,9 @@ from peekbench_summary.estimates import (
     NO_EFFECT,
     MeanEstimate,
     estimate_effect,
+    estimate_task,
     estimate_these_tasks,
+    failures_cancel,
 )
 from peekbench_summary.scores import average_effect, level_note
 
@@ -39,7 +41,7 @@ def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, 
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         tasks = configuration.scores["bias"]
         estimates: list[tuple[str, Estimate, bool]] = [
-            (task, estimate_these_tasks([values], level, configuration.step), False) for task, values in tasks.items()
+            (task, estimate_task(configuration, "bias", task, level), False) for task in tasks
         ]
         if len(tasks) > 1:
             estimates.append((AVERAGE, verdict.estimate, True))
@@ -106,7 +108,12 @@ def progress(results: Configurations, verdicts: Sequence[Verdict], level: float,
         if verdict.estimate.has_interval:
             coverage = verdict.estimate.level
         points: dict[float, Estimate] = {
-            number: estimate_these_tasks([task[:number] for task in tasks], coverage, configuration.step)
+            number: estimate_these_tasks(
+                [task[:number] for task in tasks],
+                coverage,
+                configuration.step,
+                is_skewed=not failures_cancel(configuration, "bias"),
+            )
             for number in numbers
         }
         points[last] = average_effect(configuration, "bias", level, verdict)
@@ -171,10 +178,8 @@ def _families(configuration: Configuration, level: float) -> dict[str, MeanEstim
     """Return the bias of tasks by their names without the size; None if a task's name does not end in its size."""
     pattern = re.compile(rf"(.+?)[-_. ]?n{configuration.num_test}")
     tasks = configuration.scores["bias"]
-    matches = ((pattern.fullmatch(task), values) for task, values in tasks.items())
-    families = {
-        match[1]: estimate_these_tasks([values], level, configuration.step) for match, values in matches if match
-    }
+    matches = ((pattern.fullmatch(task), task) for task in tasks)
+    families = {match[1]: estimate_task(configuration, "bias", task, level) for match, task in matches if match}
     return families if len(families) == len(tasks) else None
 
 

@@ -20,7 +20,7 @@ from peekbench.results import (
     select_score,
 )
 from peekbench_summary import Summary
-from peekbench_summary.estimates import estimate_effect, estimate_these_tasks
+from peekbench_summary.estimates import estimate_effect
 
 
 def resolve_options(results: pd.DataFrame, options: Summary) -> Summary:
@@ -178,7 +178,7 @@ def score_tables(scores: Mapping[str, Configurations], verdicts: Sequence[Verdic
                 if name == ACCURACY and options.score == "score":
                     cells.append(average_effect(same, effect, level, verdict).as_cell)
                 else:
-                    cells.append(estimate_these_tasks(same.units(same.scores[effect]), level).as_cell)
+                    cells.append(estimate_effect(same, effect, level).as_cell)
             rows.append((*configuration.cells, effect, *cells))
     columns = [*paired.columns, Column("effect")]
     for name in scores:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -27,7 +27,7 @@ from peekbench_summary.estimates import (
     MeanEstimate,
     estimate_effect,
     estimate_other_tasks,
-    estimate_these_tasks,
+    estimate_task,
     shared_averages,
 )
 from peekbench_summary.families import judge_all, measure_effects, other_tasks_p_values, smallest_p
@@ -229,8 +229,7 @@ def _task_table(results: Configurations, verdicts: Sequence[Verdict], level: flo
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         for task, biases in configuration.scores["bias"].items():
             scores = [math.fsum(configuration.scores[arm][task]) / len(biases) for arm in results.arms]
-            differences = ([configuration.scores[effect][task]] for effect in effects)
-            estimates = [estimate_these_tasks(values, level, configuration.step) for values in differences]
+            estimates = [estimate_task(configuration, effect, task, level) for effect in effects]
             intervals: list[Cell] = []
             for effect, estimate in zip(effects, estimates, strict=True):
                 is_exact = configuration.control == "negative" and not any(configuration.scores[effect][task])
@@ -359,8 +358,7 @@ class _Rows:
             average = estimate_effect(self.configuration, quantity, self.level)
             yield self._row(quantity, "", average, len(by_task), num_trials)
             for task, values in by_task.items():
-                single = replace(self.configuration, scores={quantity: {task: values}})
-                estimate = estimate_effect(single, quantity, self.level)
+                estimate = estimate_task(self.configuration, quantity, task, self.level)
                 yield self._row(quantity, task, estimate, 1, len(values))
 
     def _row(self, quantity: Quantity, task: str, estimate: Estimate, num_tasks: int, num_trials: int) -> ScoreEstimate:

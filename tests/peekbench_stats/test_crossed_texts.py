@@ -38,6 +38,19 @@ def test_few_seeds_that_test_the_same_texts_have_an_interval_that_covers() -> No
     assert np.mean(covered) >= 0.95
 
 
+@pytest.mark.parametrize("text_sd", [0.0, 0.5])
+def test_few_divisions_of_the_same_texts_have_an_interval_that_covers_about_as_often_as_stated(text_sd: float) -> None:
+    """The interval of independent answers as a minimum, or independent t intervals, cover up to 99%."""
+    rng = np.random.default_rng(0)
+    rows = np.tile(np.arange(200), (4, 1))
+    covered = []
+    for _ in range(1000):
+        differences = text_sd * rng.standard_normal(200) + rng.standard_normal(rows.shape)
+        interval = cross_interval([cross_texts(differences, rows)], 0.95)
+        covered.append(interval is not None and interval.low < 0 < interval.high)
+    assert 0.93 <= np.mean(covered) <= 0.975
+
+
 def test_subsamples_without_shared_texts_add_nothing() -> None:
     rng = np.random.default_rng(0)
     tasks = [cross_texts(rng.normal(0.1, 1, (8, 50)), np.arange(400).reshape(8, 50)) for _ in range(3)]

@@ -40,6 +40,20 @@ def test_verdicts_find_planted_biases(bias: float, decision: str, simulate: Simu
     assert f"{verdict.estimate.low * 100:+.2f} to {verdict.estimate.high * 100:+.2f}" in state(verdict)
 
 
+def test_fits_that_fail_cancel_with_folds(simulate: Simulate) -> None:
+    """An interval that leaves no room for failures is then 'equivalent', and skewed differences do not bend it."""
+    results = simulate(0.0, tasks=1, subsamples=10, num_test=2000, noise=0.004, seed=1)
+    in_folds = pd.concat([results, results[results["arm"] == "test"].assign(arm="all")], ignore_index=True)
+    (draws,), (folds,) = (summarize(table).verdicts for table in (results, in_folds))
+    assert (draws.decision, folds.decision) == ("inconclusive", "equivalent")
+    assert "Failures" not in state(folds)
+    below, above = (folds.estimate.mean - folds.estimate.low, folds.estimate.high - folds.estimate.mean)
+    assert above == pytest.approx(below)
+    assert draws.estimate.high - draws.estimate.mean != pytest.approx(draws.estimate.mean - draws.estimate.low)
+    (stated,) = summarize(in_folds, failure_loss=0.1).verdicts
+    assert stated.decision == "inconclusive"
+
+
 def test_few_noisy_subsamples_are_inconclusive(simulate: Simulate) -> None:
     (verdict,) = summarize(simulate(0.0, subsamples=4, noise=0.06)).verdicts
     assert verdict.decision == "inconclusive"

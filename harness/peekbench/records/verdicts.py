@@ -238,7 +238,7 @@ class TrialEvidence:
     """Largest loss of each of these failures, in the unit of the score, for which the interval still supports what it
     does without them: a negligible bias, or one that is not zero. NaN if it supports neither."""
     failure_loss: float | None = None
-    """Loss of a failure that the user stated."""
+    """Loss of a failure that the user stated; 0 with folds, where failures cancel."""
     settling: Settling | None = None
     """What would settle an inconclusive verdict, if that is known."""
     log_likelihood: Estimate | None = None

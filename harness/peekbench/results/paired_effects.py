@@ -134,6 +134,11 @@ class Configuration:
     num_texts: int | None = None
     """Texts that a trial scores, if known; an arm can score them several times."""
 
+    @property
+    def has_folds(self) -> bool:
+        """Whether the design has folds, in which each fit has the same weight in extra and test."""
+        return ALL_TEXTS.name in self.scores
+
     def units(self, values: Mapping[str, Sequence[float]]) -> list[Sequence[float]]:
         """Return sequences of independent values, whose means have the same average as those of the tasks.
 
