@@ -255,6 +255,26 @@ def test_forecast_before_anything_is_run() -> None:
     assert table_rows(times)[0]["subsamples"] == unstable["subsamples for 0.5 points"]
 
 
+def test_forecast_of_folds_is_that_of_the_answers_of_a_pilot() -> None:
+    points, key = (DesignPoint(500, 800, 10, ("news",)),), ("mine", 500, 800)
+    error = 0.0013
+    design = PlannedDesign(("mine", "other"), points, variances={key: 10 * error**2})
+    (table,) = forecast(design, options=Power(alpha=0.1)).tables
+    (row,) = table_rows(table)
+    alpha = 0.1 * 0.8 / 2  # of two methods, at a first look
+    assert row["half-width"] == pytest.approx(error * t.isf(alpha / 2, 9), rel=0.02)
+    assert row["detectable"] > row["half-width"]
+    noise = Noise("mine", 0.0, 800 * 10 * error**2, 0.0, 0.6)
+    chances = [
+        equivalence_probability(replace(noise, failures_cancel=cancel).precision(1, 10, 800), Criterion(0.8, alpha))
+        for cancel in (False, True)
+    ]
+    assert chances[0] < chances[1] - 0.2  # no room for failures
+    assert row["equivalent, if 0"] == pytest.approx(chances[1], abs=0.03)
+    with pytest.raises(PeekbenchError, match="without --no-pilot"):
+        forecast(replace(design, variances={}), options=Power())
+
+
 def test_forecast_of_equivalence_agrees_with_simulated_intervals() -> None:
     rng = np.random.default_rng(4)
     samples = rng.normal(0, 0.02, size=(20_000, 12))

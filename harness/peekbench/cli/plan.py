@@ -72,8 +72,9 @@ def plan(
         is_part = bool(unprepared or measured.failures)
         for line in describe_forecast(measured.forecast(experiment, number), measured, is_part=is_part):
             echo(line)
+    if power or measured.variances:
+        _forecast_power(experiment, num_classes, measured)
     if power:
-        _forecast_power(experiment, num_classes, measured.seconds)
         designs = {task.name: part.design_of(task) for task in part.tasks}
         for num_test, number in count_supported(designs, tasks).items():
             supported = f"{pluralize(number, 'subsample')} per task with num_test {num_test}"
@@ -100,10 +101,8 @@ def _known_classes(experiment: ExperimentSpec, task: TaskSpec) -> int:
     return task.entry.facts(experiment.folders()).num_classes or 2
 
 
-def _forecast_power(
-    experiment: ExperimentSpec, num_classes: Mapping[str, int], seconds: Mapping[tuple[str, int, int], float]
-) -> None:
-    design = planned_design(experiment, num_classes, seconds)
+def _forecast_power(experiment: ExperimentSpec, num_classes: Mapping[str, int], measured: Pilot) -> None:
+    design = planned_design(experiment, num_classes, measured.seconds, measured.variances)
     console = make_console()
     for analysis in forecast(design, experiment.analyses):
         for warning in analysis.warnings:

@@ -9,9 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.execution.preparation import prefetch_methods
@@ -51,6 +53,8 @@ class Pilot:
     """Usage of the first trial of each method, which also imports libraries and loads models."""
     failures: tuple[TrialFailure, ...]
     """Failed trials."""
+    variances: Mapping[Key, float] = field(default_factory=dict)
+    """Variance of the bias between divisions into folds, see `variance_of_bias`; nothing without folds."""
 
     @property
     def seconds(self) -> dict[Key, float]:
@@ -161,6 +165,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)
     usages: dict[Key, Usage] = {}
+    variances: dict[Key, float] = {}
     first: dict[str, Usage] = {}
     failures: list[TrialFailure] = []
     executor = spec.executor
@@ -172,11 +177,35 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                 assert outcome.usage is not None
                 draw, method = outcome.trial.draw, outcome.trial.method
                 if method in first:
-                    usages[method, draw.num_train, draw.num_test] = outcome.usage
+                    key = (method, draw.num_train, draw.num_test)
+                    usages[key] = outcome.usage
+                    if spec.design.folds and outcome.arms[0].predictions.ndim > 1:
+                        variances[key] = variance_of_bias(outcome)
                 else:
                     first[method] = outcome.usage
     failed = {failure.trial.method for failure in failures}
-    return Pilot({key: usage for key, usage in usages.items() if key[0] not in failed}, first, tuple(failures))
+    usages = {key: usage for key, usage in usages.items() if key[0] not in failed}
+    return Pilot(usages, first, tuple(failures), {key: variances[key] for key in usages if key in variances})
+
+
+def variance_of_bias(result: TrialResult) -> float:
+    """Return the variance of the bias in accuracy between divisions into folds, from a single division.
+
+    All fits of a division answer all texts, and differ as those of other divisions do. If answers to a text have the
+    variance v among fits, the difference between the mean of K - 1 answers and another one has the variance
+    v K / (K - 1), and its mean over n texts an n-th of it. The quality of fits cancels, as each one has the same weight
+    in both arms.
+
+    Parameters
+    ----------
+    result
+        A trial with folds, whose arms extra and test have one and K - 1 answers for each text.
+    """
+    answers = [arm.predictions.argmax(axis=1) for arm in result.arms if arm.arm in ("extra", "test")]
+    labels = result.test_labels
+    correct = np.concatenate(answers).reshape(-1, len(labels)) == labels  # (n_folds, n_texts)
+    num_folds, num_texts = correct.shape
+    return float(correct.var(axis=0, ddof=1).mean() * num_folds / (num_folds - 1) / num_texts)
 
 
 def count_trials(spec: ExperimentSpec) -> Counter[Key]:

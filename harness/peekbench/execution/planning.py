@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from statistics import harmonic_mean
+from types import MappingProxyType
 
 from peekbench.execution.fit_plans import ScoredSet, count_fits, count_predictions, plan_arm
 from peekbench.records.runs import DesignPoint, Looks, PlannedDesign, Settled
@@ -40,7 +41,10 @@ def group_trials(
 
 
 def planned_design(
-    spec: ExperimentSpec, num_classes: Mapping[str, int], seconds: Mapping[tuple[str, int, int], float]
+    spec: ExperimentSpec,
+    num_classes: Mapping[str, int],
+    seconds: Mapping[tuple[str, int, int], float],
+    variances: Mapping[tuple[str, int, int], float] = MappingProxyType({}),
 ) -> PlannedDesign:
     """Return the design of a spec for forecasts.
 
@@ -52,6 +56,8 @@ def planned_design(
         Number of classes by task; 0 for regression.
     seconds
         Seconds of a trial by (method, num_train, num_test), if a pilot measured them.
+    variances
+        Variances of the bias between divisions into folds, if a pilot measured them.
     """
     repeats_by_point: dict[tuple[int, int], dict[str, int]] = {}
     for task in spec.tasks:
@@ -70,7 +76,10 @@ def planned_design(
     if stop := spec.design.stop:
         looks = Looks(True, stop.method, spec.design.look_fractions(), spec.design.largest)
         stops_at = stop.at
-    return PlannedDesign(methods, tuple(points), seconds, looks, spec.design.crossover or 1, stops_at)
+    measured = None
+    if spec.design.folds:
+        measured = variances
+    return PlannedDesign(methods, tuple(points), seconds, looks, spec.design.crossover or 1, stops_at, measured)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,9 @@ class PlannedDesign:
     """Sets that each trial scores, see `design.crossover`."""
     stops_at: tuple[Settled, ...] = ()
     """Verdicts at which the run stops early."""
+    variances: Mapping[tuple[str, int, int], float] | None = None
+    """With folds: variance of the bias between divisions by (method, num_train, num_test), as far as a pilot measured
+    it. None without folds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,9 @@ def equivalence_probability(precision: Precision, criterion: Criterion) -> float
 
 
 def _equivalence_by_t_test(precision: Precision, criterion: Criterion) -> float:
-    margin = Region(criterion.region).margin(precision.num_tasks * precision.subsamples)
+    margin = criterion.region
+    if not precision.failures_cancel:
+        margin = Region(criterion.region).margin(precision.num_tasks * precision.subsamples)
     return equivalence_power(precision.error, precision.degrees, margin, criterion.alpha)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy.stats import t
@@ -67,7 +68,8 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
     Raises
     ------
     PeekbenchError
-        If no task is scored by accuracy, another score is chosen, or a region or bias exceeds 20 points.
+        If no task is scored by accuracy, another score is chosen, a region or bias exceeds 20 points, or no pilot
+        measured the noise of a design with folds.
     """
     if options.score != "score":
         raise PeekbenchError(
@@ -82,6 +84,10 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
     check_units(options, is_accuracy=True)
     family = len(design.methods) * len(design.points)
     single = at_first_look(options, family)
+    if design.variances is not None:
+        return Analysis(
+            "power", tables=(_fold_table(design, design.variances, single, explain_level(options, family)),)
+        )
     return Analysis(
         "power",
         tables=(
@@ -91,6 +97,52 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
             *_time_tables(design, single),
         ),
         warnings=tuple(_warn_of_equivalence(design, single)),
+    )
+
+
+def _fold_table(
+    design: PlannedDesign, variances: Mapping[tuple[str, int, int], float], options: Power, note: str
+) -> Table:
+    """Forecast intervals and verdicts of a design with folds from the answers of a pilot division."""
+    if not variances:
+        raise PeekbenchError(
+            "power: the noise of a design with folds is measured by a pilot trial of each method; run `peekbench plan` "
+            "without --no-pilot"
+        )
+    criterion = criterion_of(options)
+    rows: list[tuple[Cell, ...]] = []
+    for point, method in product(design.points, design.methods):
+        variance = variances.get((method, point.num_train, point.num_test))
+        if variance is None:
+            continue
+        # Answers of fits are all noise that there is, and it is that of the texts that a fit adapts to.
+        noise = Noise(method, 0.0, variance * point.num_test, 0.0, TYPICAL[0].evenness, failures_cancel=True)
+        precision = _precision(noise, point)
+        half_width = precision.error * float(t.isf(options.alpha / 2, precision.degrees))
+        settled = plan_equivalence(noise, len(point.tasks), point.num_test, criterion)
+        needed = None if settled is None else settled.subsamples
+        detected = (half_width, detectable_bias(precision, criterion))
+        equivalent = equivalence_probability(precision, criterion)
+        rows.append((method, point.num_train, point.num_test, point.num_subsamples, *detected, equivalent, needed))
+    unit, counts = spread_unit(is_accuracy=True), ("num_train", "num_test", "divisions")
+    columns = (
+        Column("method"),
+        *(Column(name, "count") for name in counts),
+        Column("half-width", unit),
+        Column("detectable", unit),
+        Column("equivalent, if 0", "fraction"),
+        Column("divisions for that", "count"),
+    )
+    region = format_bias(options.region, is_accuracy=True)
+    return Table(
+        f"Interval and verdict on the bias, a forecast ({options.power:.0%} power, {name_level(options)})",
+        columns,
+        tuple(rows),
+        "From the answers of all fits of a division to the same texts, in a pilot trial. Half-width of the interval; "
+        f"bias that is detected with {options.power:.0%} probability; probability of the verdict 'equivalent' if there "
+        f"is no bias, for a region of ±{region}, and the divisions that give it with {options.power:.0%} probability."
+        + note,
+        overview=("method", "divisions", "half-width", "detectable", "equivalent, if 0", "divisions for that"),
     )
 
 

@@ -32,6 +32,8 @@ class Precision:
     """Standard error of the mean."""
     degrees: float
     """Degrees of freedom of this error."""
+    failures_cancel: bool = False
+    """As in `Noise`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class Noise:
     """Seconds of a trial: a fixed part, and a part per test text; None if unknown."""
     common: float | None = None
     """Covariance of two tasks in a subsample, if tasks share draws; None if they do not."""
+    failures_cancel: bool = False
+    """Whether what fits that fail lose cancels in the bias, as with folds."""
 
     def within(self, num_test: int | None) -> float:
         """Return the variance between subsamples of a task."""
@@ -106,7 +110,8 @@ class Noise:
             return Precision(1, subsamples, 1.0, error, subsamples - 1)
         error = math.sqrt(within / (num_tasks * subsamples))
         evenness = max(self.evenness, 1 / num_tasks)  # a task alone is as noisy as itself
-        return Precision(num_tasks, subsamples, evenness, error, evenness * num_tasks * (subsamples - 1))
+        degrees = evenness * num_tasks * (subsamples - 1)
+        return Precision(num_tasks, subsamples, evenness, error, degrees, self.failures_cancel)
 
     def error_for_other_tasks(self, num_tasks: int, subsamples: float, num_test: int | None) -> tuple[float, float]:
         """Return the standard error of the mean over other tasks, and its degrees of freedom."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -23,6 +24,15 @@ NUM_RUNS = 400
 RATIOS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 11.0, 15.0, 20.0, 30.0, 50.0, 100.0)
 """Ratios of the bias to its standard error that are simulated. Normal scores of the power are nearly linear in it."""
 MIN_SHARE, MAX_SHARE = 0.001, 0.999  # so that normal scores are finite
+
+
+class _Design(NamedTuple):
+    """What shares of runs depend on, besides the bias and the level."""
+
+    num_tasks: int
+    subsamples: int
+    evenness: float
+    failures_cancel: bool
 
 
 def is_small(precision: Precision) -> bool:
@@ -50,13 +60,13 @@ def simulate_detection(bias: float, precision: Precision, level: float) -> float
     """
     ratio = min(abs(bias) / precision.error, RATIOS[-1])
     after = max(1, bisect_left(RATIOS, ratio))
-    low, high = (_score_of_power(ratio, *_design(precision), level) for ratio in RATIOS[after - 1 : after + 1])
+    low, high = (_score_of_power(ratio, _design(precision), level) for ratio in RATIOS[after - 1 : after + 1])
     return float(ndtr(np.interp(ratio, RATIOS[after - 1 : after + 1], (low, high))))
 
 
 def simulate_equivalence(region: float, precision: Precision, level: float) -> float:
     """Return the share of runs without a bias that are 'equivalent'; parameters as for `simulate_detection`."""
-    return _share("equivalent", 0.0, region / precision.error, *_design(precision), level)
+    return _share("equivalent", 0.0, region / precision.error, _design(precision), level)
 
 
 def find_detectable(precision: Precision, power: float, level: float, start: float) -> float | None:
@@ -73,35 +83,38 @@ def find_detectable(precision: Precision, power: float, level: float, start: flo
     """
     wanted, design = float(ndtri(power)), _design(precision)
     before = max(1, bisect_left(RATIOS, start / precision.error)) - 1
-    low = _score_of_power(RATIOS[before], *design, level)
+    low = _score_of_power(RATIOS[before], design, level)
     for ratio in RATIOS[before + 1 :]:
-        high = _score_of_power(ratio, *design, level)
+        high = _score_of_power(ratio, design, level)
         if high >= wanted:
             return float(np.interp(wanted, (low, high), (RATIOS[before], ratio))) * precision.error
         before, low = before + 1, high
     return None
 
 
-def _design(precision: Precision) -> tuple[int, int, float]:
-    return precision.num_tasks, max(2, round(precision.subsamples)), round(precision.evenness, 2)
+def _design(precision: Precision) -> _Design:
+    subsamples = max(2, round(precision.subsamples))
+    return _Design(precision.num_tasks, subsamples, round(precision.evenness, 2), precision.failures_cancel)
 
 
-def _score_of_power(ratio: float, num_tasks: int, subsamples: int, evenness: float, level: float) -> float:
+def _score_of_power(ratio: float, design: _Design, level: float) -> float:
     """Return the normal score of the power, between finite limits."""
-    share = _share("biased", ratio, 0.0, num_tasks, subsamples, evenness, level)
+    share = _share("biased", ratio, 0.0, design, level)
     return float(ndtri(min(max(share, MIN_SHARE), MAX_SHARE)))
 
 
 @lru_cache(maxsize=1000)
-def _share(
-    decision: str, ratio: float, region: float, num_tasks: int, subsamples: int, evenness: float, level: float
-) -> float:
+def _share(decision: str, ratio: float, region: float, design: _Design, level: float) -> float:
     """Return the share of simulated runs with a decision; bias and region are in standard errors of the mean."""
+    num_tasks, subsamples, evenness, failures_cancel = design
     if 2.0 ** (1 - num_tasks * subsamples) > level:
         return 0.0
+    judged = Region(region)
+    if failures_cancel:
+        judged = Region(region, failure_loss=0.0)
     hits = 0
     for tasks in (_draw(num_tasks, subsamples, evenness) + ratio).tolist():
-        (evidence,) = Evidence.of_family([Bias(tasks, Region(region))], level)
+        (evidence,) = Evidence.of_family([Bias(tasks, judged, is_skewed=not failures_cancel)], level)
         hits += conclude(evidence, Levels(level, level)).decision.startswith(decision)
     return hits / NUM_RUNS
 

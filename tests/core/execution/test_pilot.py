@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from peekbench.data.loading import with_sizes
 from peekbench.execution import pilot as pilot_module
-from peekbench.execution.pilot import Pilot, count_trials, run_pilot
-from peekbench.records.trials import TrialFailure, Usage
+from peekbench.execution.pilot import Pilot, count_trials, run_pilot, variance_of_bias
+from peekbench.execution.planning import planned_design
+from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult, Usage
 from peekbench.spec.experiment import ExperimentSpec
 
 USAGE = Usage(seconds=2.0, memory=4 * 10**8)
@@ -49,3 +53,39 @@ def test_a_method_that_fails_has_no_usage(make_raw: Any) -> None:
     assert {key[0] for key in pilot.usages} == {"toy.constant"}
     assert all(isinstance(failure, TrialFailure) for failure in pilot.failures)
     assert pilot.failures
+
+
+def test_the_variance_between_divisions_is_that_of_the_answers_in_one() -> None:
+    """Fits differ in quality, which cancels."""
+    rng = np.random.default_rng(0)
+    num_texts, num_folds = 60, 5
+    labels, chances = rng.integers(2, size=num_texts), rng.uniform(0.2, 0.9, num_texts)
+    biases, variances = [], []
+    for _ in range(400):
+        quality = rng.normal(0, 0.1, (num_folds, 1))  # in the order of folds, as fits predict blocks of the test set
+        correct = rng.random((num_folds, num_texts)) < np.clip(chances + quality, 0, 1)
+        fold = np.arange(num_texts) * num_folds // num_texts
+        fits = [(fold + shift) % num_folds for shift in range(num_folds)]
+        extra, *test = (correct[fit, np.arange(num_texts)] for fit in fits)
+        arms = tuple(
+            ArmResult(name, {}, 0.0, 0.0, {}, np.eye(2)[np.where(answers, labels, 1 - labels).ravel()])
+            for name, answers in (("extra", extra), ("test", np.array(test)))
+        )
+        trial = Trial(Draw("task", 10, 48, 0), "method")
+        variances.append(variance_of_bias(TrialResult(trial, labels, np.arange(num_texts), arms)))
+        biases.append(np.mean(test) - extra.mean())
+    assert np.mean(variances) == pytest.approx(np.var(biases), rel=0.15)
+    assert np.std(variances) < 0.2 * np.mean(variances)  # so one division tells it
+
+
+def test_a_pilot_measures_the_noise_of_folds_and_power_needs_it(make_raw: Any, tmp_path: Path) -> None:
+    for name, number in (("train", 40), ("test", 60)):
+        rows = [f"w{row % 7} w{row % 5} w{row % 3},{row % 2}" for row in range(number)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["text,label", *rows]))
+    files = {"path": str(tmp_path / "train.csv"), "test_path": str(tmp_path / "test.csv")}
+    tasks = [{"use": "files", "name": "words", "options": files}]
+    spec = with_sizes(ExperimentSpec.model_validate(make_raw(tasks=tasks, methods=["toy.vote"], design="official")))
+    pilot = run_pilot(spec)
+    assert pilot.variances.keys() == {("toy.vote", 40, 48)}
+    design = planned_design(spec, {"words": 2}, {}, pilot.variances)
+    assert design.variances == pilot.variances
