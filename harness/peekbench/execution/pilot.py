@@ -179,7 +179,8 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                 if method in first:
                     key = (method, draw.num_train, draw.num_test)
                     usages[key] = outcome.usage
-                    if spec.design.folds and outcome.arms[0].predictions.ndim > 1:
+                    is_accuracy = outcome.test_labels.ndim < outcome.arms[0].predictions.ndim
+                    if spec.design.folds and is_accuracy:
                         variances[key] = variance_of_bias(outcome)
                 else:
                     first[method] = outcome.usage
@@ -193,8 +194,8 @@ def variance_of_bias(result: TrialResult) -> float:
 
     All fits of a division answer all texts, and differ as those of other divisions do. If answers to a text have the
     variance v among fits, the difference between the mean of K - 1 answers and another one has the variance
-    v K / (K - 1), and its mean over n texts an n-th of it. The quality of fits cancels, as each one has the same weight
-    in both arms.
+    v K / (K - 1), and its mean over n texts an n-th of it. Answers to a group of texts, which is never divided, vary
+    together. The quality of fits cancels, as each one has the same weight in both arms.
 
     Parameters
     ----------
@@ -205,7 +206,11 @@ def variance_of_bias(result: TrialResult) -> float:
     labels = result.test_labels
     correct = np.concatenate(answers).reshape(-1, len(labels)) == labels  # (n_folds, n_texts)
     num_folds, num_texts = correct.shape
-    return float(correct.var(axis=0, ddof=1).mean() * num_folds / (num_folds - 1) / num_texts)
+    position = np.arange(num_texts)
+    if result.test_groups is not None:
+        position = np.unique(result.test_groups, return_inverse=True)[1]
+    of_groups = np.array([np.bincount(position, weights=of_fits) for of_fits in correct])  # (n_folds, n_groups)
+    return float(of_groups.var(axis=0, ddof=1).sum() * num_folds / (num_folds - 1) / num_texts**2)
 
 
 def count_trials(spec: ExperimentSpec) -> Counter[Key]:

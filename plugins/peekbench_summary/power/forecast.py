@@ -106,8 +106,8 @@ def _fold_table(
     """Forecast intervals and verdicts of a design with folds from the answers of a pilot division."""
     if not variances:
         raise PeekbenchError(
-            "power: the noise of a design with folds is measured by a pilot trial of each method; run `peekbench plan` "
-            "without --no-pilot"
+            "power: no pilot trial measured the noise of this design with folds; run `peekbench plan` without "
+            "--no-pilot. Noise is measured for accuracies only"
         )
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
