@@ -2,9 +2,9 @@
 
 One task whose test texts are divided into folds again and again. Each fit adapts to all folds but one and answers every
 text. A text has a difficulty, an effect of its own membership, and a sensitivity to the quality of a fit; all answers
-of a fit share its quality. Two biases are known: the average over these texts, for other divisions and fits, and the
-average over other texts of the same kind. The first is compared with Student's t interval of the divisions, which is
-that of `summary`, the second with the interval of `summary.texts`.
+of a fit share its quality, and some fits fail. Two biases are known: the average over these texts, for other divisions
+and fits, and the average over other texts of the same kind. The first is compared with Student's t interval of the
+divisions, which is that of `summary`, the second with the interval of `summary.texts`.
 
     python benchmarks/statistics/folds.py [--repeats 1000] [--seed 0]
 """
@@ -27,8 +27,10 @@ LEVEL = 0.95
 DESIGNS = ((200, 10), (1000, 2), (1000, 10), (5000, 10))
 """Test texts and folds."""
 DIVISIONS = (4, 5, 10, 20)
-EFFECTS = ((0.0, 0.0), (0.06, 0.0), (0.06, 0.3))
-"""Mean and standard deviation of the effect of membership, on the scale of the difficulty."""
+EFFECTS = ((0.0, 0.0, 0.0), (0.06, 0.0, 0.05), (0.06, 0.3, 0.0))
+"""Mean and standard deviation of the effect of membership, on the scale of the difficulty; share of fits that fail."""
+LOSS = 1.0
+"""What a text loses in a fit that fails, on the same scale: 38 points of accuracy."""
 NOISE, QUALITY = 0.5, 0.2
 """Standard deviations of single answers and of the quality of a fit."""
 NUM_TEXTS_OF_TRUTH = 10**6
@@ -40,17 +42,23 @@ class Texts(NamedTuple):
     difficulty: FloatArray
     membership: FloatArray
     sensitivity: FloatArray
+    failures: float
+    """Share of fits that fail."""
 
     @classmethod
-    def draw(cls, number: int, mean: float, sd: float, rng: np.random.Generator) -> Texts:
+    def draw(cls, number: int, mean: float, sd: float, failures: float, rng: np.random.Generator) -> Texts:
         """Draw texts."""
-        return cls(rng.normal(0.5, 1.0, number), rng.normal(mean, sd, number), rng.normal(1.0, 1.0, number))
+        known = rng.normal(0.5, 1.0, number), rng.normal(mean, sd, number), rng.normal(1.0, 1.0, number)
+        return cls(*known, failures)
 
     def bias(self) -> float:
         """Return the average effect of membership on the accuracy, over divisions and fits."""
         sd = np.sqrt(NOISE**2 + (QUALITY * self.sensitivity) ** 2)
-        change = norm.cdf((self.difficulty + self.membership) / sd) - norm.cdf(self.difficulty / sd)
-        return float(change.mean())
+        bias = 0.0
+        for share, loss in ((1 - self.failures, 0.0), (self.failures, LOSS)):
+            base = self.difficulty - loss
+            bias += share * float((norm.cdf((base + self.membership) / sd) - norm.cdf(base / sd)).mean())
+        return bias
 
     def differences(self, folds: int, divisions: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Return own - other by division, as the accuracy of all texts, and of each text: (n_divisions, n_texts)."""
@@ -62,7 +70,8 @@ class Texts(NamedTuple):
             for fold, (start, stop) in enumerate(split(number, folds)):
                 left_out[fold] = False
                 left_out[fold, order[start:stop]] = True
-            latent = self.difficulty + rng.normal(0, NOISE, (folds, number))
+            latent = NOISE * rng.standard_normal((folds, number), dtype=np.float32)
+            latent += self.difficulty - LOSS * (rng.random((folds, 1)) < self.failures)
             latent += rng.normal(0, QUALITY, (folds, 1)) * self.sensitivity
             answers = latent + self.membership * ~left_out > 0
             own = np.where(left_out, 0, answers).sum(axis=0) / (folds - 1)
@@ -76,7 +85,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    print("| texts | folds | divisions | effect, sd | bias | these texts | other texts | mean half-widths |")
+    print("| texts | folds | divisions | effect, sd, failures | bias | these texts | other texts | mean half-widths |")
+    by_divisions: dict[int, list[FloatArray]] = {}
     print("|---|---|---|---|---|---|---|---|")
     for number, ((size, folds), divisions, effect) in enumerate(itertools.product(DESIGNS, DIVISIONS, EFFECTS)):
         rng = np.random.default_rng([arguments.seed, number])
@@ -90,13 +100,17 @@ def main() -> None:
             assert interval is not None
             covered.append((abs(means.mean() - texts.bias()) <= half, interval.low <= truth <= interval.high))
             halves.append((half, (interval.high - interval.low) / 2))
-        shares = " | ".join(f"{share:.1%}" for share in np.mean(covered, axis=0))
+        by_divisions.setdefault(divisions, []).append(np.mean(covered, axis=0))
+        shares = " | ".join(f"{share:.1%}" for share in by_divisions[divisions][-1])
         widths = "/".join(f"{100 * half:.2f}" for half in np.mean(halves, axis=0))
+        listed = ", ".join(f"{part:g}" for part in effect)
         print(
-            f"| {size:,} | {folds} | {divisions} | {effect[0]:g}, {effect[1]:g} | {100 * truth:+.2f} | {shares} | "
-            f"{widths} |",
+            f"| {size:,} | {folds} | {divisions} | {listed} | {100 * truth:+.2f} | {shares} | {widths} |",
             flush=True,
         )
+    for divisions, coverages in by_divisions.items():
+        these, others = np.mean(coverages, axis=0)
+        print(f"Mean with {divisions} divisions: {these:.1%} of these texts, {others:.1%} of other texts")
 
 
 if __name__ == "__main__":
