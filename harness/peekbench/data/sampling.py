@@ -188,9 +188,10 @@ class Sampler:
 
     def has_class(self, label: int, rows: IntArray) -> BoolArray:
         """Return whether each row has a class, or a label of a multi-label task."""
+        has_class: BoolArray = self.labels[rows] == label
         if self.labels.ndim == 2:
-            return self.labels[rows, label] == 1
-        return self.labels[rows] == label
+            has_class = self.labels[rows, label] == 1
+        return has_class
 
     def draw(self, draw: Draw) -> Subsample:
         """Return the row numbers of one draw.

@@ -70,7 +70,7 @@ class ScoringInput:
         return find_true_probabilities(self.predictions, self.truth)
 
 
-def find_answers(predictions: FloatArray, labels: IntArray) -> IntArray:
+def find_answers(predictions: FloatArray, labels: IntArray | FloatArray) -> IntArray:
     """Return the class of the highest probability, the first one among equal ones; or the labels above the threshold.
 
     Parameters
@@ -96,7 +96,7 @@ def find_answers(predictions: FloatArray, labels: IntArray) -> IntArray:
     return answers
 
 
-def find_correct(predictions: FloatArray, labels: IntArray) -> BoolArray:
+def find_correct(predictions: FloatArray, labels: IntArray | FloatArray) -> BoolArray:
     """Return whether the answer to each text is its class or, in a multi-label task, exactly its labels.
 
     Parameters
@@ -115,10 +115,12 @@ def find_correct(predictions: FloatArray, labels: IntArray) -> BoolArray:
     [False, True]
     """
     agrees: BoolArray = find_answers(predictions, labels) == labels
-    return agrees.all(axis=-1) if labels.ndim == 2 else agrees
+    if labels.ndim == 2:
+        agrees = np.logical_and.reduce(agrees, axis=-1)
+    return agrees
 
 
-def find_true_probabilities(predictions: FloatArray, labels: IntArray) -> FloatArray:
+def find_true_probabilities(predictions: FloatArray, labels: IntArray | FloatArray) -> FloatArray:
     """Return the probability of each text's class; or of the presence or absence of each of its labels.
 
     Parameters
@@ -136,7 +138,7 @@ def find_true_probabilities(predictions: FloatArray, labels: IntArray) -> FloatA
     return predictions[..., np.arange(len(labels)), labels]
 
 
-def number_label_sets(labels: IntArray) -> IntArray:
+def number_label_sets(labels: IntArray | FloatArray) -> IntArray:
     """Return the number of the set of labels of each text; class indices, which are 1-D, as they are.
 
     Parameters
@@ -150,7 +152,7 @@ def number_label_sets(labels: IntArray) -> IntArray:
     [1, 0, 1]
     """
     if labels.ndim == 1:
-        return labels
+        return labels  # type: ignore[return-value]
     _, numbers = np.unique(labels, axis=0, return_inverse=True)
     return numbers.astype(np.int64)
 
