@@ -126,7 +126,8 @@ class Display:
 
     def show_capacity(self, capacity: Capacity) -> None:
         """Remember the number of machines and workers."""
-        self.capacity = f"{pluralize(capacity.workers, 'worker')} on {pluralize(capacity.hosts, 'node')}"
+        place = capacity.place or pluralize(capacity.hosts, "node")
+        self.capacity = f"{pluralize(capacity.workers, 'worker')} on {place}"
 
     def trial_finished(self, event: TrialFinished) -> None:
         """Count a trial."""

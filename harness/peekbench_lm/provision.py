@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from peekbench.records import Resources, TokenCounts
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, builtin_kind, check_builtin
 from peekbench_lm.defects import check_gguf, check_weights
 from peekbench_lm.extras import check_extra
+from peekbench_lm.memory import estimate_memory
 from peekbench_lm.model_files import describe_model, find_model, is_gguf, is_path, pin_model, read_pooler
 from peekbench_lm.options import Kind, LanguageModelOptions, ModelOptions, Requirement
 from peekbench_lm.tokenizer import check_mask, context_limit, encode_whole, load_tokenizer, model_kind
@@ -113,12 +117,30 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
     return description
 
 
-def resources(*, options: ModelOptions) -> Resources:
-    """Return what a fit needs: its threads, and a GPU if the options name one.
+def resources(*, options: ModelOptions, folders: Folders) -> Resources:
+    """Return what a fit needs: its threads, and a GPU with the estimated memory, which is optional if the device is.
 
-    `device: auto` asks for no GPU, because the machine of the fit is not known yet.
+    With `device: auto` and a torch that was built without CUDA, it needs no GPU.
     """
-    return Resources(cpus=options.threads, gpus=float(options.device == "cuda"))
+    if options.device not in ("auto", "cuda") or (options.device == "auto" and not has_cuda()):
+        return Resources(cpus=options.threads)
+    return Resources(
+        cpus=options.threads,
+        gpus=1,
+        gpu_memory=estimate_memory(options, folders),
+        is_estimate=True,
+        is_gpu_optional=options.device == "auto",
+    )
+
+
+@cache
+def has_cuda() -> bool:
+    """Return whether the installed torch was built for CUDA, without importing it, which takes seconds."""
+    spec = find_spec("torch")
+    if spec is None or spec.origin is None:
+        return False
+    text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
+    return re.search(r"^cuda\b.*= '", text, re.MULTILINE) is not None  # otherwise the value is None
 
 
 def count_tokens(texts: Sequence[str], *, options: ModelOptions, folders: Folders) -> TokenCounts:

@@ -361,7 +361,7 @@ def prepare(spec: MethodSpec | AuditSpec, folder: Path) -> None:
                 function(options=spec.options, folders=folders)
     if isinstance(spec, MethodSpec) and spec.entry.preparation.resources is not None:
         with one_line_errors(f"{spec.use}: `resources`", spec.use, spec.options):
-            spec.entry.preparation.resources(options=spec.options)
+            spec.entry.preparation.resources(options=spec.options, folders=folders)
 
 
 class Observation(NamedTuple):

@@ -20,12 +20,17 @@ from multiprocessing.connection import wait
 
 from peekbench import PeekbenchError
 from peekbench.plugins import THREADS_VARIABLE, Event, Outcome, Work, list_gpus
-from peekbench.records import Resources, WorkItem
+from peekbench.records import Capacity, Resources, TrialFailure, TrialResult, WorkItem
+from peekbench.records.trials import Trial
 from peekbench_local.options import Local
-from peekbench_local.placement import NO_GPU, GpuNeed, Grant, Placement
+from peekbench_local.placement import GB, NO_GPU, GpuNeed, Grant, Placement
 from peekbench_workers.dispatcher import Dispatcher, News
+from peekbench_workers.reports import Report
 from peekbench_workers.serve import BATCH_WINDOW
 from peekbench_workers.supervisor import CHECK_INTERVAL, Limits, Supervisor, WorkerSettings
+
+OUT_OF_MEMORY = ("OutOfMemoryError", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""What tracebacks contain if the memory of a GPU was too small."""
 
 
 def execute(items: Iterable[WorkItem], work: Work, *, options: Local) -> Generator[Sequence[Event], None, None]:
@@ -102,11 +107,40 @@ class _LocalSlot:
         self._pool = pool
         self.supervisor = supervisor
         self.grant = grant
+        self._items: Sequence[WorkItem] = ()
+        self._done: set[Trial] = set()
+        self._repeated: list[TrialFailure] = []
 
     def send(self, items: Sequence[WorkItem]) -> None:
         """Start a batch of items."""
         self._pool.count_sent(items)
+        self._items, self._done, self._repeated = items, set(), []
         self.supervisor.send(items)
+
+    def take_back(self, report: Report) -> Report:
+        """Return a report in which trials that ran out of a GPU's memory are to be done again, if there is more.
+
+        They are returned at the end of the batch, when it is known which of their items have a base arm.
+        """
+        outcomes = []
+        for outcome in report.outcomes:
+            if isinstance(outcome, TrialFailure) and self._pool.give_more(self, outcome):
+                self._repeated.append(outcome)
+                continue
+            outcomes.append(outcome)
+            if isinstance(outcome, TrialResult):
+                self._done.add(outcome.trial)
+        if self._repeated and report.crash is not None:  # the crash has divided their items
+            outcomes += self._repeated
+            self._repeated = []
+        rest = list(report.rest)
+        if self._repeated and report.is_end:
+            trials = {failure.trial for failure in self._repeated}
+            for item in self._items:
+                if own := tuple(trial for trial in item.trials if trial in trials):
+                    has_base = item.has_base or not self._done.isdisjoint(item.trials)
+                    rest.append(WorkItem(own, has_base))
+        return replace(report, outcomes=outcomes, rest=rest)
 
 
 class _LocalPool:
@@ -117,58 +151,76 @@ class _LocalPool:
     """
 
     def __init__(self, work: Work, options: Local) -> None:
-        threads = max(1, (os.cpu_count() or 1) // options.workers)
         memory = None if options.memory is None else int(options.memory * 1e9)
-        self._settings = WorkerSettings(pickle.dumps(work), threads, Limits(work.timeout, memory))
+        self._settings = WorkerSettings(pickle.dumps(work), limits=Limits(work.timeout, memory))
         self._work = work
         self._options = options
         self._slots: list[_LocalSlot] = []
-        self._waiting: Counter[GpuNeed] = Counter()
+        self._waiting: Counter[Resources] = Counter()
         self._needs: dict[Resources, GpuNeed] = {}
         self._has_limits = bool(self._settings.limits)
+        self._capacity: Capacity | None = None
+        self.num_workers = options.workers or 1
+        """Largest number of worker processes."""
 
     @cached_property
     def _placement(self) -> Placement:
         memory = None if self._options.gpu_memory is None else int(self._options.gpu_memory * 1e9)
-        return Placement(list_gpus(), memory)
+        return Placement(list_gpus(), memory, self._options.workers)
 
-    @property
-    def num_workers(self) -> int:
-        """Largest number of worker processes."""
-        return self._options.workers
-
-    def group(self, item: WorkItem) -> GpuNeed:
-        """Return what an item needs of the GPUs."""
-        need = self._need(item)
-        self._waiting[need] += 1
-        return need
-
-    def _need(self, item: WorkItem) -> GpuNeed:
+    def group(self, item: WorkItem) -> Resources:
+        """Return what an item needs."""
         resources = self._work.needs(item)
+        self._waiting[resources] += 1
+        if resources not in self._needs:
+            self._needs[resources] = self._find_need(resources)
+        return resources
+
+    def _find_need(self, resources: Resources) -> GpuNeed:
+        """Return what trials need of the GPUs, and allow as many workers as fit there if the user set no number."""
         if not resources.gpus and self._options.gpu_memory is None:
             return NO_GPU  # without a look at the GPUs of this machine
-        if resources not in self._needs:
-            self._needs[resources] = self._placement.need(resources)
-        return self._needs[resources]
+        need = self._placement.need(resources)
+        if self._options.workers is None and need.gpus:
+            fitting = min(self._placement.count_places(need), os.cpu_count() or 1)
+            self.num_workers = max(self.num_workers, fitting)
+        return need
+
+    def give_more(self, slot: _LocalSlot, failure: TrialFailure) -> bool:
+        """Reserve more memory for trials like one that ran out of it; return False if none did, or no GPU has more."""
+        need = NO_GPU
+        if any(text in failure.traceback for text in OUT_OF_MEMORY):
+            resources = self._work.needs(WorkItem((failure.trial,), has_base=False))
+            need = self._needs.get(resources, NO_GPU)
+        if not need.is_estimate:
+            return False
+        limit = slot.grant.limit
+        if need.memory <= limit:  # otherwise, it has been raised because of another trial
+            raised = self._placement.raise_need(need, limit)
+            if raised is None:
+                return False
+            self._needs[resources] = raised
+        return True
 
     def count_sent(self, items: Sequence[WorkItem]) -> None:
         """Note that items do not wait any more."""
         for item in items:
-            self._waiting[self._need(item)] -= 1
+            self._waiting[self._work.needs(item)] -= 1
 
     def find_free(self, group: Hashable) -> _LocalSlot | None:
         """Return an idle worker with the GPUs that are needed, or place a new one; None if there is no room."""
-        assert isinstance(group, GpuNeed)
-        if not group.gpus and any(number > 0 and self._can_add(need) for need, number in self._waiting.items()):
+        assert isinstance(group, Resources)
+        need = self._needs[group]
+        wanted = [self._needs[resources] for resources, number in self._waiting.items() if number > 0]
+        if not need.gpus and any(self._can_add(other) for other in wanted):
             return None  # an idle worker would be better used with a GPU
         idle = [slot for slot in self._slots if not slot.supervisor.is_busy]
-        able = [slot for slot in idle if slot.grant.need.covers(group)]
-        is_gpu_wanted = any(number > 0 for need, number in self._waiting.items() if need.gpus)
-        if not group.gpus and is_gpu_wanted:
+        able = [slot for slot in idle if slot.grant.need.covers(need)]
+        if not need.gpus and any(other.gpus for other in wanted):
             able = [slot for slot in able if not slot.grant.gpus]
         if able:
             return min(able, key=lambda slot: (slot.grant.need.memory, slot.grant.need.gpus))
-        return self._add(group)
+        return self._add(need)
 
     def _can_add(self, need: GpuNeed) -> bool:
         """Return whether an idle worker without a GPU could be replaced by one with the GPUs of a need."""
@@ -195,7 +247,8 @@ class _LocalPool:
             removed.append(idle.pop(0))
         for slot in removed:
             slot.supervisor.stop()
-        settings = replace(self._settings, environment=grant.environment())
+        threads = max(1, (os.cpu_count() or 1) // self.num_workers)
+        settings = replace(self._settings, threads=threads, environment=grant.environment())
         self._slots = [*kept, _LocalSlot(self, Supervisor(settings), grant)]
         return self._slots[-1]
 
@@ -203,14 +256,29 @@ class _LocalPool:
         """Wait for messages and deaths of workers, and end those that exceed a limit."""
         busy = {slot.supervisor.connection: slot for slot in self._slots if slot.supervisor.is_busy}
         ready = set(wait(list(busy), timeout=CHECK_INTERVAL if self._has_limits else timeout))
-        news: list[News] = []
+        news: list[News] = list(self._describe_gpus())
         for connection, slot in busy.items():
             report = slot.supervisor.receive() if connection in ready else None
             if report is None and (self._has_limits or not ready):
                 report = slot.supervisor.check()
             if report is not None:
-                news.append((slot, report))
+                news.append((slot, slot.take_back(report)))
         return news
+
+    def _describe_gpus(self) -> Iterator[Capacity]:
+        """Yield how many workers are on how many GPUs, if there are any and the numbers have changed."""
+        grants = [slot.grant for slot in self._slots if slot.grant.gpus]
+        gpus = Counter(gpu.name for gpu in {gpu for grant in grants for gpu in grant.gpus})
+        if not gpus:
+            return
+        place = " and ".join(f"{number} {name}" for name, number in gpus.items())
+        if memory := max(grant.need.memory for grant in grants):
+            source = "estimated" if any(grant.need.is_estimate for grant in grants) else "reserved"
+            place += f", {memory / GB:.1f} GB {source} for each"
+        capacity = Capacity(hosts=1, workers=len(grants), place=place)
+        if capacity != self._capacity:
+            self._capacity = capacity
+            yield capacity
 
     def close(self) -> None:
         """Stop all workers."""

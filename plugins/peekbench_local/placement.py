@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peekbench import PeekbenchError
 from peekbench.plugins import GPU_FRACTION_VARIABLE, Gpu
@@ -13,6 +13,9 @@ from peekbench.records import Resources
 RESERVED = 0.1
 """Share of the memory of each GPU that no worker gets, for what programs use outside of torch's allocator."""
 TOLERANCE = 1e-9  # of sums of shares
+RAISE = 1.5
+"""Factor of an estimate after a trial has run out of memory."""
+MAX_WORKERS = 1024
 GB = 1e9
 
 
@@ -24,6 +27,8 @@ class GpuNeed:
     """GPUs, or a fraction of one; 0 if the trials need none."""
     memory: int = 0
     """Bytes of one GPU; 0 if `gpus` alone tells how many workers share it."""
+    is_estimate: bool = False
+    """Whether trials may need more than `memory`."""
 
     def covers(self, other: GpuNeed) -> bool:
         """Return whether a worker with this need can do an item with another one."""
@@ -43,17 +48,34 @@ class Grant:
 
     need: GpuNeed = NO_GPU
     gpus: tuple[Gpu, ...] = ()
+    max_sharing: int = 0
+    """Largest number of workers with this need on a GPU, if the need is an estimate."""
 
     def share(self, gpu: Gpu) -> float:
         """Return the share of what a GPU offers to workers."""
         return _share(self.need, gpu) if gpu in self.gpus else 0.0
+
+    @property
+    def limit(self) -> int:
+        """Bytes of a GPU that the worker may use.
+
+        The room that estimates leave is divided, because they can be too low; a worker alone may use the whole GPU.
+        """
+        gpu = self.gpus[0]
+        if self.max_sharing == 1:
+            return gpu.memory
+        if self.max_sharing:
+            return max(self.need.memory, int(_budget(gpu) / self.max_sharing))
+        return self.need.memory
 
     def environment(self) -> dict[str, str]:
         """Return environment variables of the worker: the GPUs that it sees, and the share of their memory."""
         if not self.gpus:
             return {}
         variables = {"CUDA_VISIBLE_DEVICES": ",".join(gpu.uuid for gpu in self.gpus)}
-        fraction = self.need.memory / self.gpus[0].memory if self.need.memory else min(1.0, self.need.gpus)
+        fraction = min(1.0, self.need.gpus)
+        if self.need.memory:
+            fraction = self.limit / self.gpus[0].memory
         if fraction < 1:
             variables[GPU_FRACTION_VARIABLE] = f"{fraction:.6f}"
         return variables
@@ -80,6 +102,8 @@ class Placement:
         GPUs that this process may use; None if it is unknown which there are. Workers then see what this process sees.
     memory
         Bytes of a GPU that each worker may use, instead of what the methods state; None for what they state.
+    num_workers
+        Largest number of workers; None if the GPUs decide.
 
     Raises
     ------
@@ -87,7 +111,7 @@ class Placement:
         If `memory` is given, and it is unknown which GPUs there are.
     """
 
-    def __init__(self, gpus: tuple[Gpu, ...] | None, memory: int | None) -> None:
+    def __init__(self, gpus: tuple[Gpu, ...] | None, memory: int | None, num_workers: int | None = None) -> None:
         if gpus is None and memory is not None:
             raise PeekbenchError(
                 "the executor option `gpu_memory` requires the program nvidia-smi, which lists the GPUs of this "
@@ -95,6 +119,12 @@ class Placement:
             )
         self._gpus = gpus
         self._memory = memory
+        self._num_workers = num_workers
+
+    @property
+    def largest_budget(self) -> int:
+        """Bytes that workers may use of the GPU with the most."""
+        return int(max(map(_budget, self._gpus or ()), default=0))
 
     def need(self, resources: Resources) -> GpuNeed:
         """Return what an item needs of the GPUs.
@@ -104,13 +134,29 @@ class Placement:
         PeekbenchError
             If the GPUs of this machine cannot meet the need, even with one worker.
         """
-        if self._gpus is None or not resources.gpus:
+        if self._gpus is None or not resources.gpus or (resources.is_gpu_optional and not self._gpus):
             return NO_GPU
-        memory = resources.gpu_memory if self._memory is None else self._memory
-        need = GpuNeed(resources.gpus, memory)
+        need = GpuNeed(resources.gpus, resources.gpu_memory)
+        if self._memory is not None:
+            need = GpuNeed(resources.gpus, self._memory)
+        elif resources.is_estimate and resources.gpu_memory:
+            # A fit may need less than estimated, and computes parts of a batch one after the other if memory runs out.
+            need = GpuNeed(resources.gpus, min(resources.gpu_memory, self.largest_budget), is_estimate=True)
         if self.place(need, ()) is None:
             raise PeekbenchError(self._describe_lack(need))
         return need
+
+    def raise_need(self, need: GpuNeed, limit: int) -> GpuNeed | None:
+        """Return a need with more memory, after a trial has run out of `limit` bytes; None if no GPU has more."""
+        memory = min(int(RAISE * limit), self.largest_budget)
+        return None if memory <= limit else replace(need, memory=memory)
+
+    def count_places(self, need: GpuNeed) -> int:
+        """Return how many workers with a need fit on all GPUs together."""
+        grants: list[Grant] = []
+        while len(grants) < MAX_WORKERS and (grant := self.place(need, grants)) is not None:
+            grants.append(grant)
+        return len(grants)
 
     def place(self, need: GpuNeed, grants: Sequence[Grant]) -> Grant | None:
         """Return GPUs for a new worker, those with the most room; None if the present workers leave no room.
@@ -126,7 +172,12 @@ class Placement:
         fitting = [gpu for gpu in room if _share(need, gpu) <= room[gpu] + TOLERANCE]
         fitting.sort(key=lambda gpu: room[gpu] * (_budget(gpu) if need.memory else 1), reverse=True)
         number = max(1, math.ceil(need.gpus - TOLERANCE))
-        return Grant(need, tuple(fitting[:number])) if len(fitting) >= number else None
+        if len(fitting) < number:
+            return None
+        sharing = 0
+        if need.is_estimate:
+            sharing = min(int(1 / _share(need, fitting[0]) + TOLERANCE), self._num_workers or MAX_WORKERS)
+        return Grant(need, tuple(fitting[:number]), sharing)
 
     def _describe_lack(self, need: GpuNeed) -> str:
         gpus = self._gpus or ()

@@ -165,7 +165,10 @@ class RayPool:
 
     def group(self, item: WorkItem) -> Resources:
         """Return what an item needs."""
-        needs = self._work.needs(item)
+        stated = self._work.needs(item)
+        needs = Resources(stated.cpus, stated.memory)
+        if not stated.is_gpu_optional:  # otherwise, devices would depend on the machine
+            needs = Resources(stated.cpus, stated.memory, stated.gpus)
         self._waiting[needs] += 1
         return needs
 

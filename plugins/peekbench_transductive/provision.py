@@ -29,9 +29,11 @@ def prefetch(*, options: OnFeatures, folders: Folders) -> Mapping[str, Any]:
     return {} if options.encoder is None else provision.prefetch(options=options.encoder, folders=folders)
 
 
-def resources(*, options: OnFeatures) -> Resources:
+def resources(*, options: OnFeatures, folders: Folders) -> Resources:
     """Return what a fit needs: one CPU, or what the encoder needs."""
-    return Resources() if options.encoder is None else model_provision.resources(options=options.encoder)
+    if options.encoder is None:
+        return Resources()
+    return model_provision.resources(options=options.encoder, folders=folders)
 
 
 def check(*, options: OnFeatures, folders: Folders) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 
 from peekbench import PeekbenchError
 from peekbench.plugins import Gpu, list_gpus
-from peekbench.records import Resources, WorkItem
+from peekbench.records import Capacity, Resources, TrialFailure, TrialResult, WorkItem
 from peekbench.records.trials import Draw, Trial
+from peekbench_local import executor
 from peekbench_local.executor import execute
 from peekbench_local.options import Local
 from peekbench_local.placement import NO_GPU, GpuNeed, Placement
@@ -116,7 +118,7 @@ def test_workers_get_gpus_and_other_trials_any_worker() -> None:
     ]
     work, options = toy_work.Toy(toy_work.record_gpu), Local(workers=4)
     batches: Any = execute(items, work, options=options)
-    outcomes = [outcome for batch in batches for outcome in batch]
+    outcomes = [outcome for batch in batches for outcome in batch if not isinstance(outcome, Capacity)]
     assert sorted(number for number, *_ in outcomes) == list(range(len(items)))
     environments: dict[str, set[Any]] = {}
     for number, *environment in outcomes:
@@ -124,6 +126,96 @@ def test_workers_get_gpus_and_other_trials_any_worker() -> None:
     assert environments["gpu"] <= {("GPU-aa11", None), ("GPU-bb22", None)}  # whole GPUs
     fraction = f"{30 * GB / (143771 * 2**20):.6f}"
     assert environments["large"] <= {("GPU-aa11", fraction), ("GPU-bb22", fraction)}
+
+
+ESTIMATE = Resources(gpus=1, gpu_memory=6 * GB, is_estimate=True, is_gpu_optional=True)
+
+
+def make_cards(*sizes: int) -> tuple[Gpu, ...]:
+    return tuple(Gpu(str(number), f"GPU-{number}", f"{size} GB", size * GB) for number, size in enumerate(sizes))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "gigabytes", "counts", "limits"),
+    [
+        ((80,), 6, [12], [6]),
+        ((24,), 6, [3], [7.2]),  # the room that is left is divided
+        ((8,), 6, [1], [8]),  # a worker alone may use the whole GPU
+        ((8,), 15.5, [1], [8]),  # more than the GPU has: micro-batches may fit
+        ((24, 80), 15.5, [1, 4], [24, 18]),
+        ((8, 24), 15.5, [0, 1], [24]),
+        ((8, 8), 6, [1, 1], [8, 8]),
+    ],
+)
+def test_estimates_fill_every_gpu(
+    sizes: tuple[int, ...], gigabytes: float, counts: list[int], limits: list[float]
+) -> None:
+    placement = Placement(make_cards(*sizes), None)
+    need = placement.need(replace(ESTIMATE, gpu_memory=int(gigabytes * GB)))
+    placed = place_all(placement, need)
+    assert [placed.count(f"GPU-{number}") for number in range(len(sizes))] == counts
+    assert placement.count_places(need) == sum(counts)
+    grants: list[Any] = []
+    while (grant := placement.place(need, grants)) is not None:
+        grants.append(grant)
+    found = {grant.gpus[0].uuid: grant.limit / GB for grant in grants}
+    assert [found[name] for name in sorted(found)] == pytest.approx(limits)
+
+
+def test_an_optional_gpu_is_used_if_there_is_one() -> None:
+    assert Placement((), None).need(ESTIMATE) == NO_GPU
+    assert Placement(None, None).need(ESTIMATE) == NO_GPU
+    with pytest.raises(PeekbenchError, match="trials need a GPU, and this process may use none"):
+        Placement((), None).need(replace(ESTIMATE, is_gpu_optional=False))
+    both = ESTIMATE | Resources(gpus=1)
+    assert not both.is_gpu_optional
+    assert (ESTIMATE | Resources(cpus=2)).is_gpu_optional
+
+
+def run_simulated(
+    methods: list[str], sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, **options: Any
+) -> tuple[list[Any], list[str]]:
+    """Run items of several trials on simulated cards; return the outcomes and the places of the workers."""
+    monkeypatch.setattr(executor, "list_gpus", lambda: make_cards(*sizes))
+    items = [
+        WorkItem(tuple(Trial(Draw("a", 1, 1, number), method) for method in methods), has_base=False)
+        for number in range(12)
+    ]
+    batches: Any = execute(items, toy_work.Toy(toy_work.need_10_gb), options=Local(**options))
+    events = [event for batch in batches for event in batch]
+    capacities = [event for event in events if isinstance(event, Capacity)]
+    places = [f"{capacity.workers} on {capacity.place}" for capacity in capacities]
+    return [event for event in events if not isinstance(event, Capacity)], places
+
+
+@pytest.mark.slow
+def test_trials_that_run_out_of_memory_are_repeated_with_fewer_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes, places = run_simulated(["auto", "auto-2"], (24,), monkeypatch, workers=8)
+    assert all(isinstance(outcome, TrialResult) for outcome in outcomes)
+    assert len({outcome.trial for outcome in outcomes}) == len(outcomes) == 24
+    assert sum("base" in outcome.arms for outcome in outcomes) == 12, "one base arm for each item"
+    assert {float(outcome.host) for outcome in outcomes} == {10.8 / 24}
+    assert places[0] == "3 on 1 24 GB, 6.0 GB estimated for each"
+    assert places[-1] == "2 on 1 24 GB, 10.8 GB estimated for each"
+
+
+@pytest.mark.slow
+def test_only_a_trial_that_needs_more_than_a_gpu_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcomes, places = run_simulated(["auto", "auto-huge"], (24,), monkeypatch, workers=2)
+    assert {type(outcome) for outcome in outcomes if outcome.trial.method == "auto"} == {TrialResult}
+    assert {type(outcome) for outcome in outcomes if outcome.trial.method == "auto-huge"} == {TrialFailure}
+    assert len({outcome.trial for outcome in outcomes}) == len(outcomes) == 24
+    assert places[-1] == "1 on 1 24 GB, 16.2 GB estimated for each", "alone on the GPU"
+
+
+@pytest.mark.slow
+def test_without_a_number_of_workers_every_gpu_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert run_simulated(["auto"], (80, 24), monkeypatch)[1][0] == "3 on 1 80 GB, 6.0 GB estimated for each"
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    places = run_simulated(["auto"], (8, 24), monkeypatch)[1]
+    assert places[0] == "4 on 1 24 GB and 1 8 GB, 6.0 GB estimated for each"
+    assert run_simulated(["cpu"], (8, 24), monkeypatch)[1] == []
 
 
 @pytest.mark.usefixtures("listing")

@@ -126,13 +126,14 @@ def test_an_encoder_is_prefetched_and_counts_tokens(make: Callable[..., Case], t
     assert entry.prefetch and entry.count_tokens and entry.resources and entry.pin
     assert "model.safetensors" in entry.prefetch(options=options, folders=folders)["sha256"]
     assert entry.count_tokens(texts, options=options, folders=folders).limit == 32
-    assert entry.resources(options=options) == Resources(cpus=2, gpus=1)
+    needs = entry.resources(options=options, folders=folders)
+    assert (needs.cpus, needs.gpus, needs.is_gpu_optional) == (2, 1, False)
     assert entry.pin(options=options, folders=folders) == {}
 
     options = make("centroids", {"encoder": None}).options
     assert entry.prefetch(options=options, folders=folders) == entry.pin(options=options, folders=folders) == {}
     assert list(entry.count_tokens(texts, options=options, folders=folders).counts) == [6]
-    assert entry.resources(options=options) == Resources()
+    assert entry.resources(options=options, folders=folders) == Resources()
 
 
 def test_the_commit_of_an_encoder_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

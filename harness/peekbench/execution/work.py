@@ -46,7 +46,7 @@ from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
-from peekbench.records.data import Dataset, FloatArray, IntArray, Labeled, Task
+from peekbench.records.data import Dataset, FloatArray, Folders, IntArray, Labeled, Task
 from peekbench.records.runs import Host, Resources
 from peekbench.records.scores import TextLikelihoods, average_scores
 from peekbench.records.trials import (
@@ -240,7 +240,8 @@ class SpecWork:
         for method, task in keys:
             if (method, task) not in self._needs:
                 method_spec = self._spec.method(method)
-                self._needs[method, task] = _find_needs(method_spec, self._spec.options(method_spec, task))
+                options = self._spec.options(method_spec, task)
+                self._needs[method, task] = _find_needs(method_spec, options, self._folders)
         return reduce(or_, (self._needs[key] for key in keys))
 
     def prepare(self, data: Mapping[str, bytes] = MappingProxyType({})) -> Host:
@@ -437,12 +438,12 @@ class SpecWork:
         return Fit(fit_seconds, metrics, predictions)
 
 
-def _find_needs(method: MethodSpec, options: Options) -> Resources:
+def _find_needs(method: MethodSpec, options: Options, folders: Folders) -> Resources:
     """Return what a fit with these options needs, after checking what the plugin returned."""
     if method.entry.preparation.resources is None:
         return Resources()
     with one_line_errors(f"method {method.name}: `resources`", method.use, options):
-        needs: Any = method.entry.preparation.resources(options=options)
+        needs: Any = method.entry.preparation.resources(options=options, folders=folders)
     if not isinstance(needs, Resources) or not all(
         isinstance(number, Real) and isfinite(number) and number >= 0
         for number in (needs.cpus, needs.memory, needs.gpus, needs.gpu_memory)

@@ -298,6 +298,8 @@ class ResourcesOf(Protocol[O_contra]):
     ----------
     options
         Options from the spec.
+    folders
+        Folders of the spec and the cache.
 
     Returns
     -------
@@ -305,7 +307,7 @@ class ResourcesOf(Protocol[O_contra]):
         Cores, memory in bytes, and GPUs or a fraction of one.
     """
 
-    def __call__(self, *, options: O_contra) -> Resources:
+    def __call__(self, *, options: O_contra, folders: Folders) -> Resources:
         """Tell the needs."""
 
 

@@ -135,8 +135,9 @@ class Resources:
 
     Examples
     --------
-    >>> Resources(gpus=0.5) | Resources(cpus=2)
-    Resources(cpus=2, memory=0, gpus=0.5, gpu_memory=0)
+    >>> needs = Resources(gpus=0.5) | Resources(cpus=2)
+    >>> needs.cpus, needs.gpus
+    (2, 0.5)
     """
 
     cpus: float = 1
@@ -147,6 +148,10 @@ class Resources:
     """GPUs; several trials share one GPU if this is a fraction."""
     gpu_memory: int = 0
     """Memory of one GPU in bytes, by which the executor `local` lets trials share it; 0 if unknown."""
+    is_estimate: bool = False
+    """Whether `gpu_memory` is an estimate: trials that run out of memory are repeated with more."""
+    is_gpu_optional: bool = False
+    """Whether trials also run on a machine without a GPU."""
 
     def __or__(self, other: Resources) -> Resources:
         """Return the larger of each need."""
@@ -155,6 +160,8 @@ class Resources:
             max(self.memory, other.memory),
             max(self.gpus, other.gpus),
             max(self.gpu_memory, other.gpu_memory),
+            self.is_estimate or other.is_estimate,
+            all(needs.is_gpu_optional for needs in (self, other) if needs.gpus),
         )
 
 
@@ -178,6 +185,8 @@ class Capacity:
     """Number of machines."""
     workers: int
     """Number of workers on all machines."""
+    place: str = ""
+    """Where the workers are, in words, if not just on machines."""
 
 
 RunStatus: TypeAlias = Literal["finished", "failed", "interrupted"]

@@ -201,11 +201,11 @@ def test_pickled_work_is_small(path: Path) -> None:
 
 
 def test_needs_are_those_of_the_method(make_spec: MakeSpec) -> None:
-    options = {"model": "builtin:bert-nano", "device": "cuda", "threads": 3}
+    options = {"model": "./no-model", "device": "cuda", "threads": 3}
     spec = make_spec(methods=["toy.constant", {"use": "finetune.tapt", "options": options}])
     work = SpecWork(spec)
     needs = [work.needs(item) for item in list(items(spec))[:2]]
-    assert needs == [Resources(), Resources(cpus=3, gpus=1)]
+    assert needs == [Resources(), Resources(cpus=3, gpus=1, is_estimate=True)]
 
 
 @pytest.mark.parametrize("needs", [{"gpus": -1}, {"cpus": float("nan")}, {"memory": float("inf")}, {"cpus": "2"}, None])
@@ -214,7 +214,10 @@ def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.Mon
     item = next(items(spec))
     resources = needs and Resources(**needs)
     replace_entry(
-        monkeypatch, "toy.constant", MethodEntry, preparation=Preparation(resources=lambda *, options: resources)
+        monkeypatch,
+        "toy.constant",
+        MethodEntry,
+        preparation=Preparation(resources=lambda *, options, folders: resources),
     )
     with pytest.raises(ContractError, match="method c .`use: toy.constant`. returned .*; return .*Resources"):
         SpecWork(spec).needs(item)
@@ -224,7 +227,10 @@ def test_an_error_in_resources_names_the_method(make_spec: MakeSpec, monkeypatch
     spec = make_spec(methods=["toy.constant"])
     item = next(items(spec))
     replace_entry(
-        monkeypatch, "toy.constant", MethodEntry, preparation=Preparation(resources=lambda *, options: options.missing)
+        monkeypatch,
+        "toy.constant",
+        MethodEntry,
+        preparation=Preparation(resources=lambda *, options, folders: options.missing),
     )
     with pytest.raises(
         PluginError, match=r"method toy\.constant: `resources`: AttributeError: .*missing.*check toy\.constant"
