@@ -254,7 +254,19 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
     [
         (["peekbench", "quickstart", "--workers", "1"], "peekbench run quickstart.yaml --workers 1"),
         (
-            ["peekbench", "quickstart", "--official", "a.csv", "b.csv", "--label", "topic", "--store", "x.sqlite"],
+            [
+                "peekbench",
+                "quickstart",
+                "--official",
+                "a.csv",
+                "b.csv",
+                "--text",
+                "body",
+                "--label",
+                "topic",
+                "--store",
+                "x.sqlite",
+            ],
             "peekbench run official.yaml --store x.sqlite",
         ),
         (["__main__.py", "run", "my spec.yaml"], "python -m peekbench run 'my spec.yaml'"),
@@ -263,8 +275,9 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
 )
 def test_the_command_that_extends_a_run_is_that_of_its_last_session(command: list[str], expected: str) -> None:
     sessions = [{"command": ["other"]}, {"command": command}]
-    assert extending_command(sessions, ["a.csv", "b.csv", "topic"]) == expected
-    assert extending_command([]) == ""
+    options = {"path": "a.csv", "test_path": "b.csv", "text": ["body"], "label": "topic", "header": None}
+    assert extending_command(sessions, options) == expected
+    assert extending_command([], {}) == ""
 
 
 def test_how_to_extend_a_run_depends_on_all_its_trials_and_tasks(make_spec: Any, tmp_path: Path) -> None:

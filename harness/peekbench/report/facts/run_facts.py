@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,17 +128,18 @@ def session_command(session: Mapping[str, Any]) -> list[str]:
     return [program, *arguments]
 
 
-def extending_command(sessions: Sequence[Mapping[str, Any]], written: Collection[str] = ()) -> str:
+def extending_command(sessions: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> str:
     """Return the command of the last session that continues a run; empty if it was no command.
 
-    `quickstart` has written a spec, which contains what it was given.
+    `quickstart` has written a spec, which has what it was given as options of its task.
     """
     if not sessions:
         return ""
     command, spec = session_command(sessions[-1]), "quickstart.yaml"
     if "--official" in command:
         spec = "official.yaml"
-        command = [part for part in command if part not in ("--official", "--text", "--label", *written)]
+        written = ["--official", "--text", "--label", *options.values(), *options.get("text", ())]
+        command = [part for part in command if part not in written and not part.startswith(("--text=", "--label="))]
     line = shlex.join(command).replace("peekbench quickstart", f"peekbench run {spec}", 1)
     if "peekbench run " not in line:
         return ""
@@ -159,7 +160,7 @@ def describe_extension(store: Store) -> Extension:
         number = None
     stop = spec["design"].get("stop")
     return Extension(
-        extending_command(store.sessions(), [str(value) for value in spec["tasks"][0]["options"].values()]),
+        extending_command(store.sessions(), spec["tasks"][0]["options"]),
         of="run",
         num_subsamples=number,
         is_fixed=bool(stop) and stop["method"] == "group_sequential",
