@@ -105,7 +105,7 @@ def measure(
     train, test
         Official train and test split, instead of `data`: two files, or both in another of these forms. Is the score
         inflated that you publish? By default, each fit then trains on all train rows and adapts to all folds of the
-        test rows but one (`design: official`). With other keys of the design, sets are drawn from the splits.
+        test rows but one (`design: official`). With `num_test`, sets are drawn from the splits.
     extra
         Private texts from the same source as the official ones, if you have any: a file, a list, or another of these
         forms. Their labels are not used. They take the place of the fold that a fit does not adapt to, so the bias is
@@ -208,7 +208,7 @@ def measure(
         find_toolkit().unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
     if isinstance(design, Mapping):  # another kind is refused with the spec
         design = {**design, **of_design}
-        if has_splits and not {"num_train", "num_test"} & design.keys():
+        if has_splits and "num_test" not in design:
             design = {**OFFICIAL, **design}
         else:
             design = _complete_design(design, held, spec.get("seed", 0))

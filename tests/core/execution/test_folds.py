@@ -152,6 +152,13 @@ def test_all_forms_of_splits_have_the_same_numbers(splits: tuple[Path, Path]) ->
     assert bias[0] == bias[1] == bias[2]
 
 
+def test_a_prescribed_number_of_train_rows_is_drawn_for_each_division(splits: tuple[Path, Path]) -> None:
+    train, test = splits
+    run = pb.measure(make_model(), train=train, test=test, num_train=30, num_subsamples=2, progress=False)
+    assert (run.spec.design.train, run.spec.design.folds, run.spec.design.num_train) == ("natural", (5,), (30,))
+    assert set(run.results["num_train"]) == {30}
+
+
 def test_official_is_short_for_all_rows_and_folds(make_spec: MakeSpec, task: dict[str, Any]) -> None:
     spec = make_spec(tasks=[task], design="official")
     assert spec.design == Design.model_validate(OFFICIAL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -254,19 +255,7 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
     [
         (["peekbench", "quickstart", "--workers", "1"], "peekbench run quickstart.yaml --workers 1"),
         (
-            [
-                "peekbench",
-                "quickstart",
-                "--official",
-                "a.csv",
-                "b.csv",
-                "--text",
-                "body",
-                "--label",
-                "topic",
-                "--store",
-                "x.sqlite",
-            ],
+            shlex.split("peekbench quickstart --official a.csv b.csv --text body --label=topic --store x.sqlite"),
             "peekbench run official.yaml --store x.sqlite",
         ),
         (["__main__.py", "run", "my spec.yaml"], "python -m peekbench run 'my spec.yaml'"),
