@@ -181,7 +181,7 @@ class _Reader:
             if self.text not in extra.columns:
                 raise DataError(f"{self.name}: extra has no column {self.text!r}; rename its column of texts")
             extra = extra[self.text]
-        return self._read_inputs(extra)
+        return read_inputs(extra, self.name, self.method, drop_missing=self.drop_missing)
 
     def _with_label_sets(self, pair: _Pair) -> _Pair:
         """Return a pair whose labels are `HeldLabels` if rows have any number of them."""

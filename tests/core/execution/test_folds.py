@@ -310,5 +310,5 @@ def test_rows_of_several_fits_are_averaged_or_refused() -> None:
         tidy(table.assign(fit=0), "fits")
     with pytest.raises(ResultsError, match="more fits answer some texts than others"):
         tidy(table.drop(index=table.index[(table["fit"] == 2) & (table["text"] == 3)]), "fits")
-    with pytest.raises(ResultsError, match="no column names the texts that they answer"):
+    with pytest.raises(ResultsError, match="no column names the texts of the rows"):
         tidy(table.drop(columns="text"), "fits")
