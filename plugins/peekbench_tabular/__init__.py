@@ -8,7 +8,8 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from peekbench import DataSourceEntry, MethodEntry, Options, hookimpl
-from peekbench_tabular.options import FileOptions
+from peekbench.plugins import Preparation
+from peekbench_tabular.options import FileOptions, OpenmlOptions
 
 
 class Synthetic(Options):
@@ -86,6 +87,13 @@ def peekbench_data_sources() -> list[DataSourceEntry]:
             options=FileOptions,
             load="peekbench_tabular.file:load",
             summary="numbers and categories in a CSV, TSV, Parquet or ARFF file",
+        ),
+        DataSourceEntry(
+            name="openml",
+            options=OpenmlOptions,
+            load="peekbench_tabular.openml:load",
+            preparation=Preparation(pin="peekbench_tabular.openml:pin"),
+            summary="any data set of OpenML with numbers and categories",
         ),
         entry(
             name="regression",

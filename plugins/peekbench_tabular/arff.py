@@ -43,7 +43,7 @@ def read_arff(lines: Iterable[str], place: str) -> list[Column]:
     """
     remaining = iter(lines)
     names: list[str] = []
-    vocabularies: list[tuple[str, ...] | None] = []
+    kinds: list[tuple[str, ...] | str] = []
     for line in remaining:
         text = line.strip()
         if text.lower().startswith("@data"):
@@ -53,27 +53,29 @@ def read_arff(lines: Iterable[str], place: str) -> list[Column]:
         match = ATTRIBUTE.fullmatch(text)
         if match is None:
             raise DataError(f"{place}: cannot read {text[:100]!r}; write @ATTRIBUTE, a name and a type")
-        name, kind = _unquote(match[1]), match[2].strip()
-        names.append(name)
-        vocabularies.append(_read_type(kind, name, place))
+        names.append(_unquote(match[1]))
+        kinds.append(_read_type(match[2].strip(), names[-1], place))
     if not names:
         raise DataError(f"{place} has no attributes, so it is not an ARFF file; give a CSV or Parquet file")
     rows = list(_read_rows(remaining, len(names), place))
     values = zip(*rows, strict=True) if rows else [()] * len(names)
-    return [
-        Column(name, list(of_column), vocabulary)
-        for name, of_column, vocabulary in zip(names, values, vocabularies, strict=True)
-    ]
+    columns = []
+    for name, of_column, kind in zip(names, values, kinds, strict=True):
+        if isinstance(kind, tuple):
+            columns.append(Column(name, list(of_column), kind))
+        else:
+            columns.append(Column(name, list(of_column), is_text=kind in TEXT))
+    return columns
 
 
-def _read_type(kind: str, name: str, place: str) -> tuple[str, ...] | None:
-    """Return the categories of a nominal attribute; None for others."""
+def _read_type(kind: str, name: str, place: str) -> tuple[str, ...] | str:
+    """Return the categories of a nominal attribute, or the name of another type."""
     if kind.startswith("{") and kind.endswith("}"):
         return tuple(value or "" for value in _split(kind[1:-1]))
     word = kind.split()[0].lower()
     if word not in (*NUMERIC, *TEXT, "date"):
         raise DataError(f"{place}: attribute {name!r} has the unknown type {kind[:50]!r}; use numeric or categories")
-    return None
+    return word
 
 
 def _read_rows(lines: Iterator[str], num_columns: int, place: str) -> Iterator[list[str | None]]:

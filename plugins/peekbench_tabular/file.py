@@ -53,6 +53,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             column.name,
             [value for part in by_name for value in part[column.name].values],
             _join([part[column.name].vocabulary for part in by_name]),
+            column.is_text,
         )
         for column in first
     ]

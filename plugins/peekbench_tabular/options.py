@@ -123,3 +123,26 @@ class FileOptions(TableOptions):
     def file_format(self) -> Format:
         """Return the file's format: the option `format`, or else that of the path's suffix."""
         return self.format or SUFFIXES[suffix_of(self.path)]
+
+
+class OpenmlOptions(TableOptions):
+    """Options of `tabular.openml`."""
+
+    id: int | None = Field(default=None, ge=1)
+    """Number of the data set, which identifies one version of it."""
+    name: str | None = Field(default=None, pattern=r"^[\w.()+-]+$")
+    """Name of the data set, instead of its number."""
+    version: int | None = Field(default=None, ge=1)
+    """Version of the data set with this name. Default: its only active version."""
+    md5: str = Field(default="", pattern=r"^([0-9a-f]{32})?$")
+    """MD5 that OpenML must list for the file; `peekbench validate --lock` writes it to the lock file. Default: any."""
+    label: str | None = None
+    """Column of the class or the target. Default: the default target of the data set."""
+
+    @model_validator(mode="after")
+    def _check_data_set(self) -> OpenmlOptions:
+        if self.id is None and self.name is None:
+            raise ValueError("no data set; set `id` to its number, or `name` to its name")
+        if self.version is not None and self.name is None:
+            raise ValueError(f"version is {self.version}, but there is no name; set `name`, or remove version")
+        return self

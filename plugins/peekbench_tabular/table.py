@@ -58,6 +58,8 @@ class Column:
     """Text, number, truth value or None for each row."""
     vocabulary: tuple[str, ...] | None = None
     """Categories that the file declares, in its order."""
+    is_text: bool = False
+    """Whether the file declares that values are texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +306,7 @@ def _plain(value: Any, signs: Collection[str]) -> Any:
 def _read_feature(table: Table, column: Column, options: TableOptions, signs: Collection[str]) -> _Feature:
     plain = {value: _plain(value, signs) for value in _distinct(table, column)}
     values = [value for value in plain.values() if value is not None]
-    if column.vocabulary is None and column.name not in options.categorical:
+    if column.vocabulary is None and not column.is_text and column.name not in options.categorical:
         _refuse_dates(table, column.name, values)
         numbers = {value: number for value, cell in plain.items() if (number := _number(cell)) is not None}
         present = [value for value, cell in plain.items() if cell is not None]
