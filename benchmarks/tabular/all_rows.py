@@ -31,7 +31,7 @@ from sklearn import datasets
 import peekbench as pb
 
 PLANTED = 0.1  # share of the numbers that are removed
-NUM_TRAIN, NUM_TEST, MAX_SUBSAMPLES = 60, 40, 60
+NUM_TRAIN, NUM_TEST, MAX_SUBSAMPLES = 60, 40, 150
 MAX_USES = 20  # subsamples that test the same row
 NAMES = {"iris": "iris", "wine": "wine", "breast_cancer": "breast-cancer", "digits": "digits"}
 
@@ -113,7 +113,8 @@ def measure(name: str, frame: pd.DataFrame, steps: Mapping[str, tuple[str, str]]
     }  # fmt: skip
     with Path(f"{file}.yaml").open("w", encoding="utf-8") as stream:
         yaml.safe_dump(spec, stream, sort_keys=False)
-    table = pb.run(f"{file}.yaml", progress=False).report().tables["Leaderboard"].to_pandas()
+    results = pb.run(f"{file}.yaml", progress=False).results.drop(columns="looks")
+    table = pb.analyze(results).tables["Leaderboard"].to_pandas()  # which knows no earlier, shorter run in FOLDER
     columns = ["base", "extra", "test", "boost", "bias", "bias, low", "bias, high"]
     table[columns] *= 100
     return table[["method", *columns, "verdict"]].rename(columns={"method": "step"})
@@ -145,7 +146,8 @@ def print_page(table: pd.DataFrame) -> None:
         )
 
 
-SIGNS = {"equivalent": "", "inconclusive": "?", "biased up": "!", "biased down": "!"}
+SIGNS = {"equivalent": "", "inert": "", "inconclusive": "?", "biased up": "!", "biased down": "!"}
+"""Marks of verdicts in the printed table."""
 
 
 def main() -> None:
