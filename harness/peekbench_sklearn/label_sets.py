@@ -59,12 +59,10 @@ def accepts_label_sets(estimator: Any) -> bool:
 
     Examples
     --------
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-    from sklearn.multiclass import OneVsRestClassifier
-    from sklearn.pipeline import Pipeline
-        >>> accepts_label_sets(LogisticRegression()), accepts_label_sets(OneVsRestClassifier(LogisticRegression()))
-        (False, True)
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.multiclass import OneVsRestClassifier
+    >>> accepts_label_sets(LogisticRegression()), accepts_label_sets(OneVsRestClassifier(LogisticRegression()))
+    (False, True)
     """
     if isinstance(estimator, Pipeline):
         return accepts_label_sets(estimator.steps[-1][1])
