@@ -43,10 +43,8 @@ def draw_rows(groups: IntArray, num_test: int, subsamples: int, *, whole: bool, 
     for _ in range(subsamples):
         order = rng.permutation(len(groups))
         if whole:
-            of_groups = [
-                rng.permutation(np.flatnonzero(groups == group)) for group in rng.permutation(groups.max() + 1)
-            ]
-            (order,), _ = deal_groups(of_groups, 1, num_test)
+            order = order[np.argsort(rng.permutation(groups.max() + 1)[groups[order]], kind="stable")]
+            (order,), _ = deal_groups(order, groups[order], 1, num_test)
         drawn.append(order[:num_test])
     return np.array(drawn)
 

@@ -98,7 +98,8 @@ def test_groups_of_a_task_are_the_units(tmp_path: Path) -> None:
     design = {"num_train": 12, "num_test": 30, "num_subsamples": 5, "crossover": False}
     stores = {}
     for group in ("author", None):
-        task = {"use": "files", "name": "rows", "options": {"path": str(tmp_path / "rows.csv"), "group": group}}
+        options = {"path": str(tmp_path / "rows.csv"), "group": group}
+        task = {"use": "files", "name": "rows", "options": options}
         spec = {"name": f"of-{group}", "tasks": [task], "methods": ["classic.lsa"], "design": design}
         stores[group] = pb.run(spec, progress=False).store
     for group, store in stores.items():
@@ -122,12 +123,12 @@ def test_groups_of_a_task_are_the_units(tmp_path: Path) -> None:
         (of_table,) = analyze(texts.sample(frac=1, random_state=0), AnalysisOptions(["summary.texts"])).analyses
         for cell, expected in zip(of_table.tables[0].spread()[1][0], table.spread()[1][0], strict=True):
             assert cell == (pytest.approx(expected) if isinstance(expected, float) else expected)
-    for drawn in pb.draw({**spec, "tasks": [{**task, "options": {**task["options"], "group": "author"}}]}):
+    for drawn in pb.draw({**spec, "tasks": [{**task, "options": {**options, "group": "author"}}]}):
         sets = [{*fit.rows["group"]} for fit in drawn.fits[1:2]]
         assert sets[0].isdisjoint(drawn.train["group"])
         assert (drawn.train["group"] == rows["author"][drawn.train["text"]].astype(str).tolist()).all()
-    with Store.open(stores["author"]) as store:
-        assert store.tasks()["rows"]["groups"] == 30
+    with Store.open(stores["author"]) as opened:
+        assert opened.tasks()["rows"]["groups"] == 30
 
 
 def test_tables_of_scores_have_no_predictions(simulate: Callable[..., pd.DataFrame]) -> None:

@@ -160,7 +160,8 @@ def _frame_rows(dataset: Dataset, rows: IntArray, labels: Any = None) -> pd.Data
         frame = pd.DataFrame(inputs).reset_index(drop=True)
     frame.insert(0, "text", rows)
     if dataset.groups:
-        frame.insert(1, "group", [dataset.groups[row] for row in rows.tolist()])
+        groups = [*dataset.groups, ""]  # private extra texts have none
+        frame.insert(1, "group", [groups[row] for row in np.minimum(rows, len(dataset.groups)).tolist()])
     if labels is None:
         return frame
     if not dataset.class_names:

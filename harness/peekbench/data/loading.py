@@ -254,9 +254,9 @@ def _check_groups(dataset: Dataset, use: str) -> None:
         raise DataError(f"{use}: all rows are of the group {shorten(repr(groups[0]), 40)}; sets need different groups")
     if shared := groups_in_both(groups, dataset.splits):
         raise DataError(
-            f"{use}: {pluralize(len(shared), 'group')} such as {shorten(repr(shared[0]), 40)} have rows in both "
-            "official splits, so the splits leak; drop those of the train split (in tasks of `files` and `hf.dataset` "
-            "and in `measure`, set `drop_shared_groups` to True)"
+            f"{use}: both official splits have rows of {pluralize(len(shared), 'group')}, such as "
+            f"{shorten(repr(shared[0]), 40)}, so the splits leak; drop those of the train split (in tasks of `files`, "
+            "`tabular.file` and `hf.dataset`, and in `measure`, set `drop_shared_groups` to True)"
         )
 
 

@@ -406,8 +406,12 @@ def expected_overlap(dataset: Dataset, num_extra: int) -> float:
     if dataset.input_kind == "features":
         return 0.0
     places = dataset.splits or repeat("test")
-    texts = (text for text, place in zip(dataset.inputs, places, strict=False) if place == "test")
-    copies = Counter(Counter(map(hash, texts)).values())  # hashes need less memory than texts
+    # Hashes need less memory than texts.
+    texts = (hash(text) for text, place in zip(dataset.inputs, places, strict=False) if place == "test")
+    if dataset.groups:  # copies within a group are never in two sets
+        groups = (group for group, place in zip(dataset.groups, places, strict=False) if place == "test")
+        texts = (text for text, _ in set(zip(texts, groups, strict=True)))
+    copies = Counter(Counter(texts).values())
     num_rows = sum(count * number for count, number in copies.items())
     missed = max(0.0, 1 - num_extra / max(1, num_rows - 1))
     return sum(number * count * (1 - missed ** (count - 1)) for count, number in copies.items()) / num_rows

@@ -20,7 +20,7 @@ earlier groups only, so the sets remain exchangeable. A set uses as many rows of
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from heapq import heapreplace
 from itertools import pairwise
@@ -71,6 +71,12 @@ def check_groups(dataset: Dataset, design: Design, seed: int, task: str) -> None
                 f"task {task}: {pluralize(of_test, 'group')} in its test split, too few for {max(design.folds)} folds; "
                 f"use at most {of_test // 2}"
             )
+        largest = list(dataset.splits).count("test") // min(design.folds) + int(np.bincount(sampler.groups).max())
+        if 0 < len(dataset.extra) < largest:
+            raise DataError(
+                f"task {task}: {pluralize(len(dataset.extra), 'extra text')}, but folds of whole groups have up to "
+                f"{largest:,} texts, whose place they take; add some, or use more folds"
+            )
         return
     for label, name in enumerate(dataset.class_names):
         rows = sampler.has_class(label, np.arange(len(dataset.labels)))
@@ -110,13 +116,15 @@ def largest_set(dataset: Dataset, parts: Mapping[str, Any], seed: int, task: str
     return max(1, Sampler(dataset, design, seed, task).largest_set(num_test))
 
 
-def deal_groups(groups: Sequence[IntArray], number: int, size: int) -> tuple[list[IntArray], list[IntArray]]:
+def deal_groups(rows: IntArray, groups: IntArray, number: int, size: int) -> tuple[list[IntArray], IntArray]:
     """Deal whole groups, each to the set that has the fewest rows, until every set has enough or no group is left.
 
     Parameters
     ----------
+    rows
+        Rows; those of a group follow each other.
     groups
-        Rows of each group.
+        Number of the group of each of them.
     number
         Number of sets.
     size
@@ -125,26 +133,25 @@ def deal_groups(groups: Sequence[IntArray], number: int, size: int) -> tuple[lis
     Returns
     -------
     tuple
-        The rows of each set, and the groups that are left.
+        The rows of each set, and the rows that are left.
 
     Examples
     --------
-    >>> groups = [np.array([1, 2, 3]), np.array([4]), np.array([5, 6]), np.array([7])]
-    >>> sets, rest = deal_groups(groups, 2, 3)
-    >>> [rows.tolist() for rows in sets], len(rest)
-    ([[1, 2, 3], [4, 5, 6]], 1)
+    >>> sets, rest = deal_groups(np.array([11, 12, 13, 14, 15, 16, 17]), np.array([3, 3, 3, 0, 2, 2, 1]), 2, 3)
+    >>> [rows.tolist() for rows in sets], rest.tolist()
+    ([[11, 12, 13], [14, 15, 16]], [17])
     """
-    dealt: list[list[IntArray]] = [[np.arange(0)] for _ in range(number)]
+    dealt: list[list[IntArray]] = [[rows[:0]] for _ in range(number)]
     filled = [(0, position) for position in range(number)]  # a heap
-    num_dealt = 0
-    for group in groups:
+    start = 0
+    for end in (*(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(rows)):
         num_rows, fewest = filled[0]
         if num_rows >= size:
             break
-        dealt[fewest].append(group)
-        heapreplace(filled, (num_rows + len(group), fewest))
-        num_dealt += 1
-    return [np.concatenate(rows) for rows in dealt], list(groups[num_dealt:])
+        dealt[fewest].append(rows[start:end])
+        heapreplace(filled, (num_rows + end - start, fewest))
+        start = end
+    return [np.concatenate(of_set) for of_set in dealt], rows[start:]
 
 
 class Sampler:
@@ -218,8 +225,8 @@ class Sampler:
         if not self._has_groups:
             end = number * num_test
             return tuple(back[first:end:number] for first in range(number)), back[end:]
-        dealt, rest = deal_groups(self._rows_by_group(back), number, num_test)
-        return tuple(rows[:num_test] for rows in dealt), np.concatenate([back[:0], *rest])
+        dealt, rest = deal_groups(back, self.groups[back], number, num_test)
+        return tuple(rows[:num_test] for rows in dealt), rest
 
     def _divide(self, train: IntArray, rows: IntArray, extra: IntArray, number: int) -> Subsample:
         """Return a draw whose test set is divided into folds, of whole groups if there are any.
@@ -228,15 +235,12 @@ class Sampler:
         """
         folds = [rows[start:stop] for start, stop in split(len(rows), number)]
         if self._has_groups:
-            folds, _ = deal_groups(self._rows_by_group(rows), number, len(rows))
+            folds, _ = deal_groups(rows, self.groups[rows], number, len(rows))
         ends = np.cumsum([0, *map(len, folds)]).tolist()
         sets = [np.concatenate(folds)]
         if len(extra):
             sets.append(np.resize(extra, len(rows)))
         return Subsample(train, tuple(sets), rows[:0], tuple(pairwise(ends)))
-
-    def _rows_by_group(self, rows: IntArray) -> list[IntArray]:
-        return np.split(rows, np.flatnonzero(np.diff(self.groups[rows])) + 1)
 
     def largest_set(self, num_test: int) -> int:
         """Return the largest size of sets, at most `num_test`, for which all draws of the design have enough groups."""

@@ -66,7 +66,7 @@ def test_remembered_rows_replace_a_source(tmp_path: Path) -> None:
         (Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), groups=["x"] * 4), "all rows are of the group 'x'"),
         (
             Dataset(TEXTS, [0, 1, 0, 1], ("a", "b"), splits=["train", "test"] * 2, groups=["x", "x", "y", "z"]),
-            "1 group such as 'x' have rows in both official splits, .*; drop those of the train split",
+            "both official splits have rows of 1 group, such as 'x', .*; drop those of the train split",
         ),
         (Dataset(TEXTS, [0, 1, 2, 1], ("a", "b")), r"label 2 is outside 0\.\.1"),
         (Dataset(TEXTS, [0, 1, -1, 1], ("a", "b")), "label -1 is outside 0..1, .*; drop 1 row, or add a class"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import UserList
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,9 @@ def test_the_expected_overlap_is_that_of_draws() -> None:
         extra = {texts[row] for row in drawn.extra.tolist()}
         shares.append(np.mean([texts[row] in extra for row in drawn.test.tolist()]))
     assert expected_overlap(dataset, 80) == pytest.approx(np.mean(shares), abs=0.01)
+    first = {text: row for row, text in reversed([*enumerate(dataset.inputs)])}
+    together = replace(dataset, groups=[first[text] for text in dataset.inputs])
+    assert expected_overlap(together, 80) == 0.0, "copies are of the same group"
     assert expected_overlap(Dataset(np.zeros((4, 1)), np.zeros(4), kind="regression"), 1) == 0.0
 
 

@@ -223,6 +223,10 @@ def test_folds_consist_of_whole_groups(number: int) -> None:
         assert max(map(len, folds)) - min(map(len, folds)) <= max(Counter(dataset.groups).values())
         divisions.append(groups)
     assert divisions[0] != divisions[1]
+    check_groups(replace(dataset, extra=["private"] * 700), of_folds, 0, "task")
+    too_few = replace(dataset, extra=["private"] * (700 // number + 1))
+    with pytest.raises(DataError, match="extra texts, but folds of whole groups have up to"):
+        check_groups(too_few, of_folds, 0, "task")
 
 
 def test_too_few_groups_are_refused_with_the_largest_sets_that_fit() -> None:
