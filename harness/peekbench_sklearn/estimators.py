@@ -36,7 +36,7 @@ from peekbench.plugins.predictors import as_predictor
 from peekbench_sklearn.label_sets import accepts_label_sets
 
 MULTILABEL = frozenset[MethodTaskKind]({"multilabel", "tabular_multilabel"})
-CLASSIFICATION = MULTILABEL | {"classification", "tabular_classification"}
+CLASSIFICATION = MULTILABEL | frozenset[MethodTaskKind]({"classification", "tabular_classification"})
 REGRESSION = frozenset[MethodTaskKind]({"regression", "text_regression"})
 OF_TEXTS = frozenset[MethodTaskKind]({"classification", "multilabel", "text_regression"})
 KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: CLASSIFICATION | REGRESSION}

@@ -130,7 +130,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     num_shared = num_complete - len(examples)
     names: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    labels: list[Any] = [0] * len(examples)
+    labels: Sequence[Any] = [0] * len(examples)
     if is_multilabel:
         examples, (names, labels, left_out) = _read_label_sets(examples, options, paths, class_names)
     elif options.label is not None:

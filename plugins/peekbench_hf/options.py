@@ -89,7 +89,8 @@ class HubDatasetOptions(HubOptions):
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
     """Column of the text, or several columns, which are joined with a line break."""
     label: str = "label"
-    """Column of the label, which contains strings, integers or booleans."""
+    """Column of the label, which contains strings, integers or booleans; or lists of them, if texts have any number of
+    labels. A list of `class_names` then selects labels."""
     group: str = ""
     """Column of the group, such as an author or a conversation, which contains strings or integers. Rows of a group
     never stand in two sets."""

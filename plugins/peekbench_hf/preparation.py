@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from peekbench import DataError
 from peekbench.cache import atomic_write, describe_file, write_cached
 from peekbench.data import group_duplicates, keep_first
+from peekbench.data.label_sets import LabelSet, find_unlabeled, name_label_sets, read_label_set
 from peekbench.data.labels import ClassNames, find_missing, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
+from peekbench.records.scores import number_label_sets
 from peekbench_hf.definition import HubTask
 from peekbench_hf.options import HubOptions
-from peekbench_hf.prepared import PreparedTask, find_prepared, list_groups, metadata_path
+from peekbench_hf.prepared import PreparedTask, find_prepared, list_groups, list_labels, metadata_path
 from peekbench_hf.reading import Columns, read_splits
 
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -77,7 +79,9 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
         is_missing = pc.or_(is_missing, pc.fill_null(pc.or_(pc.equal(groups, ""), pc.utf8_is_space(groups)), True))
     if pc.any(is_missing).as_py() and not task.drop_missing:
         raise _missing_error(is_missing, task)
-    is_missing = pc.or_(is_missing, _find_unlabeled(table, task, label, class_names))
+    is_missing = pc.or_(
+        is_missing, _find_unlabeled(table, task, label, class_names, is_multilabel=_has_lists(columns, label))
+    )
     table = table.filter(pc.invert(is_missing))
     dropped["missing"] = num_read - table.num_rows
     if task.drop_shared_groups:
@@ -89,22 +93,29 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
         num_before = table.num_rows
         table = table.filter(pc.less_equal(pc.utf8_length(table["text"]), task.max_characters))
         dropped["long"] = num_before - table.num_rows
-    names, positions = name_classes(_count(table["label"]), class_names, f"column {label!r}")
-    keys = pc.index_in(table["label"], value_set=pa.array(list(positions), pa.large_string()))
-    codes = pc.take(pa.array(list(positions.values()), pa.int64()), keys)
+    details: dict[str, Any] = {"rows_read": num_read, "dropped": dropped, "drop_duplicates": drop_duplicates}
+    if _has_lists(columns, label):
+        names, indicators, left_out = name_label_sets(_decode_sets(table), class_names, f"column {label!r}")
+        flat = pa.array(np.array(indicators, dtype=np.int64).ravel())
+        codes = pa.FixedSizeListArray.from_arrays(flat, len(names))
+        if left_out:
+            details["labels left out"] = ", ".join(left_out)
+    else:
+        names, positions = name_classes(_count(table["label"]), class_names, f"column {label!r}")
+        keys = pc.index_in(table["label"], value_set=pa.array(list(positions), pa.large_string()))
+        codes = pc.take(pa.array(list(positions.values()), pa.int64()), keys)
     table = table.set_column(1, "label", codes)
     if drop_duplicates != "none":
-        is_kept = keep_first(_group_texts(table["text"], drop_duplicates), table["label"].to_numpy())
+        is_kept = keep_first(_group_texts(table["text"], drop_duplicates), number_label_sets(list_labels(table)))
         dropped["duplicate"] = table.num_rows - int(is_kept.sum())
         table = table.filter(pa.array(is_kept))
-    _check_classes(table["label"].to_numpy(), names, task)
+    _check_classes(list_labels(table), names, task)
     num_test = pc.sum(table["is_test"]).as_py() if columns.num_test else 0
     if columns.num_test and not 0 < num_test < table.num_rows:
         raise DataError(
             f"no rows of the {'train' if num_test else 'test'} split are left; check max_characters, or set "
             "`drop_duplicates` to none"
         )
-    details = {"rows_read": num_read, "dropped": dropped, "drop_duplicates": drop_duplicates}
     if not task.group:
         table = table.drop_columns("group")
     return Rows(table.drop_columns("is_test"), names, details, num_test)
@@ -169,6 +180,12 @@ def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.Chunke
         Name of the label column.
     """
     column, feature_names = columns.table.column(label), columns.class_names
+    if _has_lists(columns, label):
+        sets = [_encode_set(value, feature_names, label) for value in column.to_pylist()]
+        class_names: ClassNames = task.classes or feature_names
+        if task.classes and task.is_in_order:
+            class_names = tuple(task.classes)
+        return pa.chunked_array([pa.array(sets, pa.large_string())]), class_names
     keys = tuple(task.classes or ())
     labels = pc.fill_null(_label_texts(column, label), "")
     labels = pc.if_else(pc.utf8_is_space(labels), "", labels)
@@ -190,12 +207,35 @@ def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.Chunke
     return labels, task.classes or feature_names
 
 
+def _has_lists(columns: Columns, label: str) -> bool:
+    kind = columns.table.column(label).type
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _encode_set(value: Any, names: Sequence[str] | None, label: str) -> str:
+    """Return the labels of a row as JSON, with the names of a ClassLabel; empty if they are unknown."""
+    labels = read_label_set(value, "", f"column {label!r}")
+    if labels is None:
+        return ""
+    known = {str(number): name for number, name in enumerate(names or ())}
+    return json.dumps([known.get(one, one) for one in labels])
+
+
+def _decode_sets(table: pa.Table) -> list[LabelSet]:
+    return [tuple(json.loads(text)) if text else None for text in table["label"].to_pylist()]
+
+
 def _count(labels: pa.ChunkedArray) -> dict[str, int]:
     return {str(entry["values"]): entry["counts"] for entry in pc.value_counts(labels).to_pylist()}
 
 
-def _find_unlabeled(table: pa.Table, task: HubTask, label: str, class_names: ClassNames) -> pa.ChunkedArray:
+def _find_unlabeled(
+    table: pa.Table, task: HubTask, label: str, class_names: ClassNames, *, is_multilabel: bool
+) -> pa.ChunkedArray:
     """Return whether each row has no label. Raise an error if there are such rows, unless they are to be dropped."""
+    if is_multilabel:
+        sets, place = _decode_sets(table), f"column {label!r}"
+        return pa.array(find_unlabeled(sets, class_names, place, drop_missing=task.drop_missing))
     counts = _count(table["label"])
     tests = set(pc.unique(table["label"].filter(table["is_test"])).to_pylist())
     refuse_hidden(tests, counts, class_names, "the test split", "set `test_split` to validation")
@@ -239,7 +279,7 @@ def _group_texts(texts: pa.ChunkedArray, likeness: str) -> NDArray[np.int64]:
 def _check_classes(labels: NDArray[np.int64], names: tuple[str, ...], task: HubTask) -> None:
     if not len(labels):
         raise DataError("no rows are left; check max_characters and the names of the columns")
-    counts = np.bincount(labels, minlength=len(names))
+    counts = labels.sum(axis=0) if labels.ndim == 2 else np.bincount(labels, minlength=len(names))
     empty = [name for name, count in zip(names, counts, strict=True) if count == 0]
     if empty:
         raise DataError(f"no row has the class {empty[0]!r}, one of {len(names)}; remove it from class_names")
@@ -313,7 +353,7 @@ def prepare_rows(rows: Rows, details: Mapping[str, Any], path: Path) -> Prepared
         write_cached(metadata_path(path), metadata)
     return find_prepared(path) or PreparedTask(
         table["text"].to_pylist(),
-        table["label"].to_numpy(),
+        list_labels(table),
         fingerprint,
         rows.class_names,
         all_details,
@@ -336,7 +376,8 @@ def _fingerprint(table: pa.Table, class_names: Sequence[str]) -> str:
     digest = hashlib.sha256(json.dumps(list(class_names)).encode())
     for part in _text_bytes(table["text"]):
         digest.update(part)
-    digest.update(table["label"].to_numpy())
+    labels: Any = np.ascontiguousarray(list_labels(table))
+    digest.update(labels)
     return digest.hexdigest()
 
 

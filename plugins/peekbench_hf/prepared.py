@@ -64,7 +64,7 @@ class PreparedTask:
 
     texts: Sequence[str]
     labels: NDArray[np.int64]
-    """Class of each row; shape `(num_rows,)`."""
+    """Class of each row; shape `(num_rows,)`. 0 or 1 for each label of a multi-label task; `(num_rows, num_labels)`."""
     fingerprint: str
     """SHA-256 of class names, texts and labels."""
     class_names: tuple[str, ...]
@@ -74,6 +74,16 @@ class PreparedTask:
     """Number of rows of the official test split, which are the last ones; 0 if rows of all splits are pooled."""
     groups: tuple[str, ...]
     """Group of each row; empty if every row is a group of its own."""
+
+
+def list_labels(table: pa.Table) -> NDArray[np.int64]:
+    """Return the labels of a prepared table as an array."""
+    labels = table["label"]
+    if pa.types.is_fixed_size_list(labels.type):
+        flat: NDArray[np.int64] = labels.combine_chunks().flatten().to_numpy()
+        return flat.reshape(len(labels), -1)
+    numbers: NDArray[np.int64] = labels.to_numpy()
+    return numbers
 
 
 def list_groups(table: pa.Table) -> tuple[str, ...]:
@@ -105,7 +115,7 @@ def find_prepared(path: Path) -> PreparedTask | None:
     _, bounds, data = texts.buffers()
     return PreparedTask(
         StoredTexts(file, np.frombuffer(bounds, np.int64, len(texts) + 1), data.address - mapped.address),
-        table["label"].to_numpy(),
+        list_labels(table),
         metadata["fingerprint"],
         tuple(metadata["class_names"]),
         metadata["details"],

@@ -75,7 +75,7 @@ class Columns:
     table: pa.Table
     """The requested columns, in the requested order."""
     class_names: tuple[str, ...] | None
-    """Names of the labels 0, 1, and so on, if the label column is a ClassLabel."""
+    """Names of the labels 0, 1, and so on, if the label column has a ClassLabel, or lists of them."""
     num_test: int = 0
     """Number of rows of the test split, which are the last ones."""
 
@@ -185,6 +185,8 @@ def _class_names(metadata: dict[bytes, bytes], label: str) -> tuple[str, ...] | 
     """Return the names of a ClassLabel, which the `datasets` library writes into the schema's metadata."""
     described: dict[str, Any] = json.loads(metadata.get(b"huggingface", b"{}"))
     feature = described.get("info", {}).get("features", {}).get(label, {})
+    if isinstance(feature, dict):
+        feature = feature.get("feature", feature)  # of a list of labels
     return tuple(feature["names"]) if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
 
 

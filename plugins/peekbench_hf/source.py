@@ -73,6 +73,7 @@ def _load(task: HubTask, options: HubOptions, folders: Folders) -> Dataset:
         inputs=prepared.texts,
         labels=prepared.labels,
         class_names=prepared.class_names,
+        kind="multilabel" if prepared.labels.ndim == 2 else "classification",
         instruction=task.instruction,
         fingerprint=fingerprint,
         details=prepared.details,

@@ -10,6 +10,7 @@ import pytest
 from loopback_hub import LoopbackHub
 
 from peekbench import load_dataset
+from peekbench.data.labels import name_labels
 from peekbench.execution.runner import run
 from peekbench.results.read import load_results
 from peekbench.spec.experiment import make_spec
@@ -54,7 +55,7 @@ def test_rows_are_the_same_from_a_mirror_and_through_the_client(tmp_path: Path) 
         fingerprints[task] = dataset.fingerprint
         if task in KNOWN:
             row = list(dataset.inputs).index(KNOWN[task][0])
-            assert dataset.class_names[dataset.labels[row]] == KNOWN[task][1]
+            assert name_labels(dataset.labels, dataset.class_names)[row] == KNOWN[task][1]
     with LoopbackHub(MIRROR) as hub:
         for task_definition in TASKS:
             location = task_definition.locations[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zipfile
@@ -518,3 +519,35 @@ def test_rows_without_a_label_are_dropped_or_named(names: tuple[str, ...], load:
         "no label",
         suggested.get("pos", "1"),
     ]
+
+
+@pytest.mark.parametrize("name", ["train.parquet", "train.jsonl", "train.arrow"])
+def test_lists_of_labels_are_read_cached_and_selected(name: str, load: Load) -> None:
+    records = rows([["bug", "urgent"], ["login"], [], ["urgent"], ["urgent"]])
+    dataset = load(records, name)
+    assert (dataset.kind, dataset.class_names) == ("multilabel", ("bug", "login", "urgent"))
+    expected = [[1, 0, 1], [0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 1]]
+    assert np.asarray(dataset.labels).tolist() == expected
+    again = load(records, name)
+    assert (again.fingerprint, np.asarray(again.labels).tolist()) == (dataset.fingerprint, expected)
+    selected = load(records, name, class_names=["urgent", "bug"])
+    assert np.asarray(selected.labels).tolist() == [[1, 1], [0, 0], [0, 0], [1, 0], [1, 0]]
+    assert selected.details["labels left out"] == "login"
+
+
+def test_rows_without_a_list_of_labels_are_refused_or_dropped(load: Load) -> None:
+    records = rows([["bug", "urgent"], None, ["bug"]])
+    with pytest.raises(DataError, match="column 'label': row 1 has no value"):
+        load(records)
+    assert len(load(records, drop_missing=True).inputs) == 2
+
+
+def test_lists_of_a_class_label_have_its_names(load: Load) -> None:
+    feature = {"feature": {"names": ["calm", "joy", "fear"], "_type": "ClassLabel"}, "_type": "List"}
+    table = pa.table({"text": ["a", "b", "c"], "label": [[2, 0], [1], []]})
+    described = {"huggingface": json.dumps({"info": {"features": {"label": feature}}})}
+    file = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata(described), file)
+    dataset = load(file.getvalue())
+    assert dataset.class_names == ("calm", "joy", "fear")
+    assert np.asarray(dataset.labels).tolist() == [[1, 0, 1], [0, 1, 0], [0, 0, 0]]

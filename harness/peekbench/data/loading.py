@@ -394,7 +394,9 @@ def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
     digest = hashlib.sha256(json.dumps(list(class_names)).encode())
     if isinstance(inputs, Sequence):
         if getattr(labels, "ndim", 1) == 2:  # the text of a long array is abbreviated
-            labels = map(tuple, labels.tolist())
+            labels = labels.tolist()
+        if len(labels) and isinstance(labels[0], list | tuple):
+            labels = map(tuple, labels)
         for text, label in zip(inputs, labels, strict=True):
             row = text.encode("utf-8", "surrogatepass")
             digest.update(f"{len(row)}:{label}:".encode())
