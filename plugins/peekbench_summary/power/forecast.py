@@ -123,15 +123,16 @@ def _fold_table(
         needed = None if settled is None else settled.subsamples
         detected = (half_width, detectable_bias(precision, criterion))
         equivalent = equivalence_probability(precision, criterion)
-        rows.append((method, point.num_train, point.num_test, point.num_subsamples, *detected, equivalent, needed))
-    unit, counts = spread_unit(is_accuracy=True), ("num_train", "num_test", "divisions")
+        sizes = (point.num_subsamples, point.num_train, point.num_test)
+        rows.append((method, *detected, equivalent, needed, *sizes))
+    unit, counts = spread_unit(is_accuracy=True), ("divisions", "num_train", "num_test")
     columns = (
         Column("method"),
-        *(Column(name, "count") for name in counts),
         Column("half-width", unit),
         Column("detectable", unit),
         Column("equivalent, if 0", "fraction"),
         Column("divisions for that", "count"),
+        *(Column(name, "count") for name in counts),
     )
     region = format_bias(options.region, is_accuracy=True)
     return Table(
@@ -142,7 +143,6 @@ def _fold_table(
         f"bias that is detected with {options.power:.0%} probability; probability of the verdict 'equivalent' if there "
         f"is no bias, for a region of ±{region}, and the divisions that give it with {options.power:.0%} probability."
         + note,
-        overview=("method", "divisions", "half-width", "detectable", "equivalent, if 0", "divisions for that"),
     )
 
 
