@@ -52,12 +52,12 @@ class _Unpad(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, padded: Tensor, block: Block) -> Tensor:
         ctx.block = block
-        ctx.shape = padded.shape
         return padded.index_select(1, block.indices)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return gradients[0].new_zeros(ctx.shape).index_copy_(1, ctx.block.indices, gradients[0]), None
+        # A deterministic `index_copy_` sorts its indices on a GPU, in each layer.
+        return gradients[0].index_select(1, ctx.block.places).masked_fill_(ctx.block.is_foreign, 0), None
 
 
 class _Repeat(torch.autograd.Function):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TypeVar
 
 import torch
@@ -84,6 +86,22 @@ def limit_gpu_memory() -> None:
         torch.cuda.set_per_process_memory_fraction(fraction)
 
 
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of mallopt, in malloc.h of glibc
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let this process keep freed memory for its next tensors, if its allocator is that of glibc.
+
+    Otherwise, every large tensor is returned to the kernel, which fills its pages with zeros when the next one is
+    written: half of the time of a training step. The peak memory is the same, but is not returned between fits.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(M_TRIM_THRESHOLD, -1)  # never
+        mallopt(M_MMAP_MAX, 0)
+
+
 @contextmanager
 def deterministic(device: torch.device, threads: int) -> Iterator[None]:
     """Compute reproducibly with a fixed number of CPU threads, and preserve the state of torch's random generator.
@@ -98,16 +116,21 @@ def deterministic(device: torch.device, threads: int) -> Iterator[None]:
     previous_threads = torch.get_num_threads()
     was_enabled = torch.are_deterministic_algorithms_enabled()
     was_warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    filled = torch.utils.deterministic.fill_uninitialized_memory
     torch.set_num_threads(threads)
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS may vary the order of sums
         torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads it, and each fill costs a launch
+    if device.type == "cpu":
+        keep_freed_memory()
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else [], device_type=device.type):
             yield
     finally:
         torch.set_num_threads(previous_threads)
         torch.use_deterministic_algorithms(was_enabled, warn_only=was_warn_only)
+        torch.utils.deterministic.fill_uninitialized_memory = filled
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -89,7 +89,8 @@ class _SummedLoss(torch.autograd.Function):
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, counts: Tensor | None
     ) -> Tensor:
         rounded = weight.to(hidden.dtype)
-        hidden_gradient, weight_gradient = torch.empty_like(hidden), torch.zeros_like(weight)
+        hidden_gradient = torch.empty_like(hidden)
+        weight_gradient: Tensor | None = None
         bias_gradient = None if bias is None else torch.zeros_like(bias)
         total = torch.zeros((), device=hidden.device)
         for start in range(0, len(hidden), ROWS_PER_CHUNK):
@@ -104,14 +105,20 @@ class _SummedLoss(torch.autograd.Function):
                 bias_gradient += gradient.sum(0)
             gradient = gradient.to(hidden.dtype)
             hidden_gradient[rows] = gradient @ rounded
-            weight_gradient += gradient.T @ hidden[rows]
+            if not ctx.needs_input_grad[1]:
+                continue
+            of_rows = gradient.T @ hidden[rows]  # (vocabulary, size)
+            if weight_gradient is None:
+                weight_gradient = of_rows.to(weight.dtype)
+            else:
+                weight_gradient += of_rows
         ctx.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
         return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         scaled = (
-            saved * gradients[0].to(saved.dtype) if saved is not None and needed else None
+            saved.mul_(gradients[0]) if saved is not None and needed else None
             for saved, needed in zip(ctx.saved_tensors, ctx.needs_input_grad, strict=False)
         )
         return (*scaled, None, None)
@@ -301,7 +308,9 @@ class LanguageModel(PackedNetwork):
         if not self._has_linear_head:
             losses = cross_entropy(self.logits(part, indices).float(), targets, reduction="none")
             return (losses if counts is None else losses * counts).sum()
-        return summed_loss(self.network.get_output_embeddings(), self._head_inputs(part, indices), targets, counts)
+        with self._sparse_embedding_gradient():
+            hidden = self._head_inputs(part, indices)
+        return summed_loss(self.network.get_output_embeddings(), hidden, targets, counts)
 
     def log_probabilities(self, part: Part, indices: Tensor, targets: Tensor) -> Tensor:
         """Return natural logarithms of the probabilities of targets; shape (len(indices),).
@@ -328,6 +337,23 @@ class LanguageModel(PackedNetwork):
         """Return the inputs of the linear head at some tokens of a part; shape (len(indices), size)."""
         with patched_forward(self.network.get_output_embeddings(), lambda hidden: hidden):
             return self.logits(part, indices)
+
+    @contextmanager
+    def _sparse_embedding_gradient(self) -> Iterator[None]:
+        """Compute only the gradients of tokens that occur, if the gradient of the head has those of all tokens.
+
+        Both are one weight, as in most models, so torch adds the few rows to the gradient of the head.
+        """
+        embedding = self.network.get_input_embeddings()
+        is_tied = embedding.weight is self.network.get_output_embeddings().weight
+        if not is_tied or not isinstance(embedding, nn.Embedding) or self.device.type != "cpu":
+            yield
+            return
+        embedding.sparse = True
+        try:
+            yield
+        finally:
+            embedding.sparse = False
 
     @torch.no_grad()
     def _choose_layout(self) -> None:

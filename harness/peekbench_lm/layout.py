@@ -252,6 +252,10 @@ class Block:
         is_own = is_real & (torch.arange(group.width) >= shared)
         self.indices = to_device(is_own.flatten().nonzero()[:, 0], part.device)
         """Index of each token in the flat padded block; shape (num_tokens,)."""
+        self.places = to_device((is_own.flatten().cumsum(0) - 1).clamp_(min=0), part.device)
+        """Position in `indices` of each cell of the padded block; shape (num_texts * width,)."""
+        self.is_foreign = to_device(~is_own.flatten()[:, None], part.device)
+        """True for cells whose `places` mean nothing: padding and shared tokens; shape (num_texts * width, 1)."""
         offsets = torch.cumsum(lengths, 0) - lengths
         columns = torch.arange(group.width)[None, :].minimum(lengths[:, None] - 1)
         self.sources = to_device((offsets[:, None] + columns).flatten(), part.device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from peekbench_lm.layout import Part, Step
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import seed_for
+
+CLIP_OFFSET = 1e-6  # as in `torch.nn.utils.clip_grad_norm_`
 
 
 def make_optimizer(weights: Sequence[nn.Parameter], recipe: Recipe) -> torch.optim.Optimizer:
@@ -180,7 +182,7 @@ def train(
         for batch in batches:
             total += backward(model, batch, seed_for(seed, result.num_steps), optimizer.zero_grad)
             if recipe.max_gradient_norm:
-                nn.utils.clip_grad_norm_(weights, recipe.max_gradient_norm)
+                clip_gradients(optimizer, weights, recipe.max_gradient_norm)
             for group in optimizer.param_groups:
                 group["lr"] = recipe.rate(result.num_steps / epochs.num_steps)
             optimizer.step()
@@ -190,6 +192,26 @@ def train(
     optimizer.zero_grad()
     result.seconds = time.perf_counter() - started
     return result
+
+
+def clip_gradients(optimizer: Any, weights: Sequence[nn.Parameter], max_norm: float) -> None:
+    """Limit the norm of all gradients together, in the next step of the optimizer if it can scale them.
+
+    Parameters
+    ----------
+    optimizer
+        Optimizer of the weights.
+    weights
+        Weights with gradients.
+    max_norm
+        Largest norm.
+    """
+    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+        nn.utils.clip_grad_norm_(weights, max_norm)
+        return
+    norm = nn.utils.get_total_norm([weight.grad for weight in weights if weight.grad is not None])
+    # A step divides gradients by this number, so they are not read and written once more.
+    optimizer.grad_scale = ((norm + CLIP_OFFSET) / max_norm).clamp(min=1.0)
 
 
 def backward(model: PackedNetwork, batch: Batch, seed: int, clear_gradients: Callable[[], None]) -> Tensor:

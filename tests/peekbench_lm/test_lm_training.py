@@ -24,7 +24,7 @@ from peekbench_lm.nano import train_tokenizer
 from peekbench_lm.options import Recipe
 from peekbench_lm.pretraining import NO_TARGET, mask_tokens, mean_loss, pretrain
 from peekbench_lm.seeds import seed_for
-from peekbench_lm.training_loop import Batch, Epochs, train
+from peekbench_lm.training_loop import Batch, Epochs, clip_gradients, make_optimizer, train
 
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
@@ -132,6 +132,20 @@ def test_pretraining_skips_texts_without_targets(model: LanguageModel) -> None:
     result = pretrain(model, [[7]] * 3, Recipe(1, 2, 1e-3, "linear", 0.0, 1.0), 1e-9, seed=0)
     assert result.losses == [0.0]
     assert all(torch.isfinite(weight).all() for weight in weights(model).values())
+
+
+@pytest.mark.parametrize("max_norm", [1e-7, 1.0, 100.0])
+def test_gradients_that_a_step_clips_give_the_weights_of_gradients_clipped_before(max_norm: float) -> None:
+    gradient = torch.linspace(-3, 5, 12).view(3, 4)
+    clipped, expected = (nn.Parameter(torch.ones(3, 4)) for _ in range(2))
+    clipped.grad, expected.grad = gradient.clone(), gradient.clone()
+    optimizer = make_optimizer([clipped], RECIPE)
+    clip_gradients(optimizer, [clipped], max_norm)
+    optimizer.step()
+    nn.utils.clip_grad_norm_([expected], max_norm)
+    make_optimizer([expected], RECIPE).step()
+    torch.testing.assert_close(clipped, expected, rtol=1e-6, atol=0)
+    assert (max_norm < 1e-6) == bool((clipped - 1).abs().max() < 0.9 * RECIPE.learning_rate)
 
 
 def test_learning_rate_warms_up_and_decays() -> None:
