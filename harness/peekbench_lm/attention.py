@@ -162,7 +162,9 @@ def packed_attention(
     options = _AttentionOptions(causal, window, scale, dropout, context.keep_cells(dropout, query.shape[1]))
     padded = zip(*(_pad_blocks(part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
     outputs = [_attend(block, projections, options) for block, projections in zip(part.blocks, padded, strict=True)]
-    return torch.cat(outputs, dim=1).transpose(0, 1)[None], None
+    if len(outputs) > 1:
+        outputs = [torch.cat(outputs, dim=1)]  # (num_heads, num_tokens, head_size)
+    return outputs[0].transpose(0, 1)[None], None
 
 
 def check_arguments(
@@ -274,8 +276,10 @@ def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
         sizes = [block.num_texts * block.width for block in part.blocks]
     else:
         sizes = [block.num_tokens for block in part.blocks]
-    # One split, because the gradient of each slice would be as large as the whole tensor.
-    split = list(torch.split(packed, sizes, dim=1))
+    split = [packed]
+    if len(sizes) > 1:
+        # One split, because the gradient of each slice would be as large as the whole tensor.
+        split = list(torch.split(packed, sizes, dim=1))
     if not part.step.num_shared:
         split = [
             _Pad.apply(tokens, block) if block.is_ragged else tokens  # type: ignore[no-untyped-call]

@@ -68,7 +68,7 @@ class ForwardContext:
 
         Parameters and returned value are those of `keep`.
         """
-        return self.keep(probability, num_heads * sum(group.num_cells for group in self.part.step.groups))
+        return self.keep(probability, num_heads * sum(group.num_cells for group in self.part.groups))
 
 
 _current: ForwardContext | None = None
@@ -117,6 +117,21 @@ def _active(context: ForwardContext) -> Iterator[None]:
         _current = previous
 
 
+class _Drop(torch.autograd.Function):
+    """Product of hidden states, a boolean mask and a factor: one operation on a GPU, and one for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, keep: Tensor, factor: float) -> Tensor:
+        ctx.factor = factor
+        ctx.save_for_backward(keep)
+        return torch.ops.aten.native_dropout_backward(hidden, keep, factor)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (keep,) = ctx.saved_tensors
+        return torch.ops.aten.native_dropout_backward(gradients[0], keep, ctx.factor), None, None
+
+
 class Dropout(nn.Module):
     """Dropout that draws one mask for all texts of a step. It replaces `torch.nn.Dropout` in packed models.
 
@@ -138,7 +153,8 @@ class Dropout(nn.Module):
         keep = context.keep(self.p, context.part.step.num_packed * hidden.shape[-1])
         assert keep is not None
         part_keep = context.part.take(keep.view(-1, hidden.shape[-1]))  # (num_packed, size)
-        return hidden * part_keep.to(hidden.dtype).mul_(1 / (1 - self.p))
+        dropped: Tensor = _Drop.apply(hidden, part_keep[None], 1 / (1 - self.p))  # type: ignore[no-untyped-call]
+        return dropped
 
 
 def replace_dropout(module: nn.Module) -> None:

@@ -19,8 +19,11 @@ from torch import Tensor
 
 from peekbench_lm.devices import to_device
 
-GROUP_COST = 128 * 128
-"""Cost of one more group, in cells of an attention matrix."""
+GROUP_COSTS = {"cpu": 128 * 128, "cuda": 1024 * 1024, "mps": 1024 * 1024}
+"""Cost of one more group, in cells of an attention matrix, for each type of device.
+
+A group adds some 30 operations to each layer. To launch them takes a GPU longer than to compute many padded cells.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +43,19 @@ class Group:
         return (self.end - self.first) * self.width**2
 
 
-def group_lengths(lengths: Sequence[int]) -> tuple[Group, ...]:
+def group_lengths(lengths: Sequence[int], group_cost: int) -> tuple[Group, ...]:
     """Return the groups of minimal total cost.
 
     Parameters
     ----------
     lengths
         Numbers of tokens of the texts, in ascending order.
+    group_cost
+        Cost of one more group, in cells of an attention matrix.
     """
     best: list[tuple[int, int]] = [(0, 0)]  # for the first k texts: minimal cost and start of the last group
     for end, width in enumerate(lengths, start=1):
-        best.append(min((best[start][0] + (end - start) * width**2 + GROUP_COST, start) for start in range(end)))
+        best.append(min((best[start][0] + (end - start) * width**2 + group_cost, start) for start in range(end)))
     groups: list[Group] = []
     end = len(lengths)
     while end:
@@ -98,10 +103,6 @@ class Step:
         """Token ids of the sorted texts."""
         self.lengths = [len(text) for text in self.texts]
         """Numbers of tokens of the sorted texts."""
-        self.groups = group_lengths(self.lengths)
-        """Groups of texts for attention."""
-        if num_shared:
-            self.groups = (Group(-1, 0, num_shared), *self.groups)
         self.starts = [num_shared]
         """Index of the first token of each text that is not shared, followed by the number of packed tokens."""
         for length in self.lengths:
@@ -116,6 +117,19 @@ class Step:
     def num_tokens(self) -> int:
         """Number of tokens of the texts, where shared tokens count for each text."""
         return sum(self.lengths)
+
+    def groups(self, device: torch.device) -> tuple[Group, ...]:
+        """Return the groups of texts for attention, the shared tokens first.
+
+        Parameters
+        ----------
+        device
+            Device of the computation.
+        """
+        groups = group_lengths(self.lengths, GROUP_COSTS[device.type])
+        if self.num_shared:
+            groups = (Group(-1, 0, self.num_shared), *groups)
+        return groups
 
     def parts(self, size: int, device: torch.device) -> list[Part]:
         """Split the step into micro-batches.
@@ -193,11 +207,16 @@ class Part:
         return to_device(torch.cat(rows), self.device)
 
     @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Groups of the step."""
+        return self.step.groups(self.device)
+
+    @cached_property
     def blocks(self) -> list[Block]:
         """Groups of the step, restricted to the texts of this part."""
         blocks = []
         offset = 0
-        for group in self.step.groups:
+        for group in self.groups:
             first, end = max(group.first, self.texts.start), min(group.end, self.texts.stop)
             if group.first < 0:
                 blocks.append(Block(self, group, -1, 0, offset))

@@ -17,6 +17,7 @@ from peekbench_lm.forward_context import forward_context
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Recipe
+from peekbench_lm.rounding import rounded_weights
 from peekbench_lm.seeds import seed_for
 
 CLIP_OFFSET = 1e-6  # as in `torch.nn.utils.clip_grad_norm_`
@@ -233,7 +234,7 @@ def backward(model: PackedNetwork, batch: Batch, seed: int, clear_gradients: Cal
         total = torch.zeros((), device=model.device)
         clear_gradients()
         for part in parts:
-            with forward_context(part, seed, model.precision):
+            with forward_context(part, seed, model.precision), rounded_weights(model.body, model.device):
                 loss = batch.loss(part)  # scalar
             (loss / max(1, batch.num_targets)).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()

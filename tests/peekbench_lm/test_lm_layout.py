@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 from peekbench import DataError
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
-from peekbench_lm.layout import GROUP_COST, Step, group_lengths
+from peekbench_lm.layout import Step, group_lengths
 from peekbench_lm.nano import train_tokenizer
 from peekbench_lm.options import Kind, Recipe
 from peekbench_lm.pretraining import pretrain
@@ -25,6 +25,7 @@ from peekbench_lm.pretraining import pretrain
 CPU = torch.device("cpu")
 torch.set_num_threads(1)  # more threads slow down models of this size
 RECIPE = Recipe(2, 8, 1e-3, "linear", 0.01, 1.0)
+GROUP_COST = 128 * 128
 
 
 # Layout
@@ -34,7 +35,7 @@ def test_groups_have_the_minimal_cost_of_all_partitions() -> None:
     generator = np.random.default_rng(0)
     for _ in range(20):
         lengths = sorted(generator.integers(1, 300, size=8).tolist())
-        groups = group_lengths(lengths)
+        groups = group_lengths(lengths, GROUP_COST)
         assert [group.first for group in groups] == [0, *(group.end for group in groups[:-1])]
         assert groups[-1].end == len(lengths)
         assert all(group.width == lengths[group.end - 1] for group in groups)
@@ -46,6 +47,13 @@ def test_groups_have_the_minimal_cost_of_all_partitions() -> None:
                 (end - start) * lengths[end - 1] ** 2 + GROUP_COST for start, end in zip(starts, ends, strict=True)
             )
             assert cost <= alternative
+
+
+def test_a_gpu_computes_texts_of_common_lengths_in_one_group() -> None:
+    step = Step([[0] * length for length in (5, 8, 30, 60, 250)])
+    (group,) = step.groups(torch.device("cuda"))
+    assert (group.first, group.end, group.width) == (0, 5, 250)
+    assert len(step.groups(CPU)) > 1
 
 
 def test_each_token_of_a_step_is_in_one_part() -> None:
