@@ -124,7 +124,8 @@ class _Drop(torch.autograd.Function):
     def forward(ctx: Any, hidden: Tensor, keep: Tensor, factor: float) -> Tensor:
         ctx.factor = factor
         ctx.save_for_backward(keep)
-        return torch.ops.aten.native_dropout_backward(hidden, keep, factor)
+        product: Tensor = torch.ops.aten.native_dropout_backward(hidden, keep, factor)
+        return product
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
