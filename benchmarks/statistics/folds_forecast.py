@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,7 @@ def forecast_equivalent(run: pb.Run) -> tuple[float, float]:
     point = DesignPoint(NUM_TRAIN, size, DIVISIONS, ("task",))
     design = PlannedDesign(("fit",), (point,), variances={("fit", NUM_TRAIN, size): variance})
     (table,) = forecast(design, options=Power()).tables
-    row = dict(zip((column.name for column in table.columns), table.rows[0], strict=True))
+    row: dict[str, Any] = dict(zip((column.name for column in table.columns), table.rows[0], strict=True))
     return 100 * float(row["half-width"]), float(row["equivalent, if 0"])
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -116,12 +116,13 @@ def deterministic(device: torch.device, threads: int) -> Iterator[None]:
     previous_threads = torch.get_num_threads()
     was_enabled = torch.are_deterministic_algorithms_enabled()
     was_warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    filled = torch.utils.deterministic.fill_uninitialized_memory
+    settings: Any = torch.utils.deterministic  # a module with a property, which type checkers do not know
+    fills = settings.fill_uninitialized_memory
     torch.set_num_threads(threads)
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS may vary the order of sums
         torch.use_deterministic_algorithms(True, warn_only=True)
-        torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads it, and each fill costs a launch
+        settings.fill_uninitialized_memory = False  # nothing reads it, and each fill costs a launch
     if device.type == "cpu":
         keep_freed_memory()
     try:
@@ -130,7 +131,7 @@ def deterministic(device: torch.device, threads: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(previous_threads)
         torch.use_deterministic_algorithms(was_enabled, warn_only=was_warn_only)
-        torch.utils.deterministic.fill_uninitialized_memory = filled
+        settings.fill_uninitialized_memory = fills
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

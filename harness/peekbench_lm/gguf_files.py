@@ -111,14 +111,14 @@ def convert(model: str, file: Path, folder: Path, display: StageDisplay) -> dict
                 network, report = model_class.from_pretrained(
                     source,
                     dtype=torch.float32,
-                    quantization_config=GgufConfig(dequantize=True),  # type: ignore[no-untyped-call]
+                    quantization_config=GgufConfig(dequantize=True),
                     output_loading_info=True,
                     **common,
                 )
     except READING_ERRORS as error:
         raise DataError(
-            f"model {model}: transformers {transformers.__version__} cannot convert {file}: {error or repr(error)}; "
-            "give a folder with the weights in safetensors from which this file was made"
+            f"model {model}: transformers {transformers.__version__} cannot convert {file}: "
+            f"{str(error) or repr(error)}; give a folder with the weights in safetensors from which this file was made"
         ) from error
     if missing := sorted(report["missing_keys"]):
         raise DataError(
@@ -140,8 +140,9 @@ def convert(model: str, file: Path, folder: Path, display: StageDisplay) -> dict
 def _save(network: Any, dtype: torch.dtype, folder: Path) -> None:
     """Save a network as if it had never been quantized: transformers refuses to save one that was read from GGUF."""
     config = network.config
+    make_plain: Any = AutoModelForCausalLM.from_config
     if hasattr(config, "quantization_config"):
         del config.quantization_config
-    plain: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    plain = make_plain(config, dtype=dtype)
     plain.load_state_dict(network.state_dict())
     plain.save_pretrained(folder)

@@ -131,7 +131,9 @@ def _add_up(values: FloatArray, rows: IntArray) -> tuple[IntArray, FloatArray, F
     keys = position.reshape(rows.shape) + len(units) * np.arange(len(rows))[:, None]
     pairs, pair = np.unique(keys, return_inverse=True)
     pair = pair.ravel()
-    return pairs % len(units), np.bincount(pair).astype(float), np.bincount(pair, weights=values.ravel())
+    sizes: FloatArray = np.bincount(pair).astype(float)
+    sums: FloatArray = np.bincount(pair, values.ravel()).astype(float)
+    return pairs % len(units), sizes, sums
 
 
 def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[float] = ()) -> CrossedInterval | None:

@@ -381,7 +381,7 @@ def _select_rows(name: str, dataset: Dataset, options: Exchangeability, seed: in
             f"`shards`{', or raise `max_texts`' if number < len(dataset.inputs) else ''}"
         )
     texts = [str(dataset.inputs[row]) for row in range(number)]
-    first_labels = dataset.labels[:number]
+    first_labels: Any = dataset.labels[:number]
     labels = list(first_labels) if isinstance(first_labels, Sequence) else first_labels.tolist()
     names = dataset.class_names
     formatted = [

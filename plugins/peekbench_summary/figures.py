@@ -161,7 +161,9 @@ def sizes(results: Configurations, verdicts: Sequence[Verdict], level: float, re
         model = str(cells.get("model") or "")
         parts = ("method", "num_train") if families is None else ("method", "model", "num_train")
         heading = label_configuration({part: cells[part] for part in parts if part in cells})
-        lines = families or {model or AVERAGE: average_effect(configuration, "bias", level, verdict)}
+        lines: Mapping[str, Estimate] = {model or AVERAGE: average_effect(configuration, "bias", level, verdict)}
+        if families:
+            lines = families
         for label, estimate in lines.items():
             panels.setdefault(heading, {}).setdefault(label, {})[configuration.num_test] = estimate
     curves = [

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import needs_torch  # noqa: F401
@@ -143,7 +144,7 @@ def test_two_processes_convert_once_and_a_killed_one_leaves_nothing_half_done(
 ) -> None:
     started = tmp_path / "started"
 
-    def start(seconds: float) -> multiprocessing.Process:
+    def start(seconds: float) -> BaseProcess:
         arguments = (folders.cache, gemma.SHA256, site, started, seconds)
         process = multiprocessing.get_context("fork").Process(target=_build, args=arguments)
         process.start()

@@ -32,6 +32,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import peekbench as pb
+from peekbench.data.labels import name_labels
 from peekbench.data.loading import fingerprint
 from peekbench.data.sampling import Sampler
 from peekbench.errors import PluginError, SpecError
@@ -45,7 +46,7 @@ from peekbench_testing import sample_numbers, sample_texts
 
 DESIGN = {"num_train": 12, "num_test": 20, "num_subsamples": 2}
 TEXTS = list(sample_texts(120).inputs)
-NAMES = [("first", "second", "third")[label] for label in sample_texts(120).labels]
+NAMES = name_labels(sample_texts(120).labels, ("first", "second", "third"))
 RATINGS = [1.5 * len(text) for text in TEXTS]
 NUMBERS = sample_numbers(120)
 X, Y = np.asarray(NUMBERS.inputs), np.asarray(NUMBERS.labels)

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 import peekbench_hf
 from peekbench import DataError, Dataset, Folders, load_dataset
+from peekbench.data.labels import name_labels
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.registry import find
 from peekbench.spec.experiment import make_spec
@@ -161,7 +162,7 @@ def test_the_order_of_class_names_is_kept_by_specs_and_stores(load: Load, tmp_pa
             folder=tmp_path,
         )  # fmt: skip
         for dataset in (direct, load_dataset(spec.source(spec.tasks[0]))):
-            assert [dataset.class_names[label] for label in dataset.labels] == ["pos", "neg"]
+            assert name_labels(dataset.labels, dataset.class_names) == ["pos", "neg"]
     with pytest.raises(DataError, match="'0' has no class"):
         load(rows([0, 1]), class_names={"neg": "bad", "pos": "good"})
 
@@ -514,7 +515,7 @@ def test_rows_without_a_label_are_dropped_or_named(names: tuple[str, ...], load:
     assert len(load(records, names=names, drop_missing=True).inputs) == 3
     suggested = json.loads(str(caught.value).partition("`class_names` to ")[2])
     named = load(records, names=names, class_names=suggested)
-    assert [named.class_names[label] for label in named.labels] == [
+    assert name_labels(named.labels, named.class_names) == [
         *(names or ("0", "1")),
         "no label",
         suggested.get("pos", "1"),

@@ -44,6 +44,7 @@ def test_groups_of_texts_reach_analyses_or_are_refused() -> None:
     table = read(grouped)
     assert table.predictions is not None
     answers = table.predictions.answers("mail", "method", None, 20, ("extra", "test"))
+    assert answers is not None
     assert answers.groups is not None
     assert [len({*of_draw}) for of_draw in answers.groups.tolist()] == [10] * 3
     pd.testing.assert_frame_equal(table.results, read(ROWS).results)
