@@ -107,6 +107,30 @@ def test_declared_categories_keep_their_order_and_need_no_rows(read: Read) -> No
     np.testing.assert_array_equal(np.asarray(dataset.inputs), [[0, 1, 0], [1, 0, 0]])
 
 
+def test_arff_files_have_long_and_quoted_texts(read: Read) -> None:
+    """Spaces in the middle of a field take no quadratic time."""
+    texts = ["it's", "a, b", "x" + " " * 50_000 + "y", "z" * 200_000]
+    rows = ["'it\\'s', a", '"a, b" ,b', f"{texts[2]},a", f"{texts[3]},b", "?,a"]
+    arff = "@relation r\n@attribute text string\n@attribute 'the kind'{a,b}\n@data\n" + "\n".join(rows)
+    dataset = read(arff, "texts.arff", label="the kind", encode="none")
+    assert [*dataset.inputs["text"]][:4] == texts
+    assert dataset.inputs["text"].isna().sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("attribute", "row", "message"),
+    [
+        ("text string", "'it,a", r"quotation mark in \"'it,a\" does not begin or end a field"),
+        ("text string", "'it' is,a", r"quotation mark in \"'it' is,a\""),
+        ("text string", "x,y,a", r"row 1: 3 fields, but the header has 2"),
+        ("textual", "x,a", r"cannot read '@attribute textual'"),
+    ],
+)
+def test_malformed_arff_files_are_errors(attribute: str, row: str, message: str, read: Read) -> None:
+    with pytest.raises(DataError, match=message):
+        read(f"@attribute {attribute}\n@attribute kind {{a,b}}\n@data\n{row}\n", "texts.arff")
+
+
 def test_official_splits_share_their_categories(read: Read) -> None:
     dataset = read(test="home,kind,age,weight\ntent,cat,1,2\nflat,dog,2,30\n")
     assert dataset.splits == ("train",) * 4 + ("test",) * 2
