@@ -27,6 +27,7 @@ TRAINED_BYTES = 22
 """Bytes of a trained weight: itself, the loaded value that the next fit starts from, gradient and two moments of AdamW
 in fp32, and a copy in bf16."""
 FROZEN_BYTES = 4  # of a weight in fp32, without a copy in bf16
+BF16_BYTES = 2
 NF4_BYTES = 0.55  # with the constants of double quantization
 ADAPTER_BYTES = 16  # as for a trained weight, without loaded value and copy
 SNAPSHOT_BYTES = 8  # of two copies of the trained weights
@@ -82,8 +83,10 @@ def estimate_memory(options: ModelOptions, folders: Folders) -> int:
     elif recipes and adapters is None:
         size += TRAINED_BYTES * num_weights
         num_trained = num_weights
+    elif recipes:
+        size += (FROZEN_BYTES + BF16_BYTES) * num_weights
     else:
-        size += (FROZEN_BYTES + 2 * bool(recipes)) * num_weights
+        size += FROZEN_BYTES * num_weights
     if getattr(options, "score_texts", False):
         size += SNAPSHOT_BYTES * num_trained
     if not recipes:

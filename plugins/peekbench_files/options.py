@@ -158,6 +158,8 @@ class FileOptions(Options):
             raise ValueError(f"{names} contain a duplicate column, {columns}; name each column once")
         if self.drop_shared_groups and self.group is None:
             raise ValueError("drop_shared_groups is True, but there are no groups; name their column as `group`")
+        if self.drop_shared_groups and self.test_path is None:
+            raise ValueError("drop_shared_groups is True, but there is no test split; give its file as `test_path`")
         if self.label == ():
             raise ValueError("label is empty; name one or more columns, or set it to null for texts without labels")
         if self.label_separator and not isinstance(self.label, str):

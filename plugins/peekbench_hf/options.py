@@ -118,6 +118,8 @@ class HubDatasetOptions(HubOptions):
             raise ValueError(f"text, label and group contain a duplicate column, {columns}; name each column once")
         if self.drop_shared_groups and not self.group:
             raise ValueError("drop_shared_groups is True, but there are no groups; name their column as `group`")
+        if self.drop_shared_groups and self.splits == "pooled":
+            raise ValueError("drop_shared_groups is True, but splits are pooled; set splits to official, or remove it")
         for option, pattern in (("files", self.files), ("test_files", self.test_files)):
             if pattern and not pattern.endswith(FORMATS):
                 raise ValueError(f"{option}: {pattern!r} must end with one of {', '.join(FORMATS)}")

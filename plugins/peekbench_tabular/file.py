@@ -17,7 +17,7 @@ from peekbench.plugins import Reference
 from peekbench.plugins.names import find_nearest_file
 from peekbench_tabular.arff import read_arff
 from peekbench_tabular.options import FileOptions
-from peekbench_tabular.table import NUMBER, Column, Table, make_dataset
+from peekbench_tabular.table import LIKE_A_NUMBER, NUMBER, Column, Table, make_dataset
 
 MAX_ROWS = 10_000_000
 READ_PARQUET = Reference("peekbench_tabular.parquet:read_columns")  # pyarrow is optional
@@ -144,13 +144,25 @@ def _read_csv(path: Path, options: FileOptions) -> list[Column]:
                 raise DataError(f"{path} has more than {MAX_ROWS:,} rows; sample rows")
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: {error}; fix the line, or set `delimiter`") from error
+    columns = [Column(name, column) for name, column in zip(header, values, strict=True)]
     if options.decimal == ",":
-        values = [[_with_point(field) for field in column] for column in values]
-    return [Column(name, column) for name, column in zip(header, values, strict=True)]
+        texts = {*options.drop, *options.categorical, options.group}
+        if options.kind == "classification":
+            texts.add(options.label)
+        columns = [column if column.name in texts else _with_points(column, path) for column in columns]
+    return columns
 
 
-def _with_point(field: str) -> str:
-    """Return a number with a decimal comma as one with a point, and other texts as they are."""
-    if "." not in field and NUMBER.fullmatch(changed := field.strip().replace(",", ".")):
-        return changed
-    return field
+def _with_points(column: Column, path: Path) -> Column:
+    """Return a column whose numbers have a decimal point instead of a comma; other texts stay as they are."""
+    values = []
+    for row, field in enumerate(column.values, start=1):
+        text = field.strip()
+        if "." in text and (NUMBER.fullmatch(text) or ("," in text and LIKE_A_NUMBER.fullmatch(text))):
+            raise DataError(
+                f"{path}, row {row}: column {column.name!r} has {text!r}, but `decimal` is ','; write 1234,5 without a "
+                "point, or add the column to `categorical` or `drop`"
+            )
+        changed = text.replace(",", ".")
+        values.append(changed if NUMBER.fullmatch(changed) else field)
+    return Column(column.name, values)

@@ -48,7 +48,8 @@ def load(*, options: OpenmlOptions, folders: Folders) -> Dataset:
     """
     facts = _describe(options, folders)
     title = f"OpenML data set {facts['id']} ({visible(shorten(str(facts.get('name')), 60))})"
-    columns = read_arff(read_lines(_download(facts, title, folders)), title)
+    file = _download(facts, title, folders)
+    columns = read_arff(read_lines(file, remedy="read this file with tabular.file and its `encoding`"), title)
     if not columns[0].values:
         raise DataError(f"{title} has no rows; choose another one")
     unused = [name for key in ("row_id_attribute", "ignore_attribute") for name in _as_list(facts.get(key))]
@@ -118,7 +119,9 @@ def _find_number(options: OpenmlOptions, folders: Folders) -> int:
         found = {int(item["did"]): str(item["version"]) for item in answer["data"]["dataset"]}
     except (KeyError, TypeError, ValueError) as error:
         raise _unusable(place, "sent no list of data sets") from error
-    if len(found) != 1:
+    if not found:
+        raise _unusable(place, "sent an empty list of data sets")
+    if len(found) > 1:
         listed = list_names([f"version {version} (id {number})" for number, version in found.items()], 10)
         raise DataError(f"{place} has several active versions: {listed}; set `version` or `id`")
     return next(iter(found))

@@ -58,7 +58,8 @@ class TableOptions(Options):
     its position among the column's categories, NaN for a missing one. none: rows stay a data frame with columns of the
     type `category`, for estimators of scikit-learn that begin with an encoder."""
     missing: Names = ()
-    """Further signs of a missing value, such as -999. Known are an empty cell, `?` and what pandas reads as missing."""
+    """Further signs of a missing value, such as -999, which stands for -999.0 as well. Known are an empty cell, `?` and
+    what pandas reads as missing."""
     class_names: Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_as_class_names)] = None
     """Names of the classes. A list: labels are these names, or 0, 1, ... for the first, second, ... name. A mapping
     from labels to names: labels with the same name form one class. Default: the labels that occur, sorted."""
@@ -116,6 +117,14 @@ class FileOptions(TableOptions):
             raise ValueError("label is null; name the column to predict")
         if self.format is None and suffix_of(self.path) not in SUFFIXES:
             raise ValueError(f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, parquet or arff")
+        unused = [] if self.file_format() in ("csv", "tsv") else ["delimiter", "decimal", "header"]
+        if self.file_format() == "parquet":
+            unused.append("encoding")
+        for option in unused:
+            if getattr(self, option) != type(self).model_fields[option].default:
+                raise ValueError(f"{option} has no meaning for a file in {self.file_format()}; remove it")
+        if self.drop_shared_groups and self.test_path is None:
+            raise ValueError("drop_shared_groups is True, but there is no test split; give its file as `test_path`")
         if self.test_path == self.path:
             raise ValueError(f"path and test_path are both {str(self.path)!r}; give two files, or remove test_path")
         return self

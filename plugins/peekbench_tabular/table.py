@@ -128,13 +128,15 @@ def make_dataset(table: Table, options: TableOptions, details: Mapping[str, Any]
     """
     chosen = _choose(table, options)
     label = next(column for column in table.columns if column.name == options.label)
-    signs = MISSING | {*options.missing}
+    signs = (MISSING | {*options.missing, *map(_number, options.missing)}) - {None}
     keys, missing, targets = _read_labels(table, label, options, signs)
     groups = _read_groups(table, options, signs)
     is_kept = np.array([key not in missing for key in keys])
     if groups:
         is_kept &= np.array(groups) != ""
     dropped = {"missing": int((~is_kept).sum())}
+    if options.drop_shared_groups and not table.splits:
+        raise DataError(f"{table.place}: drop_shared_groups is True, but there is no test split; remove it")
     if options.drop_shared_groups:
         of_test = {group for group, split in zip(groups, table.splits, strict=True) if split == "test"}
         is_shared = [group in of_test and split == "train" for group, split in zip(groups, table.splits, strict=True)]
@@ -213,7 +215,7 @@ def _choose(table: Table, options: TableOptions) -> list[Column]:
 
 
 def _read_labels(
-    table: Table, label: Column, options: TableOptions, signs: Collection[str]
+    table: Table, label: Column, options: TableOptions, signs: Collection[Any]
 ) -> tuple[list[str], set[str], FloatArray]:
     """Return the label of each row as text, the labels that stand for a missing one, and the targets."""
     keys: list[str] = []
@@ -268,7 +270,7 @@ def _refuse_numbers(table: Table, label: Column, counts: Mapping[str, int]) -> N
         )
 
 
-def _read_groups(table: Table, options: TableOptions, signs: Collection[str]) -> list[str]:
+def _read_groups(table: Table, options: TableOptions, signs: Collection[Any]) -> list[str]:
     """Return the group of each row, empty if it is missing and such rows are dropped; no list without groups."""
     groups = []
     for row, value in enumerate(
@@ -287,23 +289,22 @@ def _read_groups(table: Table, options: TableOptions, signs: Collection[str]) ->
 # Features
 
 
-def _plain(value: Any, signs: Collection[str]) -> Any:
+def _plain(value: Any, signs: Collection[Any]) -> Any:
     """Return a cell as text, a number, a date or None, the same for Parquet and CSV."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, str):
         value = value.strip()
-        return None if value in signs else value
-    if value is None or value != value or str(value) in signs:
+    elif isinstance(value, bool):
+        value = str(value).lower()
+    elif isinstance(value, Decimal):
+        value = float(value)
+    if value is None or value != value or str(value) in signs or _number(value) in signs:
         return None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Decimal):
-        return float(value)
     return value
 
 
-def _read_feature(table: Table, column: Column, options: TableOptions, signs: Collection[str]) -> _Feature:
+def _read_feature(table: Table, column: Column, options: TableOptions, signs: Collection[Any]) -> _Feature:
     plain = {value: _plain(value, signs) for value in _distinct(table, column)}
     values = [value for value in plain.values() if value is not None]
     if column.vocabulary is None and not column.is_text and column.name not in options.categorical:

@@ -424,6 +424,8 @@ def test_groups_that_are_missing_or_in_both_splits(tmp_path: Path) -> None:
         load_groups(group="label")
     with pytest.raises(ValidationError, match="name their column as `group`"):
         load_groups(group=None, drop_shared_groups=True)
+    with pytest.raises(ValidationError, match="there is no test split"):
+        load_groups(test_path=None, drop_shared_groups=True)
     assert load_groups(drop_missing=True).groups == ("1", "2", "2", "3")
     dataset = load_groups(drop_missing=True, drop_shared_groups=True)
     assert (dataset.inputs, dataset.groups) == (("a", "d", "e"), ("1", "2", "3"))

@@ -230,6 +230,8 @@ def test_groups_are_texts_and_not_in_two_splits(load: Load, tmp_path: Path) -> N
         load(content, "train.csv", group="users")
     with pytest.raises(ValidationError, match="name their column as `group`"):
         load(content, "train.csv", drop_shared_groups=True)
+    with pytest.raises(ValidationError, match="but splits are pooled"):
+        load(content, "train.csv", group="user", drop_shared_groups=True)
 
 
 def test_cached_rows_depend_on_the_options(load: Load, tmp_path: Path) -> None:

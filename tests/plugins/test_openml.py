@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +17,7 @@ import pytest
 import sklearn.datasets
 from pydantic import ValidationError
 
+import peekbench as pb
 from peekbench.data.loading import check_dataset
 from peekbench.errors import DataError, UnavailableError
 from peekbench.records.data import Dataset, Folders
@@ -158,6 +161,20 @@ def test_a_damaged_file_is_removed_and_downloaded_again(openml: LoopbackOpenml, 
         read(tmp_path, id=61)
     openml.changed.clear()
     assert len(read(tmp_path, id=61).labels) == 150
+
+
+def test_a_file_in_another_encoding_is_left_to_another_source(openml: LoopbackOpenml, tmp_path: Path) -> None:
+    file = "@relation r\n@attribute a {x,\u00e9}\n@attribute class {u,v}\n@data\nx,u\n\u00e9,v\n".encode("latin-1")
+    facts = json.loads(openml.find("/api/v1/json/data/61"))
+    facts["data_set_description"]["md5_checksum"] = hashlib.md5(file, usedforsecurity=False).hexdigest()
+    openml.changed = {"/data/61": json.dumps(facts).encode(), "/download/61": file}
+    with pytest.raises(
+        DataError, match=r"is not utf-8: .*; read this file with tabular\.file and its `encoding`"
+    ) as caught:
+        read(tmp_path, id=61)
+    path = str(caught.value).partition(" is not")[0]
+    options = {"path": path, "label": "class", "encoding": "latin-1"}
+    assert np.shape(pb.load_dataset("tabular.file", options, folder=tmp_path).inputs) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,17 @@ def test_official_splits_share_their_categories(read: Read) -> None:
         read(test="kind,age,weight\ncat,1,2\n")
 
 
+@pytest.mark.parametrize("sign", [-999, "-999", -999.0])
+def test_numbers_stand_for_missing_values_in_any_notation(sign: Any, read: Read, tmp_path: Path) -> None:
+    pd.DataFrame({"kind": ["a", "b"], "age": [-999.0, 2.5]}).to_parquet(tmp_path / "ages.parquet")
+    stored = pb.load_dataset(
+        "tabular.file", {"path": "ages.parquet", "label": "kind", "missing": sign}, folder=tmp_path
+    )
+    written = read("kind,age\na,-999.0\nb,2.5\n", "ages.csv", missing=sign)
+    for dataset in (stored, written):
+        np.testing.assert_array_equal(np.ravel(dataset.inputs), [NAN, 2.5])
+
+
 def test_columns_can_be_chosen_dropped_and_declared_as_categories(read: Read) -> None:
     assert np.shape(read(columns=["age", "weight"]).inputs) == (4, 2)
     assert np.shape(read(drop="home").inputs) == (4, 2)
@@ -186,6 +197,8 @@ def test_class_names_merge_labels(read: Read) -> None:
         ("kind\nx\ny\n", {"drop": []}, r"no column is left for the features"),
         ("kind,a\n", {}, r"has no rows"),
         ("kind,a\nx,1e999\ny,2\n", {}, r"'a' has infinite numbers"),
+        ("kind;a\nx;1.234\ny;2,5\n", {"decimal": ","}, r"row 1: column 'a' has '1\.234', but `decimal` is ','"),
+        ("kind;a\nx;2,5\ny;1.234,5\n", {"decimal": ","}, r"row 2: column 'a' has '1\.234,5', but `decimal`"),
     ],
 )
 def test_unsuitable_tables_are_errors(content: str, options: dict[str, Any], message: str, read: Read) -> None:
@@ -206,6 +219,9 @@ def test_missing_files_name_the_nearest_one(read: Read) -> None:
         ({"path": "pets.xlsx"}, "unknown file format"),
         ({"kind": "regression", "class_names": ["a", "b"]}, "a regression has no classes"),
         ({"drop": "a", "columns": "a"}, "'a' is in `drop`, but also"),
+        ({"path": "pets.parquet", "decimal": ","}, "decimal has no meaning for a file in parquet"),
+        ({"path": "pets.arff", "header": ["kind"]}, "header has no meaning for a file in arff"),
+        ({"group": "home", "drop_shared_groups": True}, "there is no test split; give its file as `test_path`"),
     ],
 )
 def test_contradictory_options_are_errors(options: dict[str, Any], message: str) -> None:
