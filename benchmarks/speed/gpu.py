@@ -76,16 +76,7 @@ class Bench:
     def model(self, name: str) -> Path:
         """Return the folder of a model with random weights, which is written once."""
         import torch  # noqa: PLC0415 - the main process needs no torch
-        from transformers import (  # noqa: PLC0415 - as above
-            BertConfig,
-            BertForMaskedLM,
-            Gemma3ForCausalLM,
-            Gemma3TextConfig,
-            GPT2Config,
-            GPT2LMHeadModel,
-            MistralConfig,
-            MistralForCausalLM,
-        )
+        import transformers  # noqa: PLC0415 - as above
 
         from peekbench import load_dataset  # noqa: PLC0415 - as above
         from peekbench_lm.loading import quiet_transformers  # noqa: PLC0415 - as above
@@ -95,10 +86,10 @@ class Bench:
         if (folder / "config.json").is_file():
             return folder
         makers: dict[str, tuple[Any, Any, dict[str, Any], Any]] = {
-            "bert-base": (BertForMaskedLM, BertConfig, {}, "masked"),
-            "gpt2": (GPT2LMHeadModel, GPT2Config, {}, "causal"),
-            "gemma-270m": (Gemma3ForCausalLM, Gemma3TextConfig, GEMMA, "causal"),
-            "qlora": (MistralForCausalLM, MistralConfig, MISTRAL, "causal"),
+            "bert-base": (transformers.BertForMaskedLM, transformers.BertConfig, {}, "masked"),
+            "gpt2": (transformers.GPT2LMHeadModel, transformers.GPT2Config, {}, "causal"),
+            "gemma-270m": (transformers.Gemma3ForCausalLM, transformers.Gemma3TextConfig, GEMMA, "causal"),
+            "qlora": (transformers.MistralForCausalLM, transformers.MistralConfig, MISTRAL, "causal"),
         }
         network, config, shape, kind = makers[name]
         settings = TINY[name] if self.is_rehearsal else shape

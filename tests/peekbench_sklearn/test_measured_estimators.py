@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,8 @@ from sklearn.svm import SVC, LinearSVC
 
 import peekbench as pb
 from peekbench.data.labels import name_labels
-from peekbench.data.loading import fingerprint
-from peekbench.data.sampling import Sampler
 from peekbench.errors import PluginError, SpecError
 from peekbench.records import SourceRef
-from peekbench.records.data import OfficialSplits
 from peekbench.report import state
 from peekbench.store.files import RUNS
 from peekbench_sklearn.estimators import adapts, make_estimator_entry
@@ -280,52 +276,6 @@ def test_texts_and_labels_are_two_columns() -> None:
         measure(TFIDF, FRAME, text="label")
 
 
-def test_groups_are_a_column_or_the_third_part_of_a_pair() -> None:
-    groups = [f"author {row % 40}" for row in range(len(TEXTS))]
-    named = FRAME.assign(author=groups)
-    dataset = read_held(named, "data", [None], group="author")
-    assert dataset.groups == tuple(groups)
-    assert fingerprint(read_held((TEXTS, NAMES, pd.Series(groups)), "data", [None])) == fingerprint(dataset)
-    run = measure(TFIDF, named, group="author")
-    sampler = Sampler(dataset, run.spec.design, run.spec.seed, "data")
-    for trial in run.spec.trials():
-        drawn = sampler.draw(trial.draw)
-        sets = [{groups[row] for row in rows} for rows in (drawn.train, *drawn.sets)]
-        assert len(set.union(*sets)) == sum(map(len, sets))
-    default = pb.measure(
-        TFIDF, (TEXTS, NAMES, [row % 9 for row in range(len(TEXTS))]), num_subsamples=2, progress=False
-    )
-    assert 20 < default.spec.design.num_test[0] < 40, "the largest for which groups suffice"
-
-
-def test_train_rows_of_groups_in_the_test_split_are_dropped_on_request() -> None:
-    frame = FRAME.assign(author=[str(row // 2) for row in range(len(TEXTS))])
-    splits = OfficialSplits(frame[:65], frame[65:])
-    dataset = read_held(splits, "data", [None], group="author", drop_shared_groups=True)
-    assert (len(dataset.inputs), dataset.splits.count("train")) == (len(TEXTS) - 1, 64)
-    assert dataset.details["dropped"]["group of the test split"] == 1
-    with pytest.raises(pb.DataError, match="rows of 1 group, such as '32', so .*drop_shared_groups"):
-        measure(TFIDF, None, train=splits.train, test=splits.test, group="author")
-
-
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
-        (FRAME, {"group": "labels"}, "no column has the name 'labels'.* did you mean 'label'"),
-        (FRAME, {"group": "author"}, "name that of the groups as `group`, or leave it out"),
-        (FRAME, {"group": "label"}, "label and group are the same column"),
-        ((TEXTS, NAMES), {"group": "author"}, r"leave it out and give \(X, y, groups\)"),
-        ((TEXTS, NAMES, NAMES[1:]), {}, "groups of shape"),
-        ((TEXTS, NAMES, [0.5] * len(TEXTS)), {}, "row 0: 0.5 is float, but a group is text or an integer"),
-        ((TEXTS, NAMES, [None, *NAMES[1:]]), {}, "row 0 has no group; .* set drop_missing=True"),
-        ((TEXTS, NAMES), {"drop_shared_groups": True}, "drop_shared_groups needs groups"),
-    ],
-)
-def test_groups_that_cannot_be_read_are_refused(data: Any, options: Any, message: str) -> None:
-    with pytest.raises(pb.DataError, match=message):
-        measure(TFIDF, data, **options)
-
-
 def test_forms_of_the_same_rows_are_the_same_run() -> None:
     named = FRAME.rename(columns={"text": "review", "label": "topic"})
     first = measure(TFIDF, FRAME, name="forms")
@@ -425,102 +375,6 @@ def test_scores_are_refused_before_any_trial(method: Any, labels: Any, score: st
     with pytest.raises(SpecError, match=message):
         measure(method, (X, labels), score=score)
     assert not list(RUNS.glob("*"))
-
-
-class SavedSplit:
-    """What peekbench uses of `datasets.Dataset`, which tests do not install."""
-
-    __module__ = "datasets.arrow_dataset"
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self.frame, self.column_names = frame, list(frame.columns)
-        self.features = {"topic": type("ClassLabel", (), {"names": ["first", "second", "third"]})()}
-
-    def select_columns(self, columns: list[str]) -> SavedSplit:
-        return SavedSplit(self.frame[columns])
-
-    def to_pandas(self) -> pd.DataFrame:
-        return self.frame
-
-
-def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> None:
-    split = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": sample_texts(120).labels, "id": 0}))
-    assert read_held(split, "data", [None], label="topic").class_names == ("first", "second", "third")
-    both = type("DatasetDict", (dict,), {"__module__": "datasets.dataset_dict"})(train=split, test=split, validation=0)
-    assert read_held(both, "data", [TFIDF], label="topic").splits == ("train",) * 120 + ("test",) * 120
-    run = measure(TFIDF, both, label="topic")
-    assert ([task.name for task in run.spec.tasks], run.failed) == (["data"], 0)
-    with pytest.raises(pb.DataError, match="train and another one are needed; set test_split='test'"):
-        measure(TFIDF, both, label="topic", test_split="train")
-    with pytest.raises(pb.DataError, match="these rows have no splits; leave it out"):
-        measure(TFIDF, split, label="topic", test_split="validation")
-    for names in (["a", "b", "c"], {0: "a", 1: "b", 2: "c"}, {"first": "a", "second": "b", "third": "c"}):
-        assert read_held(both, "data", TFIDF, label="topic", class_names=names).class_names == ("a", "b", "c")
-    del both["test"]
-    with pytest.raises(pb.DataError, match=r"its splits are train, validation, but .*; set test_split='validation'"):
-        measure(TFIDF, both, label="topic")
-    both["validation"] = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": -1}))
-    with pytest.raises(pb.DataError, match="labels of the split validation are not public: all are '-1'"):
-        read_held(both, "data", [TFIDF], label="topic", test_split="validation")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sign", ["-1", -1, "", "?", "unlabeled", "nan", None, np.nan])
-def test_signs_of_a_missing_label_are_dropped_or_named(sign: Any) -> None:
-    labels = [sign if row < 40 else [0, 1][row % 2] for row in range(120)]
-    with pytest.raises(pb.DataError, match="data: 40 of 120 rows have the label .*row 0.*drop_missing") as caught:
-        measure(TFIDF, (TEXTS, labels))
-    dropped = read_held((TEXTS, labels), "data", [TFIDF], drop_missing=True)
-    assert (len(dropped.inputs), dropped.class_names, dropped.details) == (80, ("0", "1"), {"dropped": {"missing": 40}})
-    names = json.loads(str(caught.value).partition("`class_names` to ")[2])
-    assert measure(TFIDF, (TEXTS, labels), class_names=names).failed == 0
-    assert sorted(names.values()) == ["0", "1", "no label"]
-
-
-@pytest.mark.parametrize("blank", ["", " \n", None])
-def test_rows_without_a_text_are_missing_as_in_files(blank: Any) -> None:
-    texts = [blank, *TEXTS[1:]]
-    with pytest.raises(pb.DataError, match="data: row 0 has no text; drop or fill 1 row, or set drop_missing=True"):
-        read_held((texts, NAMES), "data", [TFIDF])
-    assert len(read_held((texts, NAMES), "data", [TFIDF], drop_missing=True).inputs) == len(TEXTS) - 1
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ((TEXTS, [[0]] * 120), "exactly one label; for classes, give the labels themselves"),
-        ((TEXTS, [[0] * (row % 3) for row in range(120)]), "1 label; a multi-label task needs two or more"),
-        (pd.DataFrame({"text": TEXTS, "label": [{"a": 1}] * 120}), "row 0 has the label {'a': 1}, a dict"),
-        ((TEXTS, np.eye(3)[[0, 1, 2] * 40]), r"exactly one 1; for classes, give y\.argmax\(axis=1\)"),
-        ((TEXTS, [0.5, *[1] * 119]), "labels are 2 different numbers such as 0.5"),
-        ((TEXTS, [pd.Timestamp(0), *[1] * 119]), "row 0 has the label Timestamp.*, but a label is text or an integer"),
-        (([text.split() for text in TEXTS], NAMES), r"a list of tokens; join them, as in \[' '\.join"),
-        (([{"t": text} for text in TEXTS], NAMES), "a dict; give the text in it"),
-        (([[0.5] * (1 + row % 2) for row in range(120)], NAMES), "row 1 has .* another length than row 0"),
-        ({"text": TEXTS, "label": NAMES[1:]}, "same length; give columns of equal lengths"),
-    ],
-)
-def test_nested_values_are_refused(data: Any, message: str) -> None:
-    with pytest.raises(pb.DataError, match=f"data: .*{message}"):
-        measure(TFIDF, data)
-
-
-@pytest.mark.slow
-def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
-    columns = {"review": TEXTS, "topic": NAMES}
-    path = tmp_path / "my reviews.csv.gz"
-    pd.DataFrame(columns).to_csv(path, sep=";", index=False, encoding="utf-16")
-    for data in (columns, pd.DataFrame(columns).to_dict("records")):  # other data would be refused
-        assert measure(TFIDF, data, text="review", label="topic", name="in-memory").failed == 0
-    for design in (DESIGN, {"num_subsamples": 2}):
-        run = measure(TFIDF, path, text="review", label="topic", delimiter=";", design=design)
-        assert ([task.name for task in run.spec.tasks], run.failed) == (["my-reviews"], 0)
-    assert run.predictions.to_pandas()["label"].nunique() == 3
-    pd.DataFrame(columns)[::-1].to_csv(path, index=False)
-    assert measure(TFIDF, path, text="review", label="topic", name="file").failed == 0
-    pd.DataFrame(columns).to_csv(path, index=False)
-    with pytest.raises(pb.PeekbenchError, match="data of task my-reviews"):
-        measure(TFIDF, path, text="review", label="topic", name="file")
 
 
 def test_several_methods_are_measured_in_one_run() -> None:
