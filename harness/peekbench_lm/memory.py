@@ -71,8 +71,8 @@ def estimate_memory(options: ModelOptions, folders: Folders) -> int:
     if not num_weights or not hidden or not layers:
         return 0
     recipes = list(_find_recipes(options))
-    tokens = max((recipe.batch_size for recipe in recipes), default=PREDICTION_BATCH) * options.context_length
-    tokens = max(tokens, getattr(options, "sequence_length", 0))
+    length = getattr(options, "sequence_length", options.context_length)  # of a packed sequence, or of a text
+    tokens = max((recipe.batch_size for recipe in recipes), default=PREDICTION_BATCH) * length
     adapters = getattr(options, "lora", None)
     num_trained = 0
     if adapters is not None:

@@ -79,7 +79,7 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Packed,
             method="peekbench_prompting.training:pretrain",
             summary="pretrain with several texts after one instruction",
-            unlabeled_options=TRAINING_OPTIONS | {"sequence_length", "attention"},
+            unlabeled_options=TRAINING_OPTIONS | {"sequence_length", "texts_per_sequence", "attention"},
             base="zero_shot",
         ),
         entry(

@@ -67,6 +67,11 @@ def test_larger_steps_need_more(folders: Folders) -> None:
     assert estimate(pretraining={"batch_size": 64}) > estimate() + 3 * GB
     assert estimate(classification={"batch_size": 64}) == estimate(pretraining={"batch_size": 64})
     assert estimate(context_length=128) < estimate()
+    two, one = (
+        estimate_memory(Packed.model_validate({"model": "./mistral", "pretraining": {"batch_size": size}}), folders)
+        for size in (2, 1)
+    )
+    assert two > one + 5 * GB, "a step has all sequences of a batch"
 
 
 def test_a_model_of_an_unknown_form_has_no_estimate(tmp_path: Path, folders: Folders) -> None:

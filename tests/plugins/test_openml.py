@@ -165,7 +165,7 @@ def test_a_damaged_file_is_removed_and_downloaded_again(openml: LoopbackOpenml, 
 
 def test_a_file_in_another_encoding_is_left_to_another_source(openml: LoopbackOpenml, tmp_path: Path) -> None:
     file = "@relation r\n@attribute a {x,\u00e9}\n@attribute class {u,v}\n@data\nx,u\n\u00e9,v\n".encode("latin-1")
-    facts = json.loads(openml.find("/api/v1/json/data/61"))
+    facts = json.loads(openml.find("/api/v1/json/data/61") or b"")
     facts["data_set_description"]["md5_checksum"] = hashlib.md5(file, usedforsecurity=False).hexdigest()
     openml.changed = {"/data/61": json.dumps(facts).encode(), "/download/61": file}
     with pytest.raises(

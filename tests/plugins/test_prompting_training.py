@@ -125,6 +125,8 @@ def test_the_base_arm_is_zero_shot_and_shared(mistral: Path, tmp_path: Path) -> 
     untrained = make_component(MethodSpec, "prompting.zero_shot", {"model": str(mistral)})
     methods = [make_component(MethodSpec, use, options) for use in (*USES, "prompting.input_perplexity")]
     assert [method.base_key() == untrained.base_key() for method in methods] == [True, True, False, True]
+    packed = make_component(MethodSpec, "prompting.packed", {**options, "texts_per_sequence": 8})
+    assert packed.base_key() == untrained.base_key(), "packing concerns the unlabeled texts alone"
     expected = make_case(untrained.use, untrained.entry, untrained.options, tmp_path, DATASET).predict(None)
     for use in USES[:2]:
         case = make_method_case(use, mistral, tmp_path)

@@ -112,9 +112,9 @@ def test_arff_files_have_long_and_quoted_texts(read: Read) -> None:
     texts = ["it's", "a, b", "x" + " " * 50_000 + "y", "z" * 200_000]
     rows = ["'it\\'s', a", '"a, b" ,b', f"{texts[2]},a", f"{texts[3]},b", "?,a"]
     arff = "@relation r\n@attribute text string\n@attribute 'the kind'{a,b}\n@data\n" + "\n".join(rows)
-    dataset = read(arff, "texts.arff", label="the kind", encode="none")
-    assert [*dataset.inputs["text"]][:4] == texts
-    assert dataset.inputs["text"].isna().sum() == 1
+    frame: Any = read(arff, "texts.arff", label="the kind", encode="none").inputs
+    assert [*frame["text"]][:4] == texts
+    assert frame["text"].isna().sum() == 1
 
 
 @pytest.mark.parametrize(
