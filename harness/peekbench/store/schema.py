@@ -121,7 +121,8 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "methods": ("control IN ('', 'negative', 'positive')",),
     "draws": (
         *(f"{name} BETWEEN 0 AND {MAX_COUNT}" for name in ("num_train", "num_test", "subsample")),
-        "length(test_labels) % 4 + length(test_rows) % 4 = 0",
+        "length(test_rows) % 4 = 0",
+        "length(test_labels) % (length(test_rows) / 4) = 0",  # of a multi-label task, a byte for each label
         "length(test_groups) = length(test_rows)",
     ),
     "trials": ("(error IS NULL) = (traceback IS NULL)",),
