@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import chain, combinations
+from itertools import chain, combinations, compress
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from peekbench import DataError, Dataset
 from peekbench.data import hash_rows
-from peekbench.data.label_sets import find_unlabeled, name_label_sets
+from peekbench.data.label_sets import find_unlabeled, name_label_sets, refuse_hidden_sets
 from peekbench.data.labels import (
     ClassNames,
     find_missing,
@@ -166,22 +166,36 @@ class _Reader:
         dataset = self._read_pair(inputs, labels, first.class_names, splits, groups)
         if isinstance(data, OfficialSplits) and data.extra is not None:
             extra = data.extra() if callable(data.extra) else data.extra
-            dataset = replace(dataset, extra=self._read_extra(extra, has_texts=dataset.input_kind == "texts"))
+            dataset = replace(dataset, extra=self._read_extra(extra, first.inputs, dataset))
         return _identify(dataset)
 
-    def _read_extra(self, extra: Any, *, has_texts: bool) -> Any:
-        """Return private texts or features, without labels if they are given."""
-        if isinstance(extra, tuple) and len(extra) == 2 and not isinstance(extra[0], str):
-            extra = extra[0]
+    def _read_extra(self, extra: Any, inputs: Any, dataset: Dataset) -> Any:
+        """Return private texts or features in the form of other inputs, without labels if they are given."""
+        name, groups = f"{self.name}, extra", None
+        if isinstance(extra, tuple) and len(extra) in (2, 3) and not isinstance(extra[0], str):
+            extra, _, groups = (*extra, None)[:3]
         if hasattr(extra, "to_pandas"):
             extra = extra.to_pandas()  # of Hugging Face, or of polars
         if isinstance(extra, dict) or (isinstance(extra, list) and extra and isinstance(extra[0], dict)):
             extra = pd.DataFrame(extra)
-        if isinstance(extra, pd.DataFrame) and has_texts:
-            if self.text not in extra.columns:
-                raise DataError(f"{self.name}: extra has no column {self.text!r}; rename its column of texts")
-            extra = extra[self.text]
-        return read_inputs(extra, self.name, self.method, drop_missing=self.drop_missing)
+        if isinstance(extra, pd.DataFrame):
+            has_texts = dataset.input_kind == "texts"
+            columns = [self.text] if has_texts else list(getattr(inputs, "columns", extra.columns))
+            for column in columns:
+                if column not in extra.columns:
+                    raise DataError(f"{name}: no column has the name {column!r}, as in train; rename or add it")
+            groups = extra.get(self.group, groups)
+            extra = extra[self.text] if has_texts else extra[columns]
+        elif isinstance(dataset.inputs, pd.DataFrame):
+            raise DataError(f"{name}: this is no data frame, as train is; give one with the same columns")
+        if groups is not None:
+            for group in set(self._read_groups(groups, len(extra))) & {*dataset.groups}:
+                raise DataError(
+                    f"{name}: it has rows of the group {shorten(repr(group), 40)}, which is in train or test, so they "
+                    "are not independent; drop them"
+                )
+        rows = read_inputs(extra, name, self.method, drop_missing=self.drop_missing)
+        return tuple(compress(rows, ~find_blank(rows))) if isinstance(rows, tuple) else rows
 
     def _with_label_sets(self, pair: _Pair) -> _Pair:
         """Return a pair whose labels are `HeldLabels` if rows have any number of them."""
@@ -280,6 +294,8 @@ class _Reader:
                 "row, as an array of shape (n,), or those of a multi-label task, 0 or 1, of shape (n, n_labels)"
             )
         if isinstance(labels, HeldLabels):
+            of_test = [own for own, split in zip(labels.sets, splits, strict=False) if split == TEST]
+            refuse_hidden_sets(of_test, f"the split {self.test_split}", VALIDATION)
             is_missing, finish = self._read_label_sets(labels, feature_names)
         else:
             is_missing, finish = self._read_labels(labels, feature_names, splits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from peekbench.data.label_sets import (
     name_label_sets,
     read_indicators,
     read_label_set,
+    refuse_hidden_sets,
     refuse_written_list,
 )
 from peekbench.data.labels import (
@@ -159,12 +160,15 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     if left_out:
         details["labels left out"] = ", ".join(left_out)
     texts = tuple(example.text for example in examples)
-    extra = [text for path in extra_paths for text in _read_extra(path, options)]
+    groups = {example.group for example in examples if options.group}
+    extra = [text for path in extra_paths for text in _read_extra(path, options, groups)]
     if extra and options.drop_duplicates != "none":
         pooled = (*texts, *extra)
         kept = _find_distinct(pooled, [0] * len(pooled), options.drop_duplicates)
         dropped["duplicate"] += len(pooled) - len(kept)
         extra = [pooled[row] for row in kept if row >= len(texts)]
+    if extra_paths and not extra:
+        raise DataError(f"{extra_paths[0]}: no row is left for extra texts; add rows, or remove `extra_path`")
     return Dataset(
         inputs=texts,
         labels=tuple(labels),
@@ -179,10 +183,22 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     )
 
 
-def _read_extra(path: Path, options: FileOptions) -> Iterator[str]:
-    """Yield the texts of a file of private texts, whose labels and groups are not read."""
-    plain = options.model_copy(update={"label": None, "group": None})
-    for row in _check_rows(read(path, plain.columns(), plain), plain, path, "test"):
+def _read_extra(path: Path, options: FileOptions, groups: Collection[str]) -> Iterator[str]:
+    """Yield the texts of a file of private texts, whose labels are not read, and refuse those of groups of splits."""
+    plain = options.model_copy(update={"label": None})
+    try:
+        rows = read(path, plain.columns(), plain)
+    except NoColumnError as error:
+        if options.group is None or repr(options.group) not in str(error):
+            raise
+        plain = plain.model_copy(update={"group": None})  # nothing is known of their groups
+        rows = read(path, plain.columns(), plain)
+    for row in _check_rows(rows, plain, path, "test"):
+        if row.group in groups:
+            raise DataError(
+                f"{row.location}: the group {short_repr(row.group)} is in an official split, so this text is not "
+                "independent; remove it"
+            )
         yield row.text
 
 
@@ -233,8 +249,9 @@ def _read_label_sets(
                 "store a list in each row"
             )
     for path, split in zip(paths, get_args(Split), strict=False):
-        if len(paths) > 1 and not any(example.labels for example in examples if example.split == split):
-            raise DataError(f"no row of {path.name} has a label, so these may not be public; {VALIDATION}")
+        if len(paths) > 1:
+            sets = [example.labels for example in examples if example.split == split]
+            refuse_hidden_sets(sets, path.name, VALIDATION)
     place = f"column {options.label!r}"
     if class_names is None and isinstance(options.label, tuple):
         class_names = options.label

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from peekbench import DataError
 from peekbench.cache import atomic_write, describe_file, write_cached
 from peekbench.data import group_duplicates, keep_first
-from peekbench.data.label_sets import LabelSet, find_unlabeled, name_label_sets, read_label_set
+from peekbench.data.label_sets import LabelSet, find_unlabeled, name_label_sets, read_label_set, refuse_hidden_sets
 from peekbench.data.labels import ClassNames, find_missing, name_classes, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
 from peekbench.records.scores import number_label_sets
@@ -28,6 +28,7 @@ from peekbench_hf.options import HubOptions
 from peekbench_hf.prepared import PreparedTask, find_prepared, list_groups, list_labels, metadata_path
 from peekbench_hf.reading import Columns, read_splits
 
+VALIDATION = "set `test_split` to validation"
 PERCENTILES = (5, 25, 50, 75, 95)
 
 
@@ -235,10 +236,13 @@ def _find_unlabeled(
     """Return whether each row has no label. Raise an error if there are such rows, unless they are to be dropped."""
     if is_multilabel:
         sets, place = _decode_sets(table), f"column {label!r}"
+        of_test = [labels for labels, is_test in zip(sets, table["is_test"].to_pylist(), strict=True) if is_test]
+        refuse_hidden_sets(of_test, "the test split", VALIDATION)
+        refuse_hidden_sets(sets, "the data", "use a split that has labels")
         return pa.array(find_unlabeled(sets, class_names, place, drop_missing=task.drop_missing))
     counts = _count(table["label"])
     tests = set(pc.unique(table["label"].filter(table["is_test"])).to_pylist())
-    refuse_hidden(tests, counts, class_names, "the test split", "set `test_split` to validation")
+    refuse_hidden(tests, counts, class_names, "the test split", VALIDATION)
     if not task.drop_missing:
         refuse_missing(counts, class_names, f"column {label!r}")
     return pc.is_in(table["label"], value_set=pa.array(find_missing(counts, class_names), pa.large_string()))

@@ -98,6 +98,12 @@ def test_train_sets_have_a_row_of_each_label() -> None:
             assert np.asarray(data.labels)[train].any(axis=0).all()
 
 
+def test_hidden_labels_of_a_test_split_are_refused() -> None:
+    train, test = (["a", "b"] * 20, [["bug"], ["bug", "login"]] * 20), (["c", "d"] * 5, [[], []] * 5)
+    with pytest.raises(pb.DataError, match="no row of the split test has a label, so these may not be public"):
+        pb.measure("controls.null", train=train, test=test)
+
+
 @pytest.mark.slow
 def test_planted_bias_is_recovered_and_stored_scores_are_those_of_scikit_learn() -> None:
     """`controls.leak` knows the labels of a quarter of the test texts: bias = share x (1 - accuracy)."""

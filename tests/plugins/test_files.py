@@ -375,6 +375,9 @@ def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
     assert load_splits(**files).extra == ("Never seen.", "Good fun.")
     assert load_splits(**files, drop_duplicates="exact").extra == ("Never seen.",)
     assert load_splits(**files).splits == dataset.splits
+    (tmp_path / "none.csv").write_text("id,text\n")
+    with pytest.raises(DataError, match=r"none\.csv: no row is left for extra texts"):
+        load_splits(**{**files, "extra_path": "none.csv"})
     with pytest.raises(DataError, match=r"cannot read .*other\.csv"):
         load_splits(test_path="test.csv", extra_path="other.csv")
     with pytest.raises(DataError, match=r"test\.csv, line 4: no value in column 'text'"):
@@ -385,6 +388,16 @@ def test_official_splits_come_from_two_files(tmp_path: Path) -> None:
     for test_path, message in (("test.tsv", "different suffixes"), ("train.csv", "extra_path are 'train.csv'")):
         with pytest.raises(ValidationError, match=message):
             load_splits(test_path=test_path)
+
+
+def test_extra_texts_of_groups_in_the_splits_are_refused(tmp_path: Path) -> None:
+    for name, rows in (("train", "a,0,ann\nb,1,bob\n"), ("test", "c,0,cy\nd,1,cy\n"), ("extra", "e,0,eve\nf,1,bob\n")):
+        (tmp_path / f"{name}.csv").write_text(f"text,label,author\n{rows}")
+    (tmp_path / "unknown.csv").write_text("text\ng\n")
+    options = {"path": "train.csv", "test_path": "test.csv", "extra_path": "extra.csv", "group": "author"}
+    with pytest.raises(DataError, match=r"extra\.csv, line 3: the group 'bob' is in an official split"):
+        load_dataset("files", options, folder=tmp_path)
+    assert load_dataset("files", {**options, "extra_path": "unknown.csv"}, folder=tmp_path).extra == ("g",)
 
 
 def test_groups_that_are_missing_or_in_both_splits(tmp_path: Path) -> None:

@@ -470,6 +470,13 @@ def test_rows_without_a_list_of_labels_are_refused_or_dropped(load: Load) -> Non
     assert len(load(records, drop_missing=True).inputs) == 2
 
 
+def test_hidden_lists_of_labels_are_refused(load: Load) -> None:
+    with pytest.raises(DataError, match="no row of the data has a label, .*; use a split that has labels"):
+        load(rows([[], []]), "test.jsonl", split="test")
+    with pytest.raises(DataError, match="no row of the test split has a label, so these may not be public; set `test_"):
+        load(rows([["bug"], ["urgent"]]), "train.jsonl", splits="official")
+
+
 def test_lists_of_a_class_label_have_its_names(load: Load) -> None:
     feature = {"feature": {"names": ["calm", "joy", "fear"], "_type": "ClassLabel"}, "_type": "List"}
     table = pa.table({"text": ["a", "b", "c"], "label": [[2, 0], [1], []]})

@@ -228,8 +228,13 @@ def _join_splits(data: Any, splits: OfficialSplits, options: dict[str, Any]) -> 
         raise SpecError("give `train` and `test`, or only `data`, from which sets are drawn")
     given = {"path": splits.train, "test_path": splits.test, "extra_path": splits.extra}
     given = {name: part for name, part in given.items() if part is not None}
-    if not all(isinstance(part, str | Path) for part in given.values()):
+    files = [part for part in given.values() if isinstance(part, str | Path)]
+    if not files:
         return splits, options
+    if len(files) < len(given):
+        raise SpecError(
+            f"{str(files[0])!r} is a file, but others of train, test and extra are not; read it, or give files"
+        )
     paths = {name: str(Path(file).expanduser().absolute()) for name, file in given.items()}
     return {"use": FILES, "name": "data", "options": {**paths, **options}}, {}
 

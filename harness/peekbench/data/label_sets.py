@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from reprlib import repr as short_repr
 from typing import Any, NamedTuple, TypeAlias
 
-from peekbench.data.labels import ClassNames, find_missing, label_key, name_classes, refuse_missing
+from peekbench.data.labels import HOLD_OUT, ClassNames, find_missing, label_key, name_classes, refuse_missing
 from peekbench.errors import DataError
 
 LabelSet: TypeAlias = tuple[str, ...] | None
@@ -153,6 +153,22 @@ def find_unlabeled(
             )
         refuse_missing(counts, class_names, place, first=locate(first))
     return is_unlabeled
+
+
+def refuse_hidden_sets(sets: Sequence[LabelSet], split: str, use: str) -> None:
+    """Refuse a split of which no row has a label, as where the labels of a test split are not public.
+
+    Parameters
+    ----------
+    sets
+        Labels of each row of the split.
+    split
+        Name of the split, for the message.
+    use
+        Which split to use instead, for the message.
+    """
+    if sets and not any(sets):
+        raise DataError(f"no row of {split} has a label, so these may not be public; {use}, or {HOLD_OUT}")
 
 
 def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: str) -> LabelSets:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.decomposition import TruncatedSVD
+from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -246,6 +246,89 @@ def test_extra_rows_of_features_are_joined(tmp_path: Path) -> None:
     pb.measure(record_sizes(seen), train=(train[0].to_numpy(), train[1]), test=(test[0].to_numpy(), test[1]),
                extra=extra[0].to_numpy(), folds=2, num_subsamples=2, progress=False)  # fmt: skip
     assert set(seen) == {20}
+
+
+def test_extra_rows_of_a_data_frame_have_the_columns_of_train() -> None:
+    rng = np.random.default_rng(0)
+    train, test = (
+        (pd.DataFrame(rng.normal(size=(n, 3)), columns=list("abc")), rng.integers(0, 2, n)) for n in (40, 20)
+    )
+    extra = pd.DataFrame(rng.normal(size=(15, 3)), columns=list("abc")) * [1, 10, 100]
+    model = make_pipeline(StandardScaler(), PCA(1), LogisticRegression())
+    seen: list[list[float]] = []
+
+    def fit(unlabeled: Any, train: Any) -> Any:
+        if unlabeled is not None:
+            seen.append(np.abs(unlabeled[-8:]).mean(axis=0).round().tolist())
+        return lambda rows: np.full((len(rows), 2), 0.5)
+
+    options: dict[str, Any] = {"train": train, "test": test, "folds": 2, "num_subsamples": 1, "progress": False}
+    orders = [extra, extra[list("cab")].assign(d="other")]
+    arms = [pb.measure(model, **options, extra=given).arms["extra"].tolist() for given in orders]
+    assert arms[0] == arms[1]
+    pb.measure(fit, **options, extra=orders[1])
+    assert all(sizes == sorted(sizes) for sizes in seen[:2])
+    for given, message in ((extra.rename(columns={"a": "q"}), "no column has the name 'a'"),
+                           (extra.to_numpy(), "this is no data frame, as train is")):  # fmt: skip
+        with pytest.raises(DataError, match=f"data, extra: {message}"):
+            pb.measure(model, **options, extra=given)
+
+
+def test_extra_texts_of_groups_in_the_splits_are_refused(splits: tuple[Path, Path]) -> None:
+    train, test = (pd.read_csv(path).assign(author=lambda rows: rows.index // 2) for path in splits)
+    test["author"] += 100
+    extra = make_rows(30, seed=2).assign(author=200)
+    options: dict[str, Any] = {"train": train, "test": test, "group": "author", "num_subsamples": 1, "progress": False}
+    texts = [*extra["text"], None]
+    runs = [pb.measure(make_model(), **options, extra=given, drop_missing=True) for given in (extra, texts)]
+    assert runs[0].arms["bias"].tolist() == runs[1].arms["bias"].tolist()
+    with pytest.raises(DataError, match="extra: it has rows of the group '101', which is in train or test"):
+        pb.measure(make_model(), **options, extra=(extra["text"], extra["label"], [101] * 30))
+    with pytest.raises(SpecError, match=r"train.csv' is a file, but others of train, test and extra are not"):
+        pb.measure(make_model(), train=splits[0], test=splits[1], extra=extra)
+
+
+def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for name, number in (("train", 40), ("test", 25), ("extra", 30)):
+        rows = make_rows(number, seed=number).assign(author=[f"{name} {row // 2}" for row in range(number)])
+        rows["a"], rows["b"], rows["c"] = rng.integers(0, 2, size=(3, number))
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    options: dict[str, Any] = {f"{name}path": f"{tmp_path}/{file}.csv"
+                               for name, file in (("", "train"), ("test_", "test"), ("extra_", "extra"))}  # fmt: skip
+    task = {"use": "files", "name": "sets", "options": {**options, "label": ["a", "b", "c"], "group": "author"}}
+    spec = {"name": "sets", "tasks": [task], "methods": ["controls.null"], "design": {**OFFICIAL, "num_subsamples": 2}}
+    measured = pb.run(spec, progress=False)
+    assert "sets" in str(measured.report())  # 25 sets of 3 labels are no multiple of four bytes
+    assert check_store(measured.store).problems == ()
+    drawn = list(pb.draw(spec))
+    fits = [fit for one in drawn for fit in one.fits]
+    for fit in fits[1:6]:
+        assert fit.unlabeled is not None
+        is_private = fit.unlabeled["text"] >= 65
+        assert 0 < is_private.sum() <= 7
+        assert (fit.unlabeled["group"].eq("") == is_private).all()
+    answers = [fit.rows.assign(answer=fit.rows["label"].map(lambda labels: [*reversed(labels)])) for fit in fits]
+    table = tidy(pd.concat(answers).drop(columns="input"), "the fits of a script")
+    assert (table["score"] == 1).all()
+
+
+def test_folds_are_known_without_the_arm_all(splits: tuple[Path, Path], tmp_path: Path) -> None:
+    train, test = splits
+    names = ["extra", "test"]
+    runs = [
+        pb.measure(
+            make_model(), train=train, test=test, num_subsamples=6, arms=arms, progress=False, name=f"of-{len(arms)}"
+        )
+        for arms in (names, [*names, "all"])
+    ]
+    (one,), (other,) = (run.report().verdicts for run in runs)
+    assert (one.estimate, one.decision) == (other.estimate, other.decision)
+    assert one.evidence.failure_loss == 0
+    (path,) = runs[0].report().save(tmp_path, ["markdown"])
+    text = path.read_text("utf-8")
+    assert "a fit for each fold" in text
+    assert "fitted three times" not in text
 
 
 def record_sizes(seen: list[int]) -> Callable[..., Any]:
