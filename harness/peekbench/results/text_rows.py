@@ -7,6 +7,7 @@ draw, its texts are the draws: nothing else can tell how much a score varies.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from peekbench.data.label_sets import is_label_set
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import Answers, FloatArray, IntArray, TableOptions
@@ -176,6 +178,7 @@ def grade_answers(reader: CellReader) -> None:
             f"{reader.origin}: both {short(given)!r} and {short(answer)!r} tell whether answers are correct; use ",
             ignoring(given),
         )
+    _name_label_sets(reader, (answer, label))
     for source, remedy in ((label, "add it"), (answer, "add it, or write any word that is no label")):
         reader.require(~reader.table[source].map(is_missing).astype("bool"), source, f"is empty; {remedy}")
     answers, labels = (_read_classes(reader, column.name) for column in (ANSWER, LABEL))
@@ -186,6 +189,16 @@ def grade_answers(reader: CellReader) -> None:
         problem = f"is none of the labels, and neither is any other answer; write answers as {short(label)!r} does"
         raise reader.error(0, answer, problem)
     reader.grade(answer, answers == labels)
+
+
+def _name_label_sets(reader: CellReader, sources: Sequence[str]) -> None:
+    """Replace lists of labels, as multi-label tasks have them, by texts that are equal if the labels are."""
+    for source in sources:
+        column = reader.table[source]
+        if column.map(is_label_set).any():
+            reader.require(column.map(is_label_set), source, "is no list of labels, as others are; write a list")
+            names = column.map(lambda labels: json.dumps(sorted(map(str, labels)), ensure_ascii=False))
+            reader.table = reader.table.assign(**{source: names})
 
 
 def _read_classes(reader: CellReader, column: str) -> pd.Series[str]:
