@@ -290,8 +290,8 @@ def find_majority_guessing(table: WideTable, majority: Mapping[str, float]) -> l
                 "accuracy not above the majority class",
                 table.locate(**as_mapping(key, CONFIGURATION)) or str(key[0]),
                 f"{len(names)} of {pluralize(wide['task'].nunique(), 'task')}: {join_names(names)}",
-                "train sets may be balanced while test sets are not, or the method predicts one class: compare "
-                "macro-F1 and log loss",
+                "the method may predict one class or set of labels, or train sets of classes are balanced, but test "
+                "sets are not: compare macro-F1 and log loss",
             )
         )
     return findings

@@ -121,17 +121,9 @@ def find_correct(predictions: FloatArray, labels: IntArray | FloatArray) -> Bool
 
 
 def find_true_probabilities(predictions: FloatArray, labels: IntArray | FloatArray) -> FloatArray:
-    """Return the probability of each text's class; or of the presence or absence of each of its labels.
+    """Return the probability of each text's class, (..., n_texts); or of the presence or absence of its labels.
 
-    Parameters
-    ----------
-    predictions, labels
-        As for `find_answers`.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (..., n_texts), or (..., n_texts, n_labels).
+    These have the shape (..., n_texts, n_labels). Parameters are those of `find_answers`.
     """
     if labels.ndim == 2:
         return np.where(labels == 1, predictions, 1 - predictions)
@@ -431,7 +423,7 @@ SCORES: tuple[Score, ...] = (
     Score(
         "log_loss",
         "log-likelihood",
-        "mean of -ln p of the true class",
+        "mean of -ln p of the true class, or of each label",
         "number",
         {"classification": log_loss, "multilabel": log_loss},
         maximum=math.inf,
@@ -452,7 +444,7 @@ SCORES: tuple[Score, ...] = (
     Score(
         "macro_f1",
         "macro-F1",
-        "mean of F1 over the classes that occur",
+        "mean of F1 over the classes that occur, or all labels",
         "fraction",
         {"classification": macro_f1, "multilabel": macro_f1_of_labels},
         synonyms=("f1_macro",),

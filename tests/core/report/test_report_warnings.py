@@ -90,7 +90,7 @@ def test_base_arms_that_do_not_beat_guessing_are_named_with_their_score() -> Non
     results = tidy(scores.assign(extra=0.6, test=0.6), "scores")
     names = {"hard": list("abc"), "easy": list("abc")}
     tasks = {
-        task: {"rows": 900, "class_names": classes, "class_counts": [300] * 3, "splits": {}}
+        task: {"kind": "classification", "rows": 900, "class_names": classes, "class_counts": [300] * 3, "splits": {}}
         for task, classes in names.items()
     }
     designs = dict.fromkeys(tasks, Design.model_validate({"num_train": 9, "num_test": 50, "num_subsamples": 10}))
