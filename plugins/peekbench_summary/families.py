@@ -287,6 +287,7 @@ def judge_all(
                 base=means.get("base"),
                 extra=means["extra"],
                 published=means.get("all"),
+                has_folds=configuration.has_folds,
                 num_texts=configuration.num_texts,
             )
             if not configuration.control:

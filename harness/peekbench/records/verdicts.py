@@ -210,6 +210,8 @@ class TrialEvidence:
     """Mean score of the arm extra over tasks, if known."""
     published: float | None = None
     """Mean score over tasks of fits to the whole test set, the arm all; None without folds."""
+    has_folds: bool = False
+    """Whether the design has folds."""
     num_texts: int | None = None
     """Texts that a trial scores, if known."""
     log_odds: float | None = None

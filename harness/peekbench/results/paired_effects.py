@@ -133,11 +133,8 @@ class Configuration:
     not state that draws of different tasks are independent."""
     num_texts: int | None = None
     """Texts that a trial scores, if known; an arm can score them several times."""
-
-    @property
-    def has_folds(self) -> bool:
-        """Whether the design has folds, in which each fit has the same weight in extra and test."""
-        return ALL_TEXTS.name in self.scores
+    has_folds: bool = False
+    """Whether the design has folds, see `has_folds`."""
 
     def units(self, values: Mapping[str, Sequence[float]]) -> list[Sequence[float]]:
         """Return sequences of independent values, whose means have the same average as those of the tasks.
@@ -198,14 +195,14 @@ class Configurations:
         return f"{text} Sizes: {self.fixed}."
 
 
-def _list_sizes(shared: Mapping[str, Any], num_texts: Any, *, has_folds: bool) -> Iterator[str]:
+def _list_sizes(shared: Mapping[str, Any], num_texts: Any, *, is_folded: bool) -> Iterator[str]:
     """Yield the sizes that all configurations share; with folds, a fit adapts to fewer texts than it predicts."""
     for name, size in shared.items():
-        if name == "num_test" and has_folds and size is not None and size < num_texts:
+        if name == "num_test" and is_folded and size is not None and size < num_texts:
             yield f"{size:,} of {num_texts:,} test texts adapted to"
         elif size is not None:
             yield f"{name} {size}"
-    if has_folds and "num_test" not in shared:
+    if is_folded and "num_test" not in shared:
         yield "num_test is the number of test texts that a fit adapts to"
 
 
@@ -237,7 +234,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     shared = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
     is_accuracy = bool(results["num_correct"].notna().all())
-    is_independent = has_independent_tasks(results)
+    is_independent, is_folded = has_independent_tasks(results), has_folds(results)
     by_configuration = results.groupby(list(CONFIGURATION), dropna=False)
     facts = by_configuration.agg(
         largest=("num_scored", "max"), smallest=("num_scored", "min"), control=("control", "last")
@@ -265,16 +262,37 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
                 step,
                 not is_independent[cells["method"]] and bool(rows["subsample"].duplicated().any()),
                 num_texts if num_texts is None else int(num_texts),
+                is_folded,
             )
         )
     return Configurations(
         columns=tuple(Column(name, UNITS.get(name, "text")) for name in varying),
-        fixed=", ".join(_list_sizes(shared, facts["smallest"].min(), has_folds=ALL_TEXTS.name in arms)),
+        fixed=", ".join(_list_sizes(shared, facts["smallest"].min(), is_folded=is_folded)),
         arms=arms,
         effects=effects,
         is_accuracy=is_accuracy,
         configurations=tuple(found),
     )
+
+
+def has_folds(results: pd.DataFrame) -> bool:
+    """Return whether the design has folds, in which each fit has the same weight in extra and test.
+
+    Only such designs have the arm `all`, and only in them does `test` score a text more often than `extra` does.
+
+    Parameters
+    ----------
+    results
+        Results table.
+
+    Examples
+    --------
+    >>> from peekbench.results import tidy
+    >>> has_folds(tidy(pd.DataFrame({"task": ["news"], "extra": [0.5], "test": [0.7], "all": [0.8]}), "my scores"))
+    True
+    """
+    largest = results.groupby("arm")["num_scored"].max().astype("float64")
+    return ALL_TEXTS.name in largest or bool(largest["test"] > largest["extra"])
 
 
 def has_independent_tasks(results: pd.DataFrame) -> dict[Key, bool]:

@@ -11,7 +11,7 @@ import pandas as pd
 from peekbench import Analysis, Column, Table
 from peekbench.formatting import SHARED_DRAWS, spread_unit
 from peekbench.records import Cell, Looks
-from peekbench.results import read_looks, resolve_score, select_score
+from peekbench.results import has_folds, read_looks, resolve_score, select_score
 from peekbench_summary.biased_rule import levels_of_size
 from peekbench_summary.power import Power
 from peekbench_summary.power.detection import (
@@ -63,7 +63,7 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     results = select_score(results, options.score, "power")
     is_accuracy = bool(results["num_correct"].notna().all())
     check_units(options, is_accuracy)
-    measured = list(measure_noise(pair_trials(results), is_accuracy))
+    measured = list(measure_noise(pair_trials(results), is_accuracy, failures_cancel=has_folds(results)))
     if not measured:
         warning = "power: no task has two subsamples, so the noise cannot be estimated; draw more subsamples."
         return Analysis("power", warnings=(warning,))

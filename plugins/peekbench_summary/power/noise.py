@@ -217,7 +217,7 @@ def pair_trials(results: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def measure_noise(trials: pd.DataFrame, is_accuracy: bool) -> Iterator[MethodNoise]:
+def measure_noise(trials: pd.DataFrame, is_accuracy: bool, *, failures_cancel: bool = False) -> Iterator[MethodNoise]:
     """Measure the noise of each method, model and `num_train`.
 
     Skip configurations in which no task has two subsamples.
@@ -228,6 +228,8 @@ def measure_noise(trials: pd.DataFrame, is_accuracy: bool) -> Iterator[MethodNoi
         The result of `pair_trials`.
     is_accuracy
         Whether scores are accuracies.
+    failures_cancel
+        As in `Noise`.
     """
     has_several_methods = trials["method"].nunique() > 1
     order = {name: position for position, name in enumerate(dict.fromkeys(trials["model"]))}
@@ -243,7 +245,7 @@ def measure_noise(trials: pd.DataFrame, is_accuracy: bool) -> Iterator[MethodNoi
         )
         if measurements:
             seconds = _split_seconds(group) if pd.notna(group["seconds"]).all() else None
-            noise = fit_noise(label, measurements, seconds)
+            noise = replace(fit_noise(label, measurements, seconds), failures_cancel=failures_cancel)
             yield MethodNoise(label, str(method), int(num_train), measurements, noise)
 
 

@@ -49,6 +49,12 @@ TERMS_OF_FOLDS = (
     "Bias: test - extra."
 )
 """What the words in verdicts on designs with folds mean."""
+BACKGROUND_OF_FOLDS = (
+    "Each division of the test set takes a fit for each fold, on the same training rows; fits see {rows} without their "
+    "labels. Boost is extra - base. Intervals cover the variation between divisions of this test set and seeds of the "
+    "method; those of equivalent biases belong to two one-sided tests."
+)
+"""What intervals of designs with folds cover."""
 ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
 

@@ -35,6 +35,7 @@ from peekbench.records.verdicts import (
     Verdict,
 )
 from peekbench.report.render.advice import (
+    BACKGROUND_OF_FOLDS,
     TERMS_OF_FOLDS,
     Answer,
     advise_next,
@@ -295,10 +296,10 @@ def _make_section(report: Report, subject: Subject | None, findings: Sequence[Fi
     if subject is None:
         return Findings(CONTROLS, tuple(findings), pictures, is_of_controls=True)
     rows = verdicts[0].rows
-    terms = subject.terms
-    if any(getattr(verdict.evidence, "published", None) is not None for verdict in verdicts):
-        terms = TERMS_OF_FOLDS
-    background = subject.background.format(rows=rows)
+    terms, background = subject.terms, subject.background
+    if any(getattr(verdict.evidence, "has_folds", False) for verdict in verdicts):
+        terms, background = TERMS_OF_FOLDS, BACKGROUND_OF_FOLDS
+    background = background.format(rows=rows)
     if subject is SUBJECTS["bias"] and "columns" in report.provenance:
         background += " The analysis of a table assumes that its scores were obtained in this way."
     return Findings(
