@@ -179,13 +179,16 @@ class _Reader:
         if isinstance(extra, dict) or (isinstance(extra, list) and extra and isinstance(extra[0], dict)):
             extra = pd.DataFrame(extra)
         if isinstance(extra, pd.DataFrame):
-            has_texts = dataset.input_kind == "texts"
-            columns = [self.text] if has_texts else list(getattr(inputs, "columns", extra.columns))
+            columns = list(getattr(inputs, "columns", extra.columns))
+            if dataset.input_kind == "texts":
+                columns = [self.text]
             for column in columns:
                 if column not in extra.columns:
                     raise DataError(f"{name}: no column has the name {column!r}, as in train; rename or add it")
             groups = extra.get(self.group, groups)
-            extra = extra[self.text] if has_texts else extra[columns]
+            extra = extra[columns]
+            if dataset.input_kind == "texts":
+                extra = extra[self.text]
         elif isinstance(dataset.inputs, pd.DataFrame):
             raise DataError(f"{name}: this is no data frame, as train is; give one with the same columns")
         if groups is not None:
@@ -195,7 +198,9 @@ class _Reader:
                     "are not independent; drop them"
                 )
         rows = read_inputs(extra, name, self.method, drop_missing=self.drop_missing)
-        return tuple(compress(rows, ~find_blank(rows))) if isinstance(rows, tuple) else rows
+        if isinstance(rows, tuple):
+            rows = tuple(compress(rows, ~find_blank(rows)))
+        return rows
 
     def _with_label_sets(self, pair: _Pair) -> _Pair:
         """Return a pair whose labels are `HeldLabels` if rows have any number of them."""

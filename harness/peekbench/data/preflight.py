@@ -176,6 +176,8 @@ def describe_rows(spec: ExperimentSpec) -> Iterator[str]:
                 f"task {task.name}: official splits, {pluralize(sizes['train'], 'row')} for train sets, "
                 f"{pluralize(sizes['test'], 'row')} for extra and test sets"
             )
+        if len(dataset.extra):
+            yield f"task {task.name}: {pluralize(len(dataset.extra), 'private extra text')} in the place of folds"
         if counts := Counter(dataset.groups).values():
             yield (
                 f"task {task.name}: {pluralize(len(counts), 'group')} of {min(counts):,} to {max(counts):,} rows, each "

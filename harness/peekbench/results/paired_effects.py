@@ -285,6 +285,11 @@ def has_folds(results: pd.DataFrame) -> bool:
     results
         Results table.
 
+    Returns
+    -------
+    bool
+        With 2 folds and without the arm `all`, they cannot be told from crossover scoring, and it is False.
+
     Examples
     --------
     >>> from peekbench.results import tidy

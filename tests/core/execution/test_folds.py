@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import peekbench as pb
+from peekbench.data.preflight import describe_rows
 from peekbench.errors import DataError, ResultsError, SpecError, StoreError
 from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
@@ -301,6 +302,7 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
     measured = pb.run(spec, progress=False)
     assert "sets" in str(measured.report())  # 25 sets of 3 labels are no multiple of four bytes
     assert check_store(measured.store).problems == ()
+    assert "task sets: 30 private extra texts in the place of folds" in describe_rows(measured.spec)
     drawn = list(pb.draw(spec))
     fits = [fit for one in drawn for fit in one.fits]
     for fit in fits[1:6]:
