@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from peekbench import DataError, Dataset
-from peekbench.data import hash_rows
 from peekbench.data.label_sets import find_unlabeled, name_label_sets, refuse_hidden_sets
 from peekbench.data.labels import (
     ClassNames,
@@ -31,7 +30,14 @@ from peekbench.formatting import pluralize, shorten, visible
 from peekbench.records import Split
 from peekbench.records.data import OfficialSplits
 from peekbench_sklearn.estimators import tags_of
-from peekbench_sklearn.held_inputs import as_array, find_blank, join_inputs, read_inputs, refuse_missing_values
+from peekbench_sklearn.held_inputs import (
+    as_array,
+    find_blank,
+    identify,
+    join_inputs,
+    read_inputs,
+    refuse_missing_values,
+)
 from peekbench_sklearn.label_sets import HeldLabels, find_label_sets
 
 HELD = (
@@ -167,7 +173,7 @@ class _Reader:
         if isinstance(data, OfficialSplits) and data.extra is not None:
             extra = data.extra() if callable(data.extra) else data.extra
             dataset = replace(dataset, extra=self._read_extra(extra, first.inputs, dataset))
-        return _identify(dataset)
+        return identify(dataset)
 
     def _read_extra(self, extra: Any, inputs: Any, dataset: Dataset) -> Any:
         """Return private texts or features in the form of other inputs, without labels if they are given."""
@@ -480,20 +486,6 @@ class _Reader:
                     f"are {counts[0]:,} different values such as {first.tolist()[0]!r}; labels and texts seem to be "
                     "swapped. Give texts first, as in (texts, labels), or their column as `text`"
                 )
-
-
-def _identify(dataset: Dataset) -> Dataset:
-    """Return a data set with a fingerprint if its inputs are a data frame, of which types and names count."""
-    frame: Any = dataset.inputs
-    if not isinstance(frame, pd.DataFrame):
-        return dataset
-    rows = pd.util.hash_pandas_object(frame, index=False, categorize=False).astype(str).tolist()
-    extra: Any = dataset.extra
-    if len(extra):
-        hashes = pd.util.hash_pandas_object(extra, index=False, categorize=False).astype(str).tolist()
-        rows[0] += hash_rows(hashes, [""] * len(hashes))
-    columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
-    return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
 
 
 def _is_hugging_face(data: Any) -> bool:

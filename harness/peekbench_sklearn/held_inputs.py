@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from peekbench import DataError
+from peekbench import DataError, Dataset
+from peekbench.data import hash_rows
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns
@@ -121,3 +123,17 @@ def as_array(values: Any) -> Any:
     array = np.asarray(values)
     is_list = array.dtype.kind == "U" and not hasattr(values, "dtype")
     return np.asarray(values, dtype=object) if is_list else array
+
+
+def identify(dataset: Dataset) -> Dataset:
+    """Return a data set with a fingerprint if its inputs are a data frame, of which types and names count."""
+    frame: Any = dataset.inputs
+    if not isinstance(frame, pd.DataFrame):
+        return dataset
+    rows = pd.util.hash_pandas_object(frame, index=False, categorize=False).astype(str).tolist()
+    extra: Any = dataset.extra
+    if len(extra):
+        hashes = pd.util.hash_pandas_object(extra, index=False, categorize=False).astype(str).tolist()
+        rows[0] += hash_rows(hashes, [""] * len(hashes))
+    columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
+    return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
