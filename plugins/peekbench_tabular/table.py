@@ -43,7 +43,7 @@ LIKE_A_DATE = re.compile(
 )
 MAX_LISTED = 30  # columns that a message lists
 MAX_SHOWN = 8  # classes or columns that the description of a table lists
-MAX_FEATURES = 20_000
+MAX_FEATURES, MAX_CELLS = 20_000, 250_000_000  # of one-hot codes; 2 GB
 MIN_ROWS = 20  # fewer rows show nothing about a column
 MAX_DUPLICATES = 0.05  # share of rows that equal another one
 COMMON_CODES = 0.5  # share of distinct values of a column that is probably an identifier
@@ -426,11 +426,11 @@ def _encode(features: Sequence[_Feature], options: TableOptions, place: str) -> 
         return _codes(features)
     if options.encode == "none":
         return pd.DataFrame({feature.name: _as_column(feature) for feature in features})
-    number = sum(len(feature.categories) or 1 for feature in features)
-    if number > MAX_FEATURES:
+    number, num_rows = sum(len(feature.categories) for feature in features), len(features[0].is_missing)
+    if number > MAX_FEATURES or number * num_rows > MAX_CELLS:
         worst = max(features, key=lambda feature: len(feature.categories))
         raise DataError(
-            f"{place}: one-hot codes would be {number:,} features, of which {worst.name!r} has "
+            f"{place}: one-hot codes of {num_rows:,} rows would be {number:,} features, of which {worst.name!r} has "
             f"{len(worst.categories):,}; add it to `drop`, or set `encode` to ordinal"
         )
     columns = []

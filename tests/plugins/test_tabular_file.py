@@ -206,6 +206,13 @@ def test_unsuitable_tables_are_errors(content: str, options: dict[str, Any], mes
         read(content, **options)
 
 
+def test_one_hot_codes_that_fill_the_memory_are_refused(read: Read) -> None:
+    content = "kind,code\n" + "".join(f"{'ab'[row % 2]},c{row}\n" for row in range(16_000))
+    with pytest.raises(DataError, match=r"one-hot codes of 16,000 rows would be 16,000 .*'code' .*`encode` to ordinal"):
+        read(content, "codes.csv")
+    assert np.shape(read(content, "codes.csv", encode="ordinal").inputs) == (16_000, 1)
+
+
 def test_missing_files_name_the_nearest_one(read: Read) -> None:
     read()
     with pytest.raises(DataError, match=r"no such file; did you mean pets\.csv\?"):
