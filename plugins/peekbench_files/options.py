@@ -75,8 +75,9 @@ class FileOptions(Options):
     """Path of the file of the official test split, with the same columns and format. Train texts are then drawn from
     the file at `path`, extra and test texts from this file."""
     extra_path: Path | None = None
-    """Path of a file of private texts from the same source, whose labels are not read. With folds, they take the place
-    of the fold that a fit does not adapt to, so that all fits adapt to as many texts as the test split has."""
+    """Path of a file of private texts from the same source, whose labels are not read; texts of groups that are in the
+    official splits are refused. With folds, they take the place of the fold that a fit does not adapt to, so that all
+    fits adapt to as many texts as the test split has."""
     test_split: str = "test"
     """Split of a `DatasetDict` that extra and test texts are drawn from, such as validation."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)

@@ -108,8 +108,8 @@ def measure(
         test rows but one (`design: official`). With `num_test`, sets are drawn from the splits.
     extra
         Private texts from the same source as the official ones, if you have any: a file, a list, or another of these
-        forms. Their labels are not used. They take the place of the fold that a fit does not adapt to, so the bias is
-        that of the whole test set.
+        forms. Their labels are not used, and groups that are in train or test are refused. They take the place of the
+        fold that a fit does not adapt to, so the bias is that of the whole test set.
     text, label
         Columns of texts and labels of data frames, files and data sets of Hugging Face. Several columns of labels have
         0 or 1 for each label of a text.

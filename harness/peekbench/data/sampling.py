@@ -20,6 +20,7 @@ earlier groups only, so the sets remain exchangeable. A set uses as many rows of
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from heapq import heapreplace
@@ -65,13 +66,13 @@ def check_groups(dataset: Dataset, design: Design, seed: int, task: str) -> None
     sampler = Sampler(dataset, design, seed, task)
     found = f"task {task}: {pluralize(sampler.num_groups, 'group')} of {pluralize(len(dataset.labels), 'row')}"
     if design.folds:
-        of_test = len({group for group, place in zip(dataset.groups, dataset.splits, strict=True) if place == "test"})
-        if of_test < 2 * max(design.folds):
+        sizes = Counter(group for group, place in zip(dataset.groups, dataset.splits, strict=True) if place == "test")
+        if len(sizes) < 2 * max(design.folds):
             raise DataError(
-                f"task {task}: {pluralize(of_test, 'group')} in its test split, too few for {max(design.folds)} folds; "
-                f"use at most {of_test // 2}"
+                f"task {task}: {pluralize(len(sizes), 'group')} in its test split, too few for {max(design.folds)} "
+                f"folds; use at most {len(sizes) // 2}"
             )
-        largest = list(dataset.splits).count("test") // min(design.folds) + int(np.bincount(sampler.groups).max())
+        largest = sizes.total() // min(design.folds) + max(sizes.values())
         if 0 < len(dataset.extra) < largest:
             raise DataError(
                 f"task {task}: {pluralize(len(dataset.extra), 'extra text')}, but folds of whole groups have up to "

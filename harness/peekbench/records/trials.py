@@ -57,7 +57,7 @@ class Predictor:
 
 @dataclass(frozen=True, slots=True)
 class Subsample:
-    """Row numbers of one draw. All sets are disjoint and share no groups, each is in the order drawn.
+    """Row numbers of one draw. Its sets are disjoint and share no groups, each is in the order drawn.
 
     Examples
     --------
@@ -71,12 +71,12 @@ class Subsample:
     """Rows of the labeled texts for training."""
     sets: tuple[IntArray, ...]
     """At least two exchangeable sets of the same size. With crossover scoring, each is the test set of one fit and an
-    extra set of the others; otherwise, the first one is the test set and the second one the extra set."""
+    extra set of the others; otherwise, the first one is the test set and the second one the extra set. With folds, the
+    whole official test split, and if the task has private extra texts as many of these, repeated if they are fewer."""
     shared: IntArray
     """Further rows whose texts every fit with unlabeled texts adapts to, after its own; see `design.num_unlabeled`."""
     folds: tuple[tuple[int, int], ...] = ()
-    """First and last position of each fold of the test set, the last one excluded; empty without folds. With folds,
-    there is a second set only if the task has private extra texts."""
+    """First and last position of each fold of the test set, the last one excluded; empty without folds."""
 
     @property
     def test(self) -> IntArray:

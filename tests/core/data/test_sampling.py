@@ -227,6 +227,8 @@ def test_folds_consist_of_whole_groups(number: int) -> None:
     too_few = replace(dataset, extra=["private"] * (700 // number + 1))
     with pytest.raises(DataError, match="extra texts, but folds of whole groups have up to"):
         check_groups(too_few, of_folds, 0, "task")
+    of_train = replace(dataset, groups=("one",) * 300 + tuple(dataset.groups[300:]), extra=["private"] * 600)
+    check_groups(of_train, of_folds, 0, "task")  # groups of train rows have no part in folds
 
 
 def test_too_few_groups_are_refused_with_the_largest_sets_that_fit() -> None:
