@@ -99,7 +99,8 @@ def test_train_sets_have_a_row_of_each_label() -> None:
 
 
 def test_hidden_labels_of_a_test_split_are_refused() -> None:
-    train, test = (["a", "b"] * 20, [["bug"], ["bug", "login"]] * 20), (["c", "d"] * 5, [[], []] * 5)
+    train = ["a", "b"] * 20, [["bug"], ["bug", "login"]] * 20
+    test: Any = ["c", "d"] * 5, [[], []] * 5
     with pytest.raises(pb.DataError, match="no row of the split test has a label, so these may not be public"):
         pb.measure("controls.null", train=train, test=test)
 

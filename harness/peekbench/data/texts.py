@@ -149,7 +149,8 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     dict
         `num_train`, `num_test`, `num_extra`, `num_subsamples`, `num_texts`: sizes of the described sets. Unlabeled
         texts that all fits share count as extra texts.
-        `train`: `Design.train`.
+        `train`: `Design.train`; 'natural' for tasks without classes.
+        `rows`: number of rows of the whole dataset.
         `classes`: rows of each class in the whole dataset, by name.
         `splits`: the same for each official split; empty if there are none.
         `repeated`: the texts that occur in several rows of the whole dataset: `texts`, their number; `rows`, their
@@ -164,6 +165,9 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     if not isinstance(dataset.inputs, Sequence):
         return {}
     design = spec.design_of(task)
+    train = design.train
+    if dataset.kind == "multilabel":  # such train sets are never balanced
+        train = "natural"
     num_train, num_test = max(design.num_train), max(design.num_test)
     sampler = Sampler(dataset, design, spec.seed, task.name)
     numbers = range(min(MAX_SUBSAMPLES, design.repeats(num_test)))
@@ -177,7 +181,8 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         "num_extra": len(subsamples[0]["extra"]),
         "num_subsamples": len(subsamples),
         "num_texts": len(texts),
-        "train": design.train,
+        "train": train,
+        "rows": num_rows,
         "classes": _count_classes(dataset),
         "splits": {split: _count_classes(dataset, split) for split in dict.fromkeys(dataset.splits)},
         "repeated": find_repeated(dataset),

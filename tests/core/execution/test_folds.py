@@ -17,9 +17,12 @@ from sklearn.preprocessing import StandardScaler
 
 import peekbench as pb
 from peekbench.data.preflight import describe_rows
+from peekbench.data.texts import describe_texts
 from peekbench.errors import DataError, ResultsError, SpecError, StoreError
 from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
+from peekbench.records.verdicts import TrialEvidence
+from peekbench.report.facts.tables import text_tables
 from peekbench.results import pair_arms, tidy
 from peekbench.results.read import StoredPredictions
 from peekbench.seeds import seed_of_fit, seed_of_subsample
@@ -299,7 +302,12 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
                                for name, file in (("", "train"), ("test_", "test"), ("extra_", "extra"))}  # fmt: skip
     task = {"use": "files", "name": "sets", "options": {**options, "label": ["a", "b", "c"], "group": "author"}}
     spec = {"name": "sets", "tasks": [task], "methods": ["controls.null"], "design": {**OFFICIAL, "num_subsamples": 2}}
+    spec["design"] |= {"train": "balanced"}  # which it never is for sets of labels
     measured = pb.run(spec, progress=False)
+    classes, *_ = text_tables({"sets": describe_texts(measured.spec, measured.spec.tasks[0])})
+    labels = pd.concat([pd.read_csv(tmp_path / f"{name}.csv") for name in ("train", "test")])
+    assert [row[3] for row in classes.rows] == pytest.approx(labels[["a", "b", "c"]].mean().tolist())
+    assert "balanced" not in classes.note
     assert "sets" in str(measured.report())  # 25 sets of 3 labels are no multiple of four bytes
     assert check_store(measured.store).problems == ()
     assert "task sets: 30 private extra texts in the place of folds" in describe_rows(measured.spec)
@@ -326,6 +334,7 @@ def test_folds_are_known_without_the_arm_all(splits: tuple[Path, Path], tmp_path
     ]
     (one,), (other,) = (run.report().verdicts for run in runs)
     assert (one.estimate, one.decision) == (other.estimate, other.decision)
+    assert isinstance(one.evidence, TrialEvidence)
     assert one.evidence.failure_loss == 0
     (path,) = runs[0].report().save(tmp_path, ["markdown"])
     text = path.read_text("utf-8")

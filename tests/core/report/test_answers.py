@@ -46,6 +46,12 @@ def ask(*verdicts: Verdict, extension: Extension = RUN, **parts: Any) -> dict[st
     return {given.question: given for given in answer(report)}
 
 
+def test_scores_without_bias_are_fractions() -> None:
+    evidence = replace(OPEN, published=1.0, extra=0.99)
+    answers = ask(replace(UNDECIDED, estimate=Estimate(-0.002, -0.004, 0.0), evidence=evidence))
+    assert "100.0% is what independent texts would give" in " ".join(map(str, answers.values()))
+
+
 def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
     answers = ask(UP, UNDECIDED, SAME, NULL, warnings=("careful",))
     assert answers["Biased?"].text == "Yes. Of 3 methods, 1 is biased up, 1 equivalent, 1 inconclusive."

@@ -174,7 +174,7 @@ def _class_table(described: Descriptions) -> Table:
     described = {task: texts for task, texts in described.items() if texts["classes"]}
     splits = _splits_of(described)
     rows = [
-        (task, name, count, count / sum(texts["classes"].values()),
+        (task, name, count, count / texts.get("rows", sum(texts["classes"].values())),
          *(texts["splits"].get(split, {}).get(name) for split in splits))
         for task, texts in described.items()
         for name, count in texts["classes"].items()

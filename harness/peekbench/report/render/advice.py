@@ -91,10 +91,11 @@ def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
         if not isinstance(evidence, TrialEvidence) or evidence.published is None or evidence.extra is None:
             continue
         unit: Unit = "number"
+        unbiased = evidence.published - verdict.estimate.mean
         if verdict.unit == "difference":
-            unit = "fraction"
-        published, extra = (format_cell(score, unit) for score in (evidence.published, evidence.extra))
-        independent = format_cell(evidence.published - verdict.estimate.mean, unit)
+            unit, unbiased = "fraction", min(max(unbiased, 0.0), 1.0)
+        scores = (evidence.published, unbiased, evidence.extra)
+        published, independent, extra = (format_cell(score, unit) for score in scores)
         texts = "the test set" if evidence.num_texts is None else f"{pluralize(evidence.num_texts, 'test text')}"
         bias = format_quantity(verdict.estimate, verdict.unit)
         yield Answer(
