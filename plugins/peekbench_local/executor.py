@@ -268,7 +268,8 @@ class _LocalPool:
     def _describe_gpus(self) -> Iterator[Capacity]:
         """Yield how many workers are on how many GPUs, if there are any and the numbers have changed."""
         grants = [slot.grant for slot in self._slots if slot.grant.gpus]
-        gpus = Counter(gpu.name for gpu in {gpu for grant in grants for gpu in grant.gpus})
+        used = dict.fromkeys(gpu for grant in grants for gpu in grant.gpus)  # each once, in a fixed order
+        gpus = Counter(gpu.name for gpu in used)
         if not gpus:
             return
         place = " and ".join(f"{number} {name}" for name, number in gpus.items())

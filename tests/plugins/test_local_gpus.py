@@ -210,12 +210,12 @@ def test_only_a_trial_that_needs_more_than_a_gpu_fails(monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_without_a_number_of_workers_every_gpu_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    assert run_simulated(["auto"], (80, 24), monkeypatch)[1][0] == "3 on 1 80 GB, 6.0 GB estimated for each"
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert run_simulated(["auto"], (80, 24), monkeypatch)[1][0] == "2 on 1 80 GB, 6.0 GB estimated for each"
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    places = run_simulated(["auto"], (8, 24), monkeypatch)[1]
-    assert places[0] == "4 on 1 24 GB and 1 8 GB, 6.0 GB estimated for each"
-    assert run_simulated(["cpu"], (8, 24), monkeypatch)[1] == []
+    places = run_simulated(["auto"], (11, 12), monkeypatch)[1]
+    assert places[0] == "2 on 1 12 GB and 1 11 GB, 6.0 GB estimated for each"
+    assert run_simulated(["cpu"], (11, 12), monkeypatch)[1] == []
 
 
 @pytest.mark.usefixtures("listing")
