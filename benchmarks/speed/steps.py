@@ -100,10 +100,20 @@ def measure(folder: Path, steps: int, precision: Any) -> dict[str, Any]:
     }
 
 
-def run(folder: Path, checkout: Path, steps: int, precision: str) -> dict[str, Any]:
+def run(name: str, folder: Path, checkout: Path, steps: int, precision: str) -> dict[str, Any]:
     """Measure the code of a checkout in a process of its own."""
     paths = os.pathsep.join([str(checkout / "harness"), str(checkout / "plugins")])
-    command = [sys.executable, __file__, "--measure", str(folder), "--steps", str(steps), "--precision", precision]
+    command = [
+        sys.executable,
+        __file__,
+        name,
+        "--measure",
+        str(folder),
+        "--steps",
+        str(steps),
+        "--precision",
+        precision,
+    ]
     environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if finished.returncode:
@@ -115,7 +125,7 @@ def run(folder: Path, checkout: Path, steps: int, precision: str) -> dict[str, A
 def main() -> None:
     """Print the figures of each model."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", choices=[*SHAPES, []], default=["bert-nano", "bert-6x384", "gpt2"])
+    parser.add_argument("models", nargs="+", choices=SHAPES)
     parser.add_argument("--against", type=Path, help="folder of another checkout, measured in turn with this one")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--repeats", type=int, default=1)
@@ -134,7 +144,7 @@ def main() -> None:
             make_model(name, folder)
             for _ in range(arguments.repeats):
                 for label, checkout in checkouts.items():
-                    figures = run(folder, checkout, arguments.steps, arguments.precision)
+                    figures = run(name, folder, checkout, arguments.steps, arguments.precision)
                     print(
                         f"{name:<12} {label:<6} {figures['seconds']:7.2f} s a step, {figures['system']:4.0%} system, "
                         f"loss {figures['loss']:.6f}, {figures['tokens']:,} tokens, {figures['memory']:,.0f} MB",

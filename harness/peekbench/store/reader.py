@@ -414,11 +414,7 @@ class Store:
             f"{SELECT_ANSWERS} {FROM_FINISHED} AND draws.task = ? AND trials.method = ? "
             f"AND draws.num_train = ? AND draws.num_test = ? AND arms.arm IN ({placeholders(arms)}) "
             "ORDER BY draws.subsample",
-            task,
-            method,
-            num_train,
-            num_test,
-            *arms,
+            *(task, method, num_train, num_test, *arms),
         )
         for arm, subsample, _, _, blob, checksum, _ in rows:
             self._check_predictions(Trial(Draw(task, num_train, num_test, subsample), method), arm, blob, checksum)
@@ -430,12 +426,10 @@ class Store:
         by_draw = labels.reshape(*numbers.shape, *labels.shape[1:])
         scores = {}
         for arm, of_arm in by_arm.items():
-            correct = []
-            for row, truth in zip(of_arm, by_draw, strict=True):  # each text as often as it is predicted
-                probabilities = decode_predictions(row[4], len(facts["class_names"]))
-                probabilities = probabilities.reshape(-1, len(truth), probabilities.shape[1])
-                correct.append(find_correct(probabilities, truth).mean(axis=0))
-            scores[arm] = np.array(correct).reshape(numbers.shape)
+            probabilities = decode_predictions(b"".join(row[4] for row in of_arm), len(facts["class_names"]))
+            num_fits = len(probabilities) // max(1, len(labels))  # that predict each text
+            truth = np.repeat(by_draw, num_fits, axis=0).reshape(len(probabilities), *labels.shape[1:])
+            scores[arm] = find_correct(probabilities, truth).reshape(len(draws), num_fits, -1).mean(axis=1)
         groups = None
         if any(row[6] for row in draws):
             groups = np.frombuffer(b"".join(row[6] for row in draws), "<i4").reshape(numbers.shape).astype(np.int64)
