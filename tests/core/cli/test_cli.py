@@ -145,7 +145,7 @@ def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -
     independent = arms["all"] - arms["bias"]
     assert f"Your score {arms['all']:.1%} on 41 test texts contains {100 * arms['bias']:+.2f} [" in shown
     assert f"from adapting to them. {independent:.1%} is what independent texts would give." in shown
-    assert f"To publish: {arms['extra']:.1%}, the score of extra" in shown
+    assert f"To publish: {arms['extra']:.1%}, the mean score of extra" in shown
     assert "33 of 41 test texts adapted to" in Path("reports/official/report.md").read_text()
 
 

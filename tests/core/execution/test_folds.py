@@ -342,6 +342,15 @@ def test_folds_are_known_without_the_arm_all(splits: tuple[Path, Path], tmp_path
     assert "fitted three times" not in text
 
 
+def test_a_score_to_publish_that_is_no_mean_over_texts_has_a_caveat(splits: tuple[Path, Path]) -> None:
+    train, test = splits
+    for score in ("accuracy", "f1_macro"):
+        run = pb.measure(make_model(), train=train, test=test, num_subsamples=3, score=score, progress=False)
+        text = " ".join(str(run.report()).split())
+        assert "To publish:" in text
+        assert ("This score is not known to be a mean over texts" in text) == (score == "f1_macro")
+
+
 def record_sizes(seen: list[int]) -> Callable[..., Any]:
     def fit(unlabeled: Any, train: Any) -> Any:
         if unlabeled is not None:

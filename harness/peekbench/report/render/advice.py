@@ -16,6 +16,7 @@ from peekbench.formatting import (
     points,
 )
 from peekbench.records.report import Column, Inflation, Report, RuleWorth, Statement, Table
+from peekbench.records.scores import find_score
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Unit, Verdict
 
 RULES: Mapping[str, str] = {
@@ -98,11 +99,18 @@ def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
         published, independent, extra = (format_cell(score, unit) for score in scores)
         texts = "the test set" if evidence.num_texts is None else f"{pluralize(evidence.num_texts, 'test text')}"
         bias = format_quantity(verdict.estimate, verdict.unit)
+        is_mean = find_score(evidence.score).is_mean
+        if evidence.score == "score":
+            is_mean = verdict.unit == "difference"  # accuracy
+        caveat = ""
+        if not is_mean:
+            caveat = " This score is not known to be a mean over texts, so extra may keep some of the bias."
         yield Answer(
             PUBLISHED if len(judged) == 1 else f"{PUBLISHED} ({verdict.method})",
             f"{published} on {texts} contains {bias} from adapting to them",
-            f"{independent} is what independent texts would give. To publish: {extra}, the score of extra, in which no "
-            "text is predicted by a fit that adapted to it; other differences are luck, or fewer texts.",
+            f"{independent} is what independent texts would give. To publish: {extra}, the mean score of extra, in "
+            "which no text is predicted by a fit that adapted to it; other differences are luck, or fewer texts."
+            f"{caveat}",
         )
 
 
