@@ -79,34 +79,29 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
     methods = [name for name in names if not is_control.get(name)]
     controls = [name for name in names if is_control.get(name)]
     yield (
-        f"We used peekbench {run.session['peekbench']} <<peekbench>> to measure whether adapting to the unlabeled "
-        f"{rows} of the test set changes the score of {_join(methods or controls)} <<dubey2024>>."
+        f"We used peekbench {run.session['peekbench']} <<peekbench>>, which compares fits with and without the test "
+        f"{rows} <<dubey2024>>, to measure whether adapting to the unlabeled {rows} of the test set changes the score "
+        f"of {_join(methods or controls)}."
     )
     has_labels = any(task.get("kind") != "language_modeling" for task in spec["tasks"])
-    labeled = shares = ""
-    if has_labels:
-        labeled = "labeled "
+    shares = ""
     if has_labels and design["train"] != "balanced":
         shares = " with classes at their natural shares"
     tasks = f"{pluralize(len(run.tasks), 'task')} ({_join(run.tasks)})"
     if len(run.tasks) > 1:
         tasks = f"each of {tasks}"
-    yield (
-        f"From {tasks}, we drew {_describe_subsamples(spec, rows)} of {_join_numbers(design['num_train'])} "
-        f"{labeled}train {rows}{shares}, {_join_numbers(design['num_test'])} test {rows} and "
-        f"as many extra {rows} from the same distribution, without overlap (seed {spec['seed']})."
-    )
-    further = boost = ""
-    if number := design.get("num_unlabeled"):
-        further = f"; both have further {rows}, {number:,} in all"
+    boost = ""
     if "base" in spec["arms"]:
         boost = ", and the boost is the score of extra minus that of base"
-    yield (
-        f"On each subsample, each method was fitted to the same train {rows} in the arms "
-        f"{_join(map(_name_arm, spec['arms']))}: base has no unlabeled {rows}, extra has the extra {rows}, and test "
-        f"has the test {rows} without their labels{further}."
-    )
-    yield f"The score of extra is uncontaminated; the bias is the score of test minus that of extra{boost}."
+    train = f"{_join_numbers(_list_sizes(run, 'num_train'))} labeled train {rows}{shares}"
+    if not has_labels:
+        train = f"{_join_numbers(_list_sizes(run, 'num_train'))} train {rows}"
+    if design.get("folds"):
+        yield from _describe_folds(run, f"From {tasks}, we took {train}", rows)
+        yield f"The bias is the score of test minus that of extra{boost}."
+    else:
+        yield from _describe_sets(run, f"From {tasks}, we drew {_describe_subsamples(spec, rows)} of {train}", rows)
+        yield f"The score of extra is uncontaminated; the bias is the score of test minus that of extra{boost}."
     if methods and len(controls) == 1:
         yield f"The run includes the control {_join(controls)}, whose bias is known."
     elif methods and controls:
@@ -115,6 +110,62 @@ def _describe_method(run: ExportedRun) -> Iterator[str]:
         yield _describe_looks(run)
     analyses = [f"{analysis['use']} ({run.content.summaries[analysis['use']]})" for analysis in spec["analyses"]]
     yield f"The results were analyzed with {_join(analyses)}."
+
+
+def _list_sizes(run: ExportedRun, column: str) -> Sequence[int]:
+    """Return the sizes of the trials: a spec can leave them to its tasks, or say `all`."""
+    return sorted(map(int, run.content.results[column].unique()))
+
+
+def _describe_sets(run: ExportedRun, drawn: str, rows: str) -> Iterator[str]:
+    """Yield sentences on train, test and extra sets, and on what the arms do with them."""
+    spec = run.spec
+    yield (
+        f"{drawn}, {_join_numbers(_list_sizes(run, 'num_test'))} test {rows} and as many extra {rows} from the same "
+        f"distribution, without overlap{_describe_groups(run, rows, 'sets')} (seed {spec['seed']})."
+    )
+    further = ""
+    if number := spec["design"].get("num_unlabeled"):
+        further = f"; both have further {rows}, {number:,} in all"
+    yield (
+        f"On each subsample, each method was fitted to the same train {rows} in the arms "
+        f"{_join(map(_name_arm, spec['arms']))}: base has no unlabeled {rows}, extra has the extra {rows}, and test "
+        f"has the test {rows} without their labels{further}."
+    )
+
+
+def _describe_folds(run: ExportedRun, taken: str, rows: str) -> Iterator[str]:
+    """Yield sentences on the folds of the official test split, and on what the arms do with them."""
+    spec, folds = run.spec, run.spec["design"]["folds"]
+    number, others = _join_numbers(folds), _join_numbers([number - 1 for number in folds])
+    sizes = _join_numbers(sorted({facts["splits"]["test"]["rows"] for facts in run.tasks.values()}))
+    yield (
+        f"{taken}, and the official test split of {sizes} {rows}, in "
+        f"{_describe_subsamples(spec, rows, 'random division')} into {number} folds"
+        f"{_describe_groups(run, rows, 'folds')} (seed {spec['seed']})."
+    )
+    private = ""
+    if extra := sorted({facts["extra"] for facts in run.tasks.values() if "extra" in facts}):
+        private = f", with private {rows} ({_join_numbers(extra)} in all) in the place of the other one"
+    whole = ""
+    if "all" in spec["arms"]:
+        whole = "; all is the score after adapting to the whole test split"
+    yield (
+        f"On each division, each method was fitted to the same train {rows} in the arms "
+        f"{_join(map(_name_arm, spec['arms']))}: base has no unlabeled {rows}; each fit of extra and test adapts to "
+        f"{others} of the folds, without their labels{private}, and predicts the whole test split; extra is the score "
+        f"on the fold to which a fit did not adapt, test that on the others{whole}."
+    )
+
+
+def _describe_groups(run: ExportedRun, rows: str, sets: str) -> str:
+    """Return that groups are kept together, with a comma before it; nothing for tasks without groups."""
+    grouped, where = [name for name, facts in run.tasks.items() if "groups" in facts], ""
+    if not grouped:
+        return ""
+    if len(grouped) < len(run.tasks):
+        where = f" of {_join(grouped)}"
+    return f", and {rows} of the same group{where} were never in two {sets}"
 
 
 def _name_arm(arm: str | Mapping[str, float]) -> str:
@@ -194,7 +245,7 @@ def vary(cells: Mapping[str, Any], estimates: Sequence[ScoreEstimate]) -> dict[s
     return {name: cell for name, cell in cells.items() if len({getattr(estimate, name) for estimate in estimates}) > 1}
 
 
-def _describe_subsamples(spec: Mapping[str, Any], rows: str) -> str:
+def _describe_subsamples(spec: Mapping[str, Any], rows: str, noun: str = "subsample") -> str:
     number = spec["design"]["num_subsamples"]
     at_most = ""
     if spec["design"]["stop"] is not None:
@@ -203,13 +254,11 @@ def _describe_subsamples(spec: Mapping[str, Any], rows: str) -> str:
     if own and isinstance(number, int):
         by_task = [own.get(task["name"], number) for task in spec["tasks"]]
         if min(by_task) < max(by_task):
-            return f"{at_most}{min(by_task):,} to {pluralize(max(by_task), 'subsample')} (by task)"
+            return f"{at_most}{min(by_task):,} to {pluralize(max(by_task), noun)} (by task)"
         number = by_task[0]
     if isinstance(number, int):
-        return at_most + pluralize(number, "subsample")
-    return at_most + _join(
-        [f"{pluralize(count, 'subsample')} for {size} test {rows}" for size, count in number.items()]
-    )
+        return at_most + pluralize(number, noun)
+    return at_most + _join([f"{pluralize(count, noun)} for {size} test {rows}" for size, count in number.items()])
 
 
 def _join_numbers(numbers: Sequence[int]) -> str:

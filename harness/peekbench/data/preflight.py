@@ -156,6 +156,8 @@ def describe_data(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     }
     if dataset.groups:
         facts["groups"] = len(set(dataset.groups))
+    if len(dataset.extra):
+        facts["extra"] = len(dataset.extra)
     return facts
 
 

@@ -309,6 +309,12 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
     assert [row[3] for row in classes.rows] == pytest.approx(labels[["a", "b", "c"]].mean().tolist())
     assert "balanced" not in classes.note
     assert "sets" in str(measured.report())  # 25 sets of 3 labels are no multiple of four bytes
+    paragraph, *_ = (path.read_text() for path in measured.report().save(tmp_path, ["exports.latex", "exports.text"])
+                     if path.name == "methods.txt")  # fmt: skip
+    for fact in ("40 labeled train texts", "the official test split of 25 texts, in 2 random divisions into 5 folds",
+                 "texts of the same group were never in two folds", "adapts to 4 of the folds",
+                 "with private texts (30 in all) in the place of the other one"):  # fmt: skip
+        assert fact in paragraph
     assert check_store(measured.store).problems == ()
     assert "task sets: 30 private extra texts in the place of folds" in describe_rows(measured.spec)
     drawn = list(pb.draw(spec))
