@@ -43,6 +43,9 @@ LIKE_A_VALUE = re.compile(r"^-?[0-9][0-9.]*$|\s\S+\s|[.!?]\s*$")
 """Numbers and texts of three words, which are hardly names of columns."""
 
 
+NUMBER = r"[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?"
+
+
 def _name_columns(values: Sequence[str]) -> list[str]:
     """Return names for the columns of a first row: the longest value is the text, the shortest the label."""
     names = [f"column {number}" for number in range(1, len(values) + 1)]
@@ -52,9 +55,10 @@ def _name_columns(values: Sequence[str]) -> list[str]:
     return names
 
 
-REMEDY = (
-    "Set `text` and `label` to two of them, or `label` to null for texts without labels; `group` is another one, if "
-    "rows have groups"
+REMEDY = "Set `text` and `label` to two of them; `group` is another one, if rows have groups"
+UNLABELED = "; set `label` to null for texts without labels"
+TABULAR = (
+    "If the rows are numbers, load them with the data source tabular.file, which `peekbench show tabular.file` shows"
 )
 
 
@@ -120,6 +124,13 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
         raise DataError(f"cannot read {path}: {reason}; check the path and its permissions") from error
 
 
+def _advise(options: FileOptions) -> str:
+    """Return the remedy of a missing column; texts without labels have no official splits."""
+    if options.test_path is None:
+        return REMEDY + UNLABELED
+    return REMEDY
+
+
 def _lines(path: Path, options: FileOptions) -> Iterator[str]:
     remedy = "set `encoding` to cp1252, if the file is from Windows, or to its own, such as latin-1"
     return read_lines(path, options.encoding, max_gigabytes=options.max_gigabytes, remedy=remedy)
@@ -136,7 +147,9 @@ def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Itera
             f"{path}: `header` names {pluralize(len(header), 'column')}, but the first line has "
             f"{pluralize(len(dialect.header), 'field')}, {', '.join(map(short_repr, dialect.header))}; name each"
         )
-    remedy = REMEDY
+    remedy = _advise(options)
+    if _are_numbers(head, dialect):
+        remedy = TABULAR
     others = find_dialect(head, DELIMITERS[".csv"], quotes, columns)
     if others.is_regular and others.delimiter != dialect.delimiter:
         listed = ", ".join(map(short_repr, others.header[:MAX_LISTED]))
@@ -166,6 +179,16 @@ def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Itera
         ) from error
 
 
+def _are_numbers(head: Sequence[str], dialect: Dialect) -> bool:
+    """Return whether the first row below the header has numbers, and at most one other value, such as a class."""
+    try:
+        fields: list[str] = next(islice(dialect.reader(head), 1, None), [])
+    except csv.Error:  # reading the whole file reports it
+        return False
+    numbers = [field for field in fields if re.fullmatch(NUMBER, field.strip())]
+    return len(numbers) >= max(2, len(fields) - 1)
+
+
 def _suggest(path: Path, options: FileOptions, used: Dialect) -> str:
     """Return the delimiter and the quote that divide the lines into the same number of fields; empty if none does."""
     for delimiter in dict.fromkeys((used.delimiter, *DELIMITERS[".csv"])):
@@ -186,4 +209,4 @@ def _read_json(path: Path, columns: Sequence[str], options: FileOptions) -> Iter
         keys.update(dict.fromkeys(record))
         yield Row(place, [record.get(column) for column in columns])
     for column in columns:
-        column_position(column, list(keys), path)
+        column_position(column, list(keys), path, _advise(options))

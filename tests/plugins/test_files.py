@@ -178,8 +178,9 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
         (tmp_path / "test.csv").write_text(content)
         with pytest.raises(
             DataError, match=r"labels of test\.csv are not public.* use the validation split, with `test_path`"
-        ):
+        ) as caught:
             load(options=options, folders=Folders(tmp_path, tmp_path))
+        assert "null" not in str(caught.value), "language modeling has no official splits"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,8 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
     [
         (CSV, "rows.csv", {"path": "other.csv"}, r"cannot read .*other\.csv: No such file.*; check the path"),
         (CSV, "rows.csv", {"path": ".", "format": "csv"}, "Is a directory"),
-        (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'"),
+        (CSV, "rows.csv", {"label": "stars"}, "no column 'stars'.*`label` to null for texts without labels"),
+        ("sepal,petal,species\n5.1,3,setosa\n", "rows.csv", {"label": "species"}, "data source tabular.file"),
         ("text,text,label\na,b,c\n", "rows.csv", {}, "2 columns 'text'"),
         ("", "rows.csv", {}, "is an empty file; write the rows into it"),
         ("text,label\na,x\nb,\n", "rows.csv", {}, "column 'label': 1 of 2 rows .*line 3"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -38,6 +39,7 @@ from peekbench.formatting import pluralize
 from peekbench.progress import make_display
 from peekbench.records import Report, Split
 from peekbench.spec.arms import BLOCK_RULES
+from peekbench.spec.yaml_loader import read_yaml
 
 SHIPPED = Path(__file__).with_name("quickstart.yaml")
 
@@ -93,28 +95,29 @@ def quickstart(
     ] = False,
     text: Annotated[str | None, typer.Option(help="With --official: column of the texts, by default 'text'.")] = None,
     label: Annotated[str | None, typer.Option(help="With --official: column of the labels, 'label'.")] = None,
+    group: Annotated[str | None, typer.Option(help="With --official: column of groups, such as authors.")] = None,
 ) -> None:
     """Write quickstart.yaml, a spec to start from, and run it: one or two minutes, no download.
 
     Example: peekbench quickstart
 
-    Example: peekbench quickstart --official train.csv test.csv
+    Example: peekbench quickstart --official train.csv test.csv --text question --label topic
     """
     spec, content = Path("quickstart.yaml"), SHIPPED.read_text(encoding="utf-8").partition("\n")[2]
+    columns = {"text": text, "label": label, "group": group}
     if official:
-        spec, content = Path("official.yaml"), _write_official(files or (), text, label)
-    elif files or text or label:
+        spec, content = Path("official.yaml"), _write_official(files or (), columns)
+    elif files or any(columns.values()):
         fail("files and columns need --official, as in: peekbench quickstart --official train.csv test.csv", 2)
-    if not spec.exists():
-        spec.write_text(content, encoding="utf-8")
-    elif not spec.is_file() or spec.read_bytes() != content.encode():
+    if spec.exists() and (not spec.is_file() or spec.read_bytes() != content.encode()):
         fail(
             f"{spec} exists, edited or from another command. To run it: peekbench run {spec}. To write it again, "
             "rename or remove it",
             2,
         )
     if official:
-        _state_splits(spec)
+        _state_splits(spec, content)
+    spec.write_text(content, encoding="utf-8")
     _run_and_report(spec, options, printer)
 
 
@@ -132,7 +135,7 @@ design: {{num_train: all, num_test: all, folds: 5, num_subsamples: 10, train: na
 """
 
 
-def _write_official(files: Sequence[Path], text: str | None, label: str | None) -> str:
+def _write_official(files: Sequence[Path], columns: Mapping[str, str | None]) -> str:
     """Return a spec of two files of official splits."""
     if not 2 <= len(files) <= 3:
         fail(
@@ -141,22 +144,19 @@ def _write_official(files: Sequence[Path], text: str | None, label: str | None) 
             2,
         )
     options = dict(zip(("path", "test_path", "extra_path"), map(str, files), strict=False))
-    options |= {name: column for name, column in (("text", text), ("label", label)) if column is not None}
+    options |= {name: column for name, column in columns.items() if column is not None}
     return OFFICIAL_SPEC.format(files=json.dumps(options, ensure_ascii=False))
 
 
-def _state_splits(spec: Path) -> None:
-    """Print which file is which, because the order of two arguments is easily confused."""
-    experiment = load(spec)
+def _state_splits(spec: Path, content: str) -> None:
+    """Load the data, and print which file is which, because the order of two arguments is easily confused."""
+    experiment = load(read_yaml(content, str(spec)))
     (task,) = experiment.tasks
     source = experiment.source(task)
     try:
         dataset = load_dataset(source)
     except DataError as error:
-        line = 1 + OFFICIAL_SPEC.partition("options:")[0].count("\n")
-        raise DataError(
-            f"{error}. Options are in line {line} of {spec}; correct it, then: peekbench run {spec}"
-        ) from error
+        raise _with_command(error, source.options, spec, content) from error
     path, test_path = source.options["path"], source.options["test_path"]
     sizes = Counter(dataset.splits)
     trained, scored = (pluralize(sizes[split], "row") for split in get_args(Split))
@@ -164,11 +164,36 @@ def _state_splits(spec: Path) -> None:
     if len(dataset.extra):
         roles += f", replaces folds by {pluralize(len(dataset.extra), 'extra text')} of {source.options['extra_path']}"
     note(roles)
-    if sizes["train"] < sizes["test"]:
+    if _is_named(path, "test", "train") or _is_named(test_path, "train", "test"):
         warn(
-            f"{path} has fewer rows than {test_path}. If they are swapped, remove {spec}, and run this again with the "
-            "train file first and --fresh"
+            f"{path} is trained on and {test_path} is scored, against their names. If they are swapped, remove {spec}, "
+            "and run this again with the train file first and --fresh"
         )
+    elif sizes["train"] < sizes["test"]:
+        note(f"{path} has fewer rows than {test_path}; the train file is the first one")
+
+
+def _is_named(path: str, split: Split, other: Split) -> bool:
+    """Return whether the name of a file contains that of one split, but not that of the other."""
+    name = Path(path).name.lower()
+    return split in name and other not in name
+
+
+def _with_command(error: DataError, options: Mapping[str, Any], spec: Path, content: str) -> DataError:
+    """Return an error of the data with the command that corrects it, or with a spec, which has all options."""
+    advised = re.search(r"`(\w+)`", str(error))
+    if advised is None:
+        return error
+    if advised[1] not in ("path", "test_path", "extra_path", "text", "label", "group"):
+        spec.write_text(content, encoding="utf-8")
+        line = 1 + OFFICIAL_SPEC.partition("options:")[0].count("\n")
+        return DataError(f"{error}. Options are in line {line} of {spec}; correct it, then: peekbench run {spec}")
+    command = ["peekbench", "quickstart", "--official"]
+    command += [options[name] for name in ("path", "test_path", "extra_path") if options.get(name)]
+    command += ["--text", "COLUMN", "--label", "COLUMN"]
+    if options.get("group"):
+        command += ["--group", "COLUMN"]
+    return DataError(f"{error}. Correct the command: {shlex.join(command)}")
 
 
 def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:

@@ -131,14 +131,21 @@ def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -
         table.to_csv(f"{split}.csv", index=False)
     pd.read_csv("test.csv").rename(columns={"label": "topic"}).to_csv("other.csv", index=False)
     assert "two files with texts and labels" in peek("quickstart", "--official", "train.csv", status=2).stderr
-    assert "line 6 of official.yaml" in peek("quickstart", "--official", "other.csv", "test.csv", status=2).stderr
-    assert "other.csv" in Path("official.yaml").read_text().splitlines()[5]
+    wrong = " ".join(peek("quickstart", "--official", "other.csv", "test.csv", status=2).stderr.split())
+    command = "peekbench quickstart --official other.csv test.csv --text COLUMN --label COLUMN"
+    assert "available columns: 'text', 'topic'. Set `text` and `label` to two of them; `group`" in wrong
+    assert wrong.endswith(command)
+    assert not Path("official.yaml").exists(), "it would block the corrected command"
+    Path("gap.csv").write_text("text,label\n,0\n")
+    gap = ("quickstart", "--official", "gap.csv", "test.csv")
+    assert "line 6 of official.yaml" in peek(*gap, status=2).stderr, "the command lacks `drop_missing`"
+    assert "gap.csv" in Path("official.yaml").read_text().splitlines()[5]
     assert "rename or remove it" in peek("quickstart", "--official", "other.csv", "o.csv", status=2).stderr
     Path("official.yaml").unlink()
     swapped = peek("quickstart", "--official", "other.csv", "train.csv", "--label", "topic", status=2).stderr
     assert "'topic'; available columns: 'text', 'label'" in " ".join(swapped.split())
-    Path("official.yaml").unlink()
     done = peek("quickstart", "--official", "train.csv", "test.csv")
+    assert "fewer rows" not in done.stderr
     assert "trains on 60 rows of train.csv, scores 41 rows of test.csv" in done.stderr
     shown = " ".join(done.stdout.split())
     arms = peekbench.load_run("official").arms.query("method == 'lsa-50'")[["all", "extra", "bias"]].mean()
@@ -147,6 +154,22 @@ def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -
     assert f"from adapting to them. {independent:.1%} is what independent texts would give." in shown
     assert f"To publish: {arms['extra']:.1%}, the mean score of extra" in shown
     assert "33 of 41 test texts adapted to" in Path("reports/official/report.md").read_text()
+
+
+def test_quickstart_of_an_official_split_warns_of_names_that_are_swapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("peekbench.cli.run._run_and_report", lambda *_: None)
+    for name, number in (("train.csv", 20), ("test.csv", 40), ("a.csv", 60)):
+        rows = [f"text {row} of {name},{row % 2},author {row} of {name}" for row in range(number)]
+        Path(name).write_text("\n".join(["question,topic,author", *rows]))
+    columns = ("--text", "question", "--label", "topic", "--group", "author")
+    warned = {}
+    for files in (("train.csv", "test.csv"), ("test.csv", "train.csv"), ("a.csv", "train.csv"), ("test.csv", "a.csv")):
+        shown = " ".join(peek("quickstart", "--official", *files, *columns).stderr.split())
+        warned[files] = "against their names" in shown
+        assert ("fewer rows" in shown) == (files == ("train.csv", "test.csv"))
+        assert '"group": "author"' in Path("official.yaml").read_text()
+        Path("official.yaml").unlink()
+    assert list(warned.values()) == [False, True, True, True]
 
 
 @pytest.mark.slow

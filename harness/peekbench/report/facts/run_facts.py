@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MAIN_PACKAGES = (
     "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi",
 )  # fmt: skip
+COLUMN_OPTIONS = ("--text=", "--label=", "--group=")
 MAX_SESSIONS = 3
 """Sessions whose start is shown; the JSON report has all."""
 MAX_MACHINES = 10
@@ -138,8 +139,8 @@ def extending_command(sessions: Sequence[Mapping[str, Any]], options: Mapping[st
     command, spec = session_command(sessions[-1]), "quickstart.yaml"
     if "--official" in command:
         spec = "official.yaml"
-        written = ["--official", "--text", "--label", *options.values(), *options.get("text", ())]
-        command = [part for part in command if part not in written and not part.startswith(("--text=", "--label="))]
+        written = ["--official", "--text", "--label", "--group", *options.values(), *options.get("text", ())]
+        command = [part for part in command if part not in written and not part.startswith(COLUMN_OPTIONS)]
     line = shlex.join(command).replace("peekbench quickstart", f"peekbench run {spec}", 1)
     if "peekbench run " not in line:
         return ""
