@@ -33,9 +33,9 @@ from peekbench_summary.scores import (
 )
 
 NOTE = (
-    "Ranked by the score of extra, which is uncontaminated: its fits do not see the test set. Methods that "
-    "share a letter under 'tie' cannot be distinguished by this score: their difference, paired over the subsamples "
-    "that both have, is not significant after adjustment for the number of pairs. boost = extra - base, "
+    "Ranked by the score of extra, which is uncontaminated: no text is predicted by a fit that adapted to it. Methods "
+    "that share a letter under 'tie' cannot be distinguished by this score: their difference, paired over the "
+    "subsamples that both have, is not significant after adjustment for the number of pairs. boost = extra - base, "
     "bias = test - extra, with {level} intervals for new subsamples of the same data. All tasks have equal weight. "
     "Each row is based on {basis}."
 )

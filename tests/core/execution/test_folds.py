@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
 from peekbench.records.verdicts import TrialEvidence
 from peekbench.report.facts.tables import text_tables
+from peekbench.report.render.markdown import render_markdown
 from peekbench.results import pair_arms, tidy
 from peekbench.results.read import StoredPredictions
 from peekbench.seeds import seed_of_fit, seed_of_subsample
@@ -301,16 +303,24 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
     options: dict[str, Any] = {f"{name}path": f"{tmp_path}/{file}.csv"
                                for name, file in (("", "train"), ("test_", "test"), ("extra_", "extra"))}  # fmt: skip
     task = {"use": "files", "name": "sets", "options": {**options, "label": ["a", "b", "c"], "group": "author"}}
-    spec = {"name": "sets", "tasks": [task], "methods": ["controls.null"], "design": {**OFFICIAL, "num_subsamples": 2}}
+    spec = {"name": "sets", "tasks": [task], "methods": ["classic.lsa"], "design": {**OFFICIAL, "num_subsamples": 2}}
     spec["design"] |= {"train": "balanced"}  # which it never is for sets of labels
     measured = pb.run(spec, progress=False)
     classes, *_ = text_tables({"sets": describe_texts(measured.spec, measured.spec.tasks[0])})
     labels = pd.concat([pd.read_csv(tmp_path / f"{name}.csv") for name in ("train", "test")])
     assert [row[3] for row in classes.rows] == pytest.approx(labels[["a", "b", "c"]].mean().tolist())
     assert "balanced" not in classes.note
-    assert "sets" in str(measured.report())  # 25 sets of 3 labels are no multiple of four bytes
-    paragraph, *_ = (path.read_text() for path in measured.report().save(tmp_path, ["exports.latex", "exports.text"])
-                     if path.name == "methods.txt")  # fmt: skip
+    report = measured.report()  # 25 sets of 3 labels are no multiple of four bytes
+    written = report.save(tmp_path, ["exports.latex", "exports.text", "markdown", "text", "cards"])
+    texts = {path.name: " ".join(path.read_text().split()) for path in written}
+    paragraph = texts["methods.txt"]
+    for name in ("report.md", "report.txt", "classic.lsa.md"):
+        assert "30 private texts in the place of the left-out fold" in texts[name]
+        assert "33 groups, none in two sets" in texts[name]
+        assert "without one fold, with private texts in its place. Base" in texts[name]
+        assert "no text is predicted by a fit that adapted to it. Methods" in texts[name]
+    verdicts = tuple(replace(verdict, evidence=None) for verdict in report.verdicts)  # as of analyses of plugins
+    assert "three times" not in render_markdown(replace(report.document, verdicts=verdicts))
     for fact in ("40 labeled train texts", "the official test split of 25 texts, in 2 random divisions into 5 folds",
                  "texts of the same group were never in two folds", "adapts to 4 of the folds",
                  "with private texts (30 in all) in the place of the other one"):  # fmt: skip

@@ -145,7 +145,8 @@ def report_of_run(
     if not results.empty:
         scores = scores.with_analyses(_add_analysis_of_texts(spec, tasks))
     num_done = len(results.drop_duplicates(list(TRIAL)))
-    headline = f"{run_facts.describe_experiment(spec, stored)}. {num_done:,} of {pluralize(num_planned, 'trial')} done"
+    experiment = run_facts.describe_experiment(spec, stored, tasks, rows)
+    headline = f"{experiment}. {num_done:,} of {pluralize(num_planned, 'trial')} done"
     if failures:
         headline += f", {len(failures):,} failed"
     if number is not None:

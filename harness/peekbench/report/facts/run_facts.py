@@ -336,8 +336,22 @@ def count_methods(num_judged: int, num_controls: int) -> str:
     return " and ".join(pluralize(number, noun) for number, noun in numbers if number)
 
 
-def describe_experiment(spec: ExperimentSpec, methods: Mapping[str, StoredMethod]) -> str:
-    """Return the number of methods and tasks, the number of subsamples and the sample sizes."""
+def describe_experiment(
+    spec: ExperimentSpec, methods: Mapping[str, StoredMethod], tasks: Mapping[str, Mapping[str, Any]], rows: str
+) -> str:
+    """Return the number of methods and tasks, the number of subsamples, the sample sizes, and groups.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    methods
+        Its methods.
+    tasks
+        Facts about each task's data.
+    rows
+        What reports call the rows of the tasks, such as 'texts'.
+    """
     num_controls = sum(method.control != "" for method in methods.values())
     design = spec.design
     repeats = [spec.design_of(task).num_subsamples for task in spec.tasks]
@@ -354,10 +368,27 @@ def describe_experiment(spec: ExperimentSpec, methods: Mapping[str, StoredMethod
     sizes = ", ".join(f"{listed_size} {noun} rows" for noun, listed_size in listed_sizes.items())
     if design.folds:
         sizes += f", the official test split in {' or '.join(map(str, design.folds))} folds"
+    if private := _count_in_words(tasks, "extra", f"private {rows.removesuffix('s')}"):
+        sizes += f", {private} in the place of the left-out fold"
     if design.train != "balanced":
         sizes += "; training rows at natural class shares"
+    if groups := _count_in_words(tasks, "groups", "group"):
+        sizes += f"; {groups}, none in two sets"
     listed = count_methods(len(methods) - num_controls, num_controls)
     return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {sizes}"
+
+
+def _count_in_words(tasks: Mapping[str, Mapping[str, Any]], key: str, noun: str) -> str:
+    """Return a number of the tasks' data, as in '40 to 90 groups (2 of 3 tasks)'; empty if no task has it."""
+    numbers = [task[key] for task in tasks.values() if task.get(key)]
+    if not numbers:
+        return ""
+    words = pluralize(max(numbers), noun)
+    if min(numbers) < max(numbers):
+        words = f"{min(numbers):,} to {words}"
+    if len(numbers) < len(tasks):
+        words += f" ({len(numbers)} of {len(tasks)} tasks)"
+    return words
 
 
 def describe_stop(spec: ExperimentSpec, number: int) -> str:

@@ -45,7 +45,7 @@ NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
 NEXT, PUBLISHED = "What next?", "Your score"
 TERMS_OF_FOLDS = (
-    "Fits adapt to the test set without one fold, or with extra {rows} in its place. Base: without unlabeled {rows}. "
+    "Fits adapt to the test set without one fold{instead}. Base: without unlabeled {rows}. "
     "Extra: on the fold that a fit did not adapt to. Test: on the others. All: after adapting to the whole test set. "
     "Bias: test - extra."
 )
@@ -76,6 +76,17 @@ class Answer:
     def text(self) -> str:
         """The answer in sentences."""
         return f"{self.short}. {self.details}".strip()
+
+
+def define_folds(report: Report) -> str:
+    """Return `TERMS_OF_FOLDS` with what replaces the fold that a fit does not adapt to; a table does not tell."""
+    numbers = [facts.get("extra", 0) for facts in report.details.get("data", {}).values()]
+    instead = ", or with private {rows} in its place"
+    if numbers and not any(numbers):
+        instead = ""
+    elif numbers and all(numbers):
+        instead = ", with private {rows} in its place"
+    return TERMS_OF_FOLDS.replace("{instead}", instead)
 
 
 def name_methods(names: Sequence[str]) -> str:

@@ -36,10 +36,10 @@ from peekbench.records.verdicts import (
 )
 from peekbench.report.render.advice import (
     BACKGROUND_OF_FOLDS,
-    TERMS_OF_FOLDS,
     Answer,
     advise_next,
     choose_rule,
+    define_folds,
     judge_published,
     name_methods,
 )
@@ -297,8 +297,9 @@ def _make_section(report: Report, subject: Subject | None, findings: Sequence[Fi
         return Findings(CONTROLS, tuple(findings), pictures, is_of_controls=True)
     rows = verdicts[0].rows
     terms, background = subject.terms, subject.background
-    if any(getattr(verdict.evidence, "has_folds", False) for verdict in verdicts):
-        terms, background = TERMS_OF_FOLDS, BACKGROUND_OF_FOLDS
+    design = report.details.get("spec", {}).get("design", {})
+    if design.get("folds") or any(getattr(verdict.evidence, "has_folds", False) for verdict in verdicts):
+        terms, background = define_folds(report), BACKGROUND_OF_FOLDS
     background = background.format(rows=rows)
     if subject is SUBJECTS["bias"] and "columns" in report.provenance:
         background += " The analysis of a table assumes that its scores were obtained in this way."
