@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from peekbench import Column, Estimate, Table, Verdict
-from peekbench.formatting import SHARED_DRAWS
+from peekbench.formatting import SHARED_DRAWS, capitalize, join_words
 from peekbench.records import Cell, Unit
 from peekbench.results import (
     SCORES,
@@ -127,11 +127,16 @@ OTHER_SCORES = sorted(
 """All scores except accuracy, those in points first."""
 LOG_LIKELIHOOD = next(score.title for score in OTHER_SCORES if score.name == "log_loss")
 IN_POINTS = (ACCURACY, *(score.title for score in OTHER_SCORES if score.unit == "fraction"))
-NOTE = (
-    f"Higher is better in all scores. {' and '.join(('Accuracy', *IN_POINTS[1:]))} are in points; the "
-    f"{LOG_LIKELIHOOD} is the mean of ln p of the true class, the negative of the log loss. Means over these tasks, "
-    "intervals for new subsamples."
-)
+
+
+def _describe_scores(names: Collection[str]) -> str:
+    """Return a note on the units and the meaning of scores."""
+    in_points = [name for name in names if name in IN_POINTS]
+    verb = "is" if len(in_points) == 1 else "are"
+    note = f"Higher is better in all scores. {capitalize(join_words(in_points))} {verb} in points."
+    if LOG_LIKELIHOOD in names:
+        note += f" The {LOG_LIKELIHOOD} is the mean of ln p of the true class, the negative of the log loss."
+    return f"{note} Means over these tasks, intervals for new subsamples."
 
 
 def probabilistic_scores(results: pd.DataFrame, paired: Configurations) -> dict[str, Configurations]:
@@ -184,4 +189,5 @@ def score_tables(scores: Mapping[str, Configurations], verdicts: Sequence[Verdic
     for name in scores:
         unit: Unit = "difference" if name in IN_POINTS else "change"
         columns += effect_columns([name], unit)
-    return [Table(f"Bias and boost by score, {level:.0%} intervals", tuple(columns), tuple(rows), paired.note(NOTE))]
+    note = paired.note(_describe_scores(scores))
+    return [Table(f"Bias and boost by score, {level:.0%} intervals", tuple(columns), tuple(rows), note)]

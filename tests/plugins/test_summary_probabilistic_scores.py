@@ -25,6 +25,7 @@ def test_other_scores_have_the_same_effects() -> None:
     table = find_table(analysis, BY_SCORE)
     names = {column.name for column in table.columns if column.unit != "text"}
     assert names == {"accuracy", "negative Brier score"}  # the data have neither log loss nor F1
+    assert "Accuracy is in points. Means" in table.note
     bias, boost = table_rows(table)
     assert (bias["effect"], boost["effect"]) == ("bias", "boost")
     assert boost["accuracy"] == pytest.approx(0.08)

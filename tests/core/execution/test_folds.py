@@ -319,6 +319,8 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
         assert "33 groups, none in two sets" in texts[name]
         assert "without one fold, with private texts in its place. Base" in texts[name]
         assert "no text is predicted by a fit that adapted to it. Methods" in texts[name]
+        assert "Accuracy: subset accuracy, the share of texts" in texts[name]
+    assert "Accuracy, macro-F1 and micro-F1 are in points" in texts["report.txt"]
     verdicts = tuple(replace(verdict, evidence=None) for verdict in report.verdicts)  # as of analyses of plugins
     assert "three times" not in render_markdown(replace(report.document, verdicts=verdicts))
     for fact in ("40 labeled train texts", "the official test split of 25 texts, in 2 random divisions into 5 folds",

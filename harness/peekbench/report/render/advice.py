@@ -89,6 +89,15 @@ def define_folds(report: Report) -> str:
     return TERMS_OF_FOLDS.replace("{instead}", instead)
 
 
+def define_accuracy(report: Report, verdicts: Sequence[Verdict]) -> str:
+    """Return what accuracy is if all tasks have sets of labels, with a space before it; empty for other scores."""
+    kinds = {facts.get("kind") for facts in report.details.get("data", {}).values()}
+    scores = {getattr(verdict.evidence, "score", "score") for verdict in verdicts}
+    if kinds != {"multilabel"} or scores != {"score"}:
+        return ""
+    return f" Accuracy: subset accuracy, the share of {verdicts[0].rows} with exactly the right labels."
+
+
 def name_methods(names: Sequence[str]) -> str:
     """Return the names of methods in words, or the first ones and the number of the others."""
     if len(names) > MAX_NAMED:

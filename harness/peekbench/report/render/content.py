@@ -39,6 +39,7 @@ from peekbench.report.render.advice import (
     Answer,
     advise_next,
     choose_rule,
+    define_accuracy,
     define_folds,
     judge_published,
     name_methods,
@@ -307,7 +308,7 @@ def _make_section(report: Report, subject: Subject | None, findings: Sequence[Fi
         subject.question,
         tuple(findings),
         pictures,
-        definition=terms.format(rows=rows),
+        definition=terms.format(rows=rows) + define_accuracy(report, verdicts),
         explanation=explain_decisions(verdicts),
         background=background,
     )
