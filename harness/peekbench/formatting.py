@@ -63,7 +63,7 @@ def visible_lines(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return text, without its middle if it is longer than a limit.
+    """Return text, without its middle if it is longer than a limit. Its end begins with a whole word, such as a path.
 
     Parameters
     ----------
@@ -75,11 +75,14 @@ def shorten(text: str, limit: int) -> str:
     Examples
     --------
     >>> shorten("a problem, its place, and a remedy", 20)
-    'a problem, its p[14 characters left out]medy'
+    'a problem, its[14 characters left out]remedy'
     """
     if len(text) <= limit:
         return text
     end = limit // 5
+    word = len(text) - text.rfind(" ", 0, len(text) - end) - 1
+    if word <= limit // 2:
+        end = word
     left_out = pluralize(len(text) - limit, "character")
     return f"{text[: limit - end]}[{left_out} left out]{text[len(text) - end :]}"
 

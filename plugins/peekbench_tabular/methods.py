@@ -309,7 +309,7 @@ def _check_complete(rows: Inputs) -> FloatArray:
     if np.isnan(array).any():
         raise DataError(
             "rows have missing values, which this method does not take; use tabular.impute, the option "
-            "`prepare` of tabular.pca, or a pipeline of scikit-learn that begins with an imputer"
+            "`prepare` of tabular.pca or tabular.screening, or a pipeline of scikit-learn that begins with an imputer"
         )
     return array
 

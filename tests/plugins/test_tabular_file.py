@@ -325,7 +325,7 @@ def test_estimators_and_controls_take_data_frames_with_missing_values(tmp_path: 
 @pytest.mark.parametrize(
     ("method", "options", "message"),
     [
-        ("tabular.standardize", {}, "missing values, which this method does not take; use tabular.impute"),
+        ("tabular.standardize", {}, "which this method does not take; .*`prepare` of tabular.pca or tabular.screening"),
         ("tabular.screening", {}, "missing values"),
         ("tabular.pca", {}, "missing values"),
         ("tabular.impute", {"encode": "none"}, "a data frame; set `encode` of the task to one-hot"),

@@ -10,8 +10,9 @@ from typing import Any
 from peekbench.data.loading import class_counts, fingerprint, load_dataset
 from peekbench.data.sizes import check_sizes
 from peekbench.errors import DataError, PluginError, UnavailableError
-from peekbench.formatting import pluralize, visible
-from peekbench.plugins.entries import MethodEntry, MethodTaskKind
+from peekbench.formatting import list_names, pluralize, visible
+from peekbench.plugins.entries import MethodEntry, MethodTaskKind, kind_of
+from peekbench.plugins.registry import find, installed_names
 from peekbench.records.data import Dataset, Split, TaskKind
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
@@ -22,6 +23,7 @@ MAX_OVERLAP = 0.05  # share of the test texts that may also be among the extra t
 MAX_USES = 20  # subsamples that test the same text
 MAX_MAJORITY = 0.7  # share of one class in test sets of methods that are trained on balanced train sets
 MAX_LISTED = 3  # tasks in a warning
+MAX_METHODS = 12  # methods in an error about a kind of task
 
 
 def check_tasks(spec: ExperimentSpec) -> None:
@@ -81,9 +83,8 @@ def list_errors(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str
 def _check_kinds(spec: ExperimentSpec, task: str, dataset: Dataset) -> None:
     for method in spec.methods:
         if mismatch := find_mismatch(method.entry, dataset, f"task {task}"):
-            raise PluginError(
-                f"method {method.name} ({method.use}) {mismatch}; {_remedy(dataset.kind, len(spec.methods))}"
-            )
+            remedy = _remedy(dataset, len(spec.tasks))
+            raise PluginError(f"method {method.name} ({method.use}) {mismatch}; {remedy}")
 
 
 def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
@@ -105,6 +106,13 @@ def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
     >>> find_mismatch(entry, Dataset(np.zeros((2, 3)), [0, 1], ("low", "high")), "task iris")
     'supports classification, but task iris is tabular_classification'
     """
+    kind = _method_task_kind(dataset)
+    if kind in entry.task_kinds:
+        return ""
+    return f"supports {' and '.join(sorted(entry.task_kinds))}, but {task} is {kind}"
+
+
+def _method_task_kind(dataset: Dataset) -> MethodTaskKind:
     kind: MethodTaskKind = dataset.kind
     if dataset.kind == "classification" and dataset.input_kind == "features":
         kind = "tabular_classification"
@@ -112,15 +120,16 @@ def find_mismatch(entry: MethodEntry, dataset: Dataset, task: str) -> str:
         kind = "tabular_multilabel"
     elif dataset.kind == "regression" and dataset.input_kind == "texts":
         kind = "text_regression"
-    if kind in entry.task_kinds:
-        return ""
-    return f"supports {' and '.join(sorted(entry.task_kinds))}, but {task} is {kind}"
+    return kind
 
 
-def _remedy(kind: TaskKind, num_methods: int) -> str:
-    remedy = "choose a method for this kind of task"
-    if num_methods > 1:
-        remedy = "put them into different specs"
+def _remedy(dataset: Dataset, num_tasks: int) -> str:
+    kind = _method_task_kind(dataset)
+    entries = {use: find(use, MethodEntry) for use in installed_names(kind_of(MethodEntry))}
+    fitting = [use for use, entry in entries.items() if kind in entry.task_kinds and not entry.control]
+    remedy = f"choose a method for this kind of task: {list_names(fitting, MAX_METHODS) or 'none is installed'}"
+    if num_tasks > 1:
+        remedy += "; or put the tasks into different specs"
     if kind == "language_modeling":
         remedy += ", or use the labels: remove `kind` from the task, and `label` null from its options"
     return remedy

@@ -220,14 +220,20 @@ def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:
     Raises
     ------
     ResultsError
-        If a fit answers a text twice in an arm, or fewer fits answer some texts than
-        others.
+        If a fit answers a text twice in an arm, fewer fits answer some texts than others, or there is one division.
     """
     (source,) = reader.roles.named(FIT.name)
     keys = [*ARM, TEXT.name]
     fits = np.tile(reader.joined_texts(FIT.name), len(rows) // len(reader.table))
     is_repeated = pd.Series(rows.assign(**{FIT.name: fits}).duplicated([*keys, FIT.name]).to_numpy())
     reader.require(~is_repeated[: len(reader.table)], source, "answers the same text twice in an arm; delete one row")
+    of_fits = rows.assign(**{FIT.name: fits}).groupby(list(ARM), sort=False, dropna=False)[FIT.name]
+    num_fits = of_fits.nunique().max()
+    if num_fits > 1 and rows.groupby(list(TASK), sort=False, dropna=False)["subsample"].nunique().max() == 1:
+        raise ResultsError(
+            f"{reader.origin}: column {short(source)!r} has {num_fits} fits of a single division, which gives no "
+            "interval; add at least five divisions, numbered in a column 'subsample'"
+        )
     groups = rows.groupby(keys, sort=False, dropna=False)
     merged = rows[~rows.duplicated(keys)].reset_index(drop=True)
     for column in ("num_correct", ANSWERS):

@@ -53,6 +53,8 @@ FLOAT_ERROR = 1e-7
 MIN_AVERAGED = 4  # numbers of draws, among which one can be that of a mean
 MIN_COPIED = 4  # distinct rows; fewer can all occur twice by chance
 MAX_LISTED = 3  # rows that a message lists
+NUMBERS_OF_DRAWS = ("division", "fold", "draw", "split")  # columns that may number subsamples
+NAME_FITS = ", name the fits in a column 'fit' if several fits answer a text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,8 @@ def _number_rows(
     places = trials[[name for name in (*PLACE, "arm") if name in trials]]
     if texts is not None:
         places = places.assign(text=texts.numbers)
+        if reader.roles.named(FIT.name):
+            places = places.assign(fit=reader.joined_texts(FIT.name))
     numbers = places.groupby(list(places.columns), dropna=False, sort=False).cumcount().astype("Int64")
     if not numbers.any():
         return numbers, ""
@@ -228,15 +232,19 @@ def _unnumbered(reader: CellReader, places: pd.DataFrame) -> ResultsError:
     rows = ", ".join(map(str, reader.row_numbers(same[:MAX_LISTED])))
     if len(same) > MAX_LISTED:
         rows += ", ..."
-    place = "task, method, model, sizes"
+    place, fits = "task, method, model, sizes", ""
     if "text" in places:
-        place += ", text"
+        place, fits = f"{place}, text", NAME_FITS
+    if "fit" in places:
+        place, fits = f"{place}, fit", ""
     unknown = dict.fromkeys(reader.roles.unknown, "MEANING")
+    unknown |= {name: "subsample" for name in unknown if name.lower() in NUMBERS_OF_DRAWS}
     return ResultsError(
         f"{reader.origin}: {len(same):,} rows have the same {place} and arm (rows {rows}), and no "
         "column numbers the subsamples, so it is unknown which rows belong together. Add a column 'subsample', name "
         "yours with ",
         mapping("COLUMN", "subsample"),
+        fits,
         ", or, if the rows of all arms have the same order, pair them by it with ",
         PAIR_BY_ORDER,
         added=TableOptions(unknown, pair_by_order=not unknown),
@@ -277,17 +285,19 @@ def _refuse_means(rows: pd.DataFrame, reader: CellReader, source: str) -> None:
 
 
 def _refuse_duplicate(rows: pd.DataFrame, reader: CellReader) -> NoReturn:
-    place, listed = [*TRIAL, "arm"], "task, method, model, sizes and arm"
+    place, listed, fits = [*TRIAL, "arm"], "task, method, model, sizes and arm", ""
     source = reader.roles.source("subsample")
     if TEXT.name in rows:
         place, listed = [*place, TEXT.name], "task, method, model, sizes, subsample and arm"
         source = reader.roles.source(TEXT.name)
+        if not reader.roles.named(FIT.name):
+            fits = NAME_FITS
     assert source is not None  # other numbers are distinct
     raise reader.error(
         int(rows.duplicated(place).to_numpy().argmax()) % len(reader.table),
         source,
-        f"is duplicated for the same {listed}; number the subsamples, or name the columns that distinguish the rows, "
-        "such as ",
+        f"is duplicated for the same {listed}; number the subsamples{fits}, or name the columns that distinguish the "
+        "rows, such as ",
         mapping("COLUMN", "method"),
     )
 

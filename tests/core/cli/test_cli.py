@@ -278,7 +278,7 @@ def test_unfinished_run_is_refused_unless_allowed(make_raw: Any) -> None:
         (["validate", "few.yaml"], "task a: 400 rows, but num_train 12 + 2 x num_test 300 = 612 are needed"),
         (
             ["validate", "kinds.yaml"],
-            "method toy.vote (toy.vote) supports classification, but task toy.numbers",
+            "but task toy.numbers is regression; choose a method for this kind of task: tabular.impute, tabular.pca",
         ),
         (["plan", "bad.yaml"], "no method 'toy.voet'"),
         (

@@ -46,6 +46,8 @@ def test_all_hidden_characters_become_escapes() -> None:
     assert visible("\ud800\U000e0041\x00\r\n\t") == r"\ud800\U000e0041\x00\r\n\t"
     assert len(visible(LINES).splitlines()) == 1
     assert shorten("x" * 10**6, 100).startswith("x" * 80 + "[999,900 characters left out]")
+    raised = shorten(f"{'a problem ' * 9}(/a/long/path/methods.py,", 80)
+    assert raised.endswith("left out](/a/long/path/methods.py,"), "a path keeps its beginning and its end"
 
 
 LINES = "".join(f"{end}::stop-commands::x" for end in ("a", "\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"))

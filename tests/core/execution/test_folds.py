@@ -427,6 +427,13 @@ def test_rows_of_several_fits_are_averaged_or_refused() -> None:
     assert set(results["num_test"]) == {4}
     assert results.groupby("arm")["num_scored"].unique().map(list).to_dict() == {"extra": [4], "test": [8]}
     assert results.loc[results["arm"] == "test", "score"].tolist() == [0.5, 0.5, 0.5]
+    with pytest.raises(ResultsError, match="2 fits of a single division, .* at least five divisions"):
+        tidy(table[table["subsample"] == 0].drop(columns="subsample"), "fits")
+    with pytest.raises(ResultsError, match="number the subsamples, name the fits in a column 'fit'"):
+        tidy(table.drop(columns="fit"), "fits")
+    with pytest.raises(ResultsError, match="no column numbers the subsamples") as caught:
+        tidy(table.rename(columns={"subsample": "division"}), "fits")
+    assert caught.value.added.columns == {"division": "subsample"}
     with pytest.raises(ResultsError, match="answers the same text twice in an arm"):
         tidy(table.assign(fit=0), "fits")
     with pytest.raises(ResultsError, match="more fits answer some texts than others"):
