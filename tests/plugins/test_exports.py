@@ -27,7 +27,9 @@ from peekbench.report.render.json_report import render_json
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.spec.experiment import make_spec
 from peekbench_exports.latex import escape
+from peekbench_exports.paper_text import describe_run
 from peekbench_exports.ro_crate import METADATA
+from peekbench_exports.tables import read_run
 from peekbench_testing import check_entry
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -131,6 +133,14 @@ def test_latex_shows_rounded_numbers_and_cites_references(exported: Path, report
                  "90% interval",
                  "All 16 planned trials", "lies within 0.5 points of 0"):  # fmt: skip
         assert fact in plain
+
+
+def test_the_paragraph_says_that_groups_are_kept_together(report: Report) -> None:
+    run = read_run(report)
+    tasks = {name: {**facts, "groups": 9} for name, facts in run.tasks.items()}
+    for grouped, of in ((tasks, ""), ({**tasks, "b": run.tasks["b"]}, " of a_1")):
+        text, _ = describe_run(replace(run, tasks=grouped))
+        assert f"without overlap, and texts of the same group{of} were never in two sets (seed 7)" in text
 
 
 def test_records_follow_the_schema_of_every_eval_ever(exported: Path, report: Report) -> None:
