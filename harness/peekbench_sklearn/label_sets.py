@@ -145,11 +145,6 @@ def find_label_sets(
             numbers = {str(number): name for number, name in enumerate(names)}
             own = tuple(numbers.get(label, label) for label in own)
         sets.append(own)
-    if chosen is None and not separator and all(own is not None and len(own) == 1 for own in sets):
-        raise DataError(
-            f"{place}: each row has a list of exactly one label; for classes, give the labels themselves; for a "
-            "multi-label task, name the labels with class_names"
-        )
     return HeldLabels(tuple(sets))
 
 

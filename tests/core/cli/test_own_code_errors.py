@@ -122,7 +122,7 @@ def test_a_missing_option_plugin_is_named_with_the_function() -> None:
 
 def test_methods_of_texts_are_refused_on_features() -> None:
     printed = validate("tabular.classification", "classic.lsa")
-    assert "method classic.lsa (classic.lsa) supports classification, but task own is tabular_classification" in printed
+    assert "classic.lsa (classic.lsa) supports classification and multilabel, but task own is tabular_" in printed
     assert "own.yaml: OK" in validate("tabular.classification", "tabular.pca")
     assert "supports regression and tabular_classification, but task own is classification" in validate(
         "own.py:load_blank", "tabular.pca"

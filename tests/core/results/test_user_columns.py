@@ -180,7 +180,7 @@ def test_an_index_that_could_distinguish_rows_is_refused() -> None:
 
 def test_each_synonym_belongs_to_one_column() -> None:
     names = [normalize(synonym) for column in USER_COLUMNS for synonym in column.synonyms]
-    assert len(names) == len(set(names)) <= 40
+    assert len(names) == len(set(names)) <= 48
     assert not set(names) & {normalize(column.name) for column in USER_COLUMNS}
 
 
