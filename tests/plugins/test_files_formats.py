@@ -49,14 +49,14 @@ def write_rows(delimiter: str, quote: str = '"', header: bool = True) -> str:
     [
         *[(write_rows(delimiter).encode(), name) for delimiter in ",;\t|" for name in ("rows.csv", "rows.tsv")],
         (write_rows(",", "'").replace("text,label", "'text','label'").encode(), "rows.csv"),
-        (gzip.compress(write_rows(";").encode()), "rows.csv.gz"),
+        (gzip.compress(write_rows(";").encode(), mtime=0), "rows.csv.gz"),
         (bz2.compress(write_rows(",").encode()), "rows.csv.bz2"),
         (lzma.compress(write_rows("\t").encode()), "rows.tsv.xz"),
         *[
             (write_rows(",").encode(encoding), "rows.csv")
             for encoding in ("utf-8-sig", "utf-16", "utf-16-le", "utf-32")
         ],
-        (gzip.compress(write_rows(";").encode("utf-16")), "rows.csv.gz"),
+        (gzip.compress(write_rows(";").encode("utf-16"), mtime=0), "rows.csv.gz"),
         (json.dumps([{"text": text, "label": label} for text, label in ROWS_OF_PEOPLE]).encode(), "rows.json"),
         (json.dumps([{"text": text, "label": label} for text, label in ROWS_OF_PEOPLE], indent=2).encode(), "r.jsonl"),
     ],

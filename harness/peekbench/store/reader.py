@@ -421,7 +421,7 @@ class Store:
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
         facts = self.tasks()[task]
-        labels = decode_labels(b"".join(row[2] for row in draws), facts)  # of all draws
+        labels = decode_labels(b"".join(row[2] for row in draws), facts).astype(np.int64)  # of all draws
         numbers = np.frombuffer(b"".join(row[3] for row in draws), "<i4").reshape(len(draws), -1)
         by_draw = labels.reshape(*numbers.shape, *labels.shape[1:])
         scores = {}

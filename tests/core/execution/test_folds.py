@@ -303,7 +303,12 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
     options: dict[str, Any] = {f"{name}path": f"{tmp_path}/{file}.csv"
                                for name, file in (("", "train"), ("test_", "test"), ("extra_", "extra"))}  # fmt: skip
     task = {"use": "files", "name": "sets", "options": {**options, "label": ["a", "b", "c"], "group": "author"}}
-    spec = {"name": "sets", "tasks": [task], "methods": ["classic.lsa"], "design": {**OFFICIAL, "num_subsamples": 2}}
+    spec: dict[str, Any] = {
+        "name": "sets",
+        "tasks": [task],
+        "methods": ["classic.lsa"],
+        "design": {**OFFICIAL, "num_subsamples": 2},
+    }
     spec["design"] |= {"train": "balanced"}  # which it never is for sets of labels
     measured = pb.run(spec, progress=False)
     classes, *_ = text_tables({"sets": describe_texts(measured.spec, measured.spec.tasks[0])})
