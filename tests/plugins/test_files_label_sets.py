@@ -72,7 +72,7 @@ def test_duplicates_with_different_labels_are_dropped() -> None:
         ([["x", "y"], None], {}, "line 2 has no value; store an empty list"),
         (["['x', 'y']", "['x']"], {}, "line 1: .* is a list written as text"),
         (["x;y", "x", "y", "y;z", "z"], {}, "'x;y' seem to be several labels; .* set `label_separator` to ';'"),
-        ([["x"], ["x"]], {}, "1 label; a multi-label task needs two or more"),
+        ([["x"], []], {}, "1 label; a multi-label task needs two or more"),
         ([["x", "y"], ["\ud800"]], {}, "line 2: the label .* surrogate"),
         ([["x", "y"]], {"label_separator": ";", "label": ["label", "text2"]}, "name this column as `label`"),
     ],
