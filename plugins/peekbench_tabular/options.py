@@ -153,5 +153,5 @@ class OpenmlOptions(TableOptions):
         if self.id is None and self.name is None:
             raise ValueError("no data set; set `id` to its number, or `name` to its name")
         if self.version is not None and self.name is None:
-            raise ValueError(f"version is {self.version}, but there is no name; set `name`, or remove version")
+            raise ValueError(f"version is {self.version}, but `name` is not set; set it, or remove version")
         return self

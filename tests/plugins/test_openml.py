@@ -193,7 +193,7 @@ def test_answers_in_another_format_are_not_used(answer: bytes, openml: LoopbackO
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({}, "no data set; set `id`"), ({"id": 1, "version": 2}, "there is no name"), ({"name": "../x"}, "pattern")],
+    [({}, "no data set; set `id`"), ({"id": 1, "version": 2}, "`name` is not set"), ({"name": "../x"}, "pattern")],
 )
 def test_options_name_one_data_set(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
