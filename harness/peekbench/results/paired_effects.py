@@ -278,17 +278,10 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
 def has_folds(results: pd.DataFrame) -> bool:
     """Return whether the design has folds, in which each fit has the same weight in extra and test.
 
-    Only such designs have the arm `all`, and only in them does `test` score a text more often than `extra` does.
-
     Parameters
     ----------
     results
-        Results table.
-
-    Returns
-    -------
-    bool
-        With 2 folds and without the arm `all`, they cannot be told from crossover scoring, and it is False.
+        Results table. All designs with folds have the arm `all`, and only these.
 
     Examples
     --------
@@ -296,8 +289,7 @@ def has_folds(results: pd.DataFrame) -> bool:
     >>> has_folds(tidy(pd.DataFrame({"task": ["news"], "extra": [0.5], "test": [0.7], "all": [0.8]}), "my scores"))
     True
     """
-    largest = results.groupby("arm")["num_scored"].max().astype("float64")
-    return ALL_TEXTS.name in largest or bool(largest["test"] > largest["extra"])
+    return ALL_TEXTS.name in set(results["arm"])
 
 
 def has_independent_tasks(results: pd.DataFrame) -> dict[Key, bool]:

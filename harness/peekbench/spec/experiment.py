@@ -239,6 +239,8 @@ class ExperimentSpec(SpecModel):
                 raise problem(f"{arm.name} has no meaning with design.folds; use {names}", "arms", position)
             if arm == ALL_TEXTS and not self.design.folds:
                 raise problem(f"{arm.name} needs design.folds; remove it, or add `folds: 10`", "arms", position)
+        if self.design.folds and ALL_TEXTS not in self.arms:
+            raise problem(f"with design.folds, {ALL_TEXTS.name} is the score that they correct; add it", "arms")
         return self
 
     @model_validator(mode="after")
