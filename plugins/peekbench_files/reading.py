@@ -160,23 +160,12 @@ def _read_csv(path: Path, columns: Sequence[str], options: FileOptions) -> Itera
     if options.delimiter and options.delimiter not in "".join(head[:1]):
         remedy = f"The first line does not contain {options.delimiter!r}; remove `delimiter`. {remedy}"
     positions = [column_position(column, header, path, remedy) for column in columns]
-    reader = dialect.reader(_lines(path, options))
-    try:
-        if not options.header:
-            next(reader)
-        for fields in reader:
-            if not fields:  # an empty line
-                continue
-            if len(fields) != len(header):
-                raise DataError(
-                    f"{path}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
-                    f"{len(header)}; quote texts that contain {dialect.delimiter!r}{_suggest(path, options, dialect)}"
-                )
-            yield Row(f"line {reader.line_num}", [fields[position] for position in positions])
-    except csv.Error as error:
-        raise DataError(
-            f"{path}, line {reader.line_num}: {error}; fix the line{_suggest(path, options, dialect)}"
-        ) from error
+    rows = dialect.read_rows(
+        _lines(path, options), len(header), path, skip_first=not options.header,
+        suggest=lambda: _suggest(path, options, dialect),
+    )  # fmt: skip
+    for line, fields in rows:
+        yield Row(f"line {line}", [fields[position] for position in positions])
 
 
 def _are_numbers(head: Sequence[str], dialect: Dialect) -> bool:

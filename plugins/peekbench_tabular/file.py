@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import stat
 from collections.abc import Iterator, Sequence
@@ -124,26 +123,17 @@ def _read_csv(path: Path, options: FileOptions) -> list[Column]:
         raise DataError(
             f"{path}: its first line has only numbers; if it is a row, set `header` to names, as in {names}"
         )
-    reader = dialect.reader(_lines(path, options))
+    rows = dialect.read_rows(
+        _lines(path, options), len(header), path, skip_first=not options.header,
+        suggest=lambda: ", or set `delimiter`",
+    )  # fmt: skip
     values: list[list[Any]] = [[] for _ in header]
     known: dict[str, str] = {}  # one text for all equal cells saves most of the memory
-    try:
-        if not options.header:
-            next(reader)
-        for fields in reader:
-            if not fields:  # an empty line
-                continue
-            if len(fields) != len(header):
-                raise DataError(
-                    f"{path}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
-                    f"{len(header)}; quote texts that contain {dialect.delimiter!r}, or set `delimiter`"
-                )
-            for column, field in zip(values, fields, strict=True):
-                column.append(known.setdefault(field, field))
-            if len(values[0]) > MAX_ROWS:
-                raise DataError(f"{path} has more than {MAX_ROWS:,} rows; sample rows")
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: {error}; fix the line, or set `delimiter`") from error
+    for _, fields in rows:
+        for column, field in zip(values, fields, strict=True):
+            column.append(known.setdefault(field, field))
+        if len(values[0]) > MAX_ROWS:
+            raise DataError(f"{path} has more than {MAX_ROWS:,} rows; sample rows")
     columns = [Column(name, column) for name, column in zip(header, values, strict=True)]
     if options.decimal == ",":
         texts = {*options.drop, *options.categorical, options.group}

@@ -17,6 +17,7 @@ from typing import Any
 
 from peekbench.data.loading import size_limit
 from peekbench.errors import DataError
+from peekbench.formatting import pluralize
 
 MAX_CHARACTERS = 2**24  # of a line or a field; the csv module refuses more than 131,072 by default
 BYTES_PER_LINE = 250  # at least, in memory, of the rows of a compressed file
@@ -152,6 +153,43 @@ class Dialect:
         if not self.quote:
             return csv.reader(lines, delimiter=self.delimiter, quoting=csv.QUOTE_NONE)
         return csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote, strict=True)
+
+    def read_rows(
+        self, lines: Iterable[str], num_fields: int, path: Path, *, skip_first: bool, suggest: Callable[[], str]
+    ) -> Iterator[tuple[int, list[str]]]:
+        """Yield the number of the last line and the fields of each row, without empty lines.
+
+        Parameters
+        ----------
+        lines
+            Lines of the file.
+        num_fields
+            Number of fields of each row.
+        path
+            Path of the file, for messages.
+        skip_first
+            Whether the first row is a header.
+        suggest
+            Returns a further remedy of a row that cannot be divided, or an empty text.
+
+        Raises
+        ------
+        DataError
+            If a row has another number of fields, or cannot be divided.
+        """
+        reader = self.reader(lines)
+        try:
+            if skip_first:
+                next(reader)
+            for fields in filter(None, reader):
+                if len(fields) != num_fields:
+                    raise DataError(
+                        f"{path}, line {reader.line_num}: {pluralize(len(fields), 'field')}, but the header has "
+                        f"{num_fields}; quote texts that contain {self.delimiter!r}{suggest()}"
+                    )
+                yield reader.line_num, fields
+        except csv.Error as error:
+            raise DataError(f"{path}, line {reader.line_num}: {error}; fix the line{suggest()}") from error
 
 
 def find_dialect(
