@@ -199,11 +199,11 @@ def measure(
         data, of_data = _join_splits(data, OfficialSplits(train, test, extra), of_data)
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
     forget()  # files may have changed
-    held = {
-        task.get("name", ""): load_dataset(task["use"], task.get("options"))
+    held = [
+        (task.get("name", ""), load_dataset(task["use"], task.get("options")))
         for task in tasks
         if _is_in_reach(task["use"])
-    }
+    ]
     for estimator in filter(is_estimator, methods.values()):
         find_toolkit().unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
     if isinstance(design, Mapping):  # another kind is refused with the spec
@@ -216,7 +216,7 @@ def measure(
     if any(_is_held(part["use"]) for part in [*tasks, *named_methods]):
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
-        parts["name"] = _make_name(parts, list(held.values()))
+        parts["name"] = _make_name(parts, [dataset for _, dataset in held])
     if score != "score" or region is not None:  # after the name: another score needs no other trials
         parts["analyses"] = _analyses(parts, list(methods.values()), score, region)
     return run(parts, progress=progress, fresh=fresh)
@@ -272,10 +272,10 @@ def _list_methods(method: Any) -> dict[str, Any]:
     return dict(zip(unique, method, strict=True))
 
 
-def _complete_design(chosen: Mapping[str, Any], held: Mapping[str, Dataset], seed: int) -> dict[str, Any]:
+def _complete_design(chosen: Mapping[str, Any], held: Sequence[tuple[str, Dataset]], seed: int) -> dict[str, Any]:
     """Return a design with default sizes where none are chosen, and with fewer rows if data in memory have too few."""
     design = {**DESIGN, **chosen}
-    for name, dataset in held.items():
+    for name, dataset in held:
         splits = list(dataset.splits or ())
         num_rows = splits.count("test") or len(dataset.labels)
         num_train = splits.count("train") or num_rows // 3

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 import typer
 
@@ -39,7 +38,6 @@ from peekbench.formatting import pluralize
 from peekbench.progress import make_display
 from peekbench.records import Report, Split
 from peekbench.spec.arms import BLOCK_RULES
-from peekbench.spec.yaml_loader import read_yaml
 
 SHIPPED = Path(__file__).with_name("quickstart.yaml")
 
@@ -104,23 +102,24 @@ def quickstart(
     Example: peekbench quickstart --official train.csv test.csv --text question --label topic
     """
     spec, content = Path("quickstart.yaml"), SHIPPED.read_text(encoding="utf-8").partition("\n")[2]
-    columns = {"text": text, "label": label, "group": group}
+    columns = dict(zip(COLUMN_OPTIONS, (text, label, group), strict=True))
     if official:
         spec, content = Path("official.yaml"), _write_official(files or (), columns)
     elif files or any(columns.values()):
         fail("files and columns need --official, as in: peekbench quickstart --official train.csv test.csv", 2)
-    if spec.exists() and (not spec.is_file() or spec.read_bytes() != content.encode()):
+    if spec.exists() and not _is_as_written(spec, content):
         fail(
             f"{spec} exists, edited or from another command. To run it: peekbench run {spec}. To write it again, "
             "rename or remove it",
             2,
         )
-    if official:
-        _state_splits(spec, content)
     spec.write_text(content, encoding="utf-8")
+    if official:
+        _state_splits(spec)
     _run_and_report(spec, options, printer)
 
 
+FILE_OPTIONS, COLUMN_OPTIONS = ("path", "test_path", "extra_path"), ("text", "label", "group")
 OFFICIAL_SPEC = """\
 # Is a score on the official test set inflated, because the method adapted to its unlabeled texts?
 name: official
@@ -143,20 +142,39 @@ def _write_official(files: Sequence[Path], columns: Mapping[str, str | None]) ->
             "peekbench quickstart --official train.csv test.csv (a third one can have private extra texts)",
             2,
         )
-    options = dict(zip(("path", "test_path", "extra_path"), map(str, files), strict=False))
+    options = dict(zip(FILE_OPTIONS, map(str, files), strict=False))
     options |= {name: column for name, column in columns.items() if column is not None}
     return OFFICIAL_SPEC.format(files=json.dumps(options, ensure_ascii=False))
 
 
-def _state_splits(spec: Path, content: str) -> None:
+def _is_as_written(spec: Path, content: str) -> bool:
+    """Return whether a spec has this content, or is that of an official split with other files or columns."""
+    if not spec.is_file():
+        return False
+    written = spec.read_text(encoding="utf-8", errors="replace")
+    start, _, end = OFFICIAL_SPEC.format(files="{}").partition("{}")
+    try:
+        options = json.loads(written.removeprefix(start).removesuffix(end))
+    except ValueError:
+        return written == content
+    return isinstance(options, dict) and options.keys() <= {*FILE_OPTIONS, *COLUMN_OPTIONS}
+
+
+def _state_splits(spec: Path) -> None:
     """Load the data, and print which file is which, because the order of two arguments is easily confused."""
-    experiment = load(read_yaml(content, str(spec)))
+    experiment = load(spec)
     (task,) = experiment.tasks
     source = experiment.source(task)
     try:
         dataset = load_dataset(source)
     except DataError as error:
-        raise _with_command(error, source.options, spec, content) from error
+        line = 1 + OFFICIAL_SPEC.partition("options:")[0].count("\n")
+        given = [file for name in FILE_OPTIONS if (file := source.options.get(name))]
+        command = shlex.join(["peekbench", "quickstart", "--official", *given, "--text", "COLUMN", "--label", "COLUMN"])
+        raise DataError(
+            f"{error}. To name columns: {command}. To set other options, edit line {line} of {spec}, then: peekbench "
+            f"run {spec}"
+        ) from error
     path, test_path = source.options["path"], source.options["test_path"]
     sizes = Counter(dataset.splits)
     trained, scored = (pluralize(sizes[split], "row") for split in get_args(Split))
@@ -177,23 +195,6 @@ def _is_named(path: str, split: Split, other: Split) -> bool:
     """Return whether the name of a file contains that of one split, but not that of the other."""
     name = Path(path).name.lower()
     return split in name and other not in name
-
-
-def _with_command(error: DataError, options: Mapping[str, Any], spec: Path, content: str) -> DataError:
-    """Return an error of the data with the command that corrects it, or with a spec, which has all options."""
-    advised = re.search(r"`(\w+)`", str(error))
-    if advised is None:
-        return error
-    if advised[1] not in ("path", "test_path", "extra_path", "text", "label", "group"):
-        spec.write_text(content, encoding="utf-8")
-        line = 1 + OFFICIAL_SPEC.partition("options:")[0].count("\n")
-        return DataError(f"{error}. Options are in line {line} of {spec}; correct it, then: peekbench run {spec}")
-    command = ["peekbench", "quickstart", "--official"]
-    command += [options[name] for name in ("path", "test_path", "extra_path") if options.get(name)]
-    command += ["--text", "COLUMN", "--label", "COLUMN"]
-    if options.get("group"):
-        command += ["--group", "COLUMN"]
-    return DataError(f"{error}. Correct the command: {shlex.join(command)}")
 
 
 def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:
