@@ -155,10 +155,10 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[
         texts (Zou and Donner 2008). The first one is Student's t interval of the means of subsamples. Its half-width is
         at least the standard error of independent answers, because the means of few subsamples can be alike by chance;
         a larger minimum would cover the truth too often. If the means are equal, it is the interval of independent
-        answers. Satterthwaite's degrees of freedom of the
-        sum would let many texts make up for few subsamples. If no answer differs between the arms, or all of them
-        differ in the same direction, the limits are the largest share of differing trials that is plausible if none was
-        observed (rule of three, counted in texts if there are fewer of them).
+        answers. Satterthwaite's degrees of freedom of the sum would let many texts make up for few subsamples. If no
+        answer differs between the arms, or all of them differ in the same direction, the limits are the largest share
+        of differing trials that is plausible if none was observed (rule of three, counted in texts if there are fewer
+        of them).
         None if a task has a single subsample.
     """
     mean = float(np.mean([task.mean for task in tasks]))

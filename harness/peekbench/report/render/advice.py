@@ -129,8 +129,8 @@ def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
             PUBLISHED if len(judged) == 1 else f"{PUBLISHED} ({verdict.method})",
             f"{published} on {texts} contains {bias} from adapting to them",
             f"{independent} is what independent texts would give. To publish: {extra}, the mean score of extra, in "
-            "which no text is predicted by a fit that adapted to it; other differences are luck, or fewer texts."
-            f"{caveat}",
+            "which no text is predicted by a fit that adapted to it; further differences are due to chance or to fewer "
+            f"texts.{caveat}",
         )
 
 
