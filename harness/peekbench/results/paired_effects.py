@@ -283,6 +283,11 @@ def has_folds(results: pd.DataFrame) -> bool:
     results
         Results table. All designs with folds have the arm `all`, and only these.
 
+    Returns
+    -------
+    bool
+        True if a trial adapted to all texts.
+
     Examples
     --------
     >>> from peekbench.results import tidy
