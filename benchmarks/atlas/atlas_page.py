@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from atlas_numbers import OMITTED, PLACEBOS, STRESS_TESTS, missing_specs
-from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, Task
+from atlas_numbers import OMITTED, PLACEBOS, RULES, STRESS_TESTS, missing_specs
+from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State, Task
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
 from scipy.stats import t as student
@@ -29,11 +29,12 @@ TITLES = {
     "words": "Rare words",
     "replication": "Replication",
     "cross-fitting": "Cross-fitting",
-    "trained": "Trained language models",
     "sentence encoders": "Trained sentence encoders",
-    "language modeling": "Language modeling",
+    "language models": "Language models and generated answers",
     "protocols": "Rules of adaptation",
 }
+LANGUAGE_MODELS = {"trained": "classification", BITS: "language modeling, bits per byte"}
+"""Sections that share the table of language models, and what their methods are scored on."""
 ADJUSTED = "95% intervals for new subsamples of these tasks, adjusted for all estimates."
 SHORT = "The numbers are in the tables of this page."  # alternative text of figures
 IN_JSON = "The numbers are in atlas.json."
@@ -61,18 +62,22 @@ def write_page(atlas: Atlas, page: Path) -> None:
         largest=max(chosen, key=lambda method: abs(method.bias.mean)),
         stress=[method for method in judged if method not in chosen],
         opposite=[method for method in chosen if all(biased_tasks([method], sign) for sign in (1, -1))],
-        missing=missing_specs(atlas), omitted=OMITTED, placebos=PLACEBOS, titles=TITLES,
+        missing=missing_specs(atlas), omitted=by_reason(OMITTED), percent=percent,
+        most=max(abs(bias.mean) for bias in pairs(chosen) if bias.decision.startswith("biased")),
+        placebos=PLACEBOS, titles=TITLES,
         hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
         machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
-        methods=methods_table, tasks=tasks_table, data=data_table, costs=describe_costs, controls=describe_controls,
+        methods=methods_table, tasks=tasks_table, data=describe_data, controls=describe_controls,
+        language_models={name: atlas.sections[name] for name in LANGUAGE_MODELS if name in atlas.sections},
+        language_models_table=language_models_table,
         replication=compare(chosen, atlas.sections.get("replication")),
         crossed=crossed, swapped=swapped, refined=describe_refined(crossed, atlas.sections.get("more folds")),
         boosts={(method.name, task): boost for method in chosen for task, boost in method.boosts.items()},
-        protocols=protocols_table, decay=decay_table, excluded=excluded,
+        protocols=protocols_table, decay=decay_table, excluded=describe_excluded,
         names=names, effect=effect_text, membership=describe_membership(atlas),
         decay_of_biased=describe_decay(atlas.decay),
-        draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", SHORT),
+        draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", IN_JSON),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
         draw_pairs=lambda *compared: draw_picture(draw_pairs(*compared), figures / "pairs.svg", IN_JSON),
         draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg", SHORT),
@@ -141,6 +146,14 @@ def names(methods: Iterable[Method]) -> str:
     return ", ".join(dict.fromkeys(f"`{method.name}`" for method in methods)) or "none"
 
 
+def by_reason(omitted: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the methods that are omitted for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for method, reason in omitted.items():
+        reasons.setdefault(reason, []).append(method)
+    return reasons
+
+
 def pairs(methods: Iterable[Method]) -> list[Effect]:
     """Return the biases of all methods on single tasks."""
     return [bias for method in methods for bias in method.biases.values()]
@@ -198,6 +211,11 @@ class Comparison(NamedTuple):
         return Effect(mean=fmean(pair.second.mean for pair in self.biased if pair.first.sign == sign))
 
     @property
+    def is_removed(self) -> bool:
+        """Whether no second bias is above zero, by verdict, and the interval of their average size contains zero."""
+        return self.higher == 0 and self.second_size.sign == 0
+
+    @property
     def first_size(self) -> Effect:
         """Average size of the first biases."""
         return Effect(mean=fmean(abs(pair.first.mean) for pair in self.biased))
@@ -247,67 +265,61 @@ def describe_refined(crossed: Comparison | None, section: Section | None) -> str
     return ", ".join(effect_text(biases[pair.method, pair.task]) for pair in crossed.lower)
 
 
-def describe_costs(section: Section, runs: Mapping[str, Run]) -> str:
-    """Return what it would cost to detect half a point with the methods whose subsamples do not suffice for it."""
-    parts = []
-    for method in section.of_state("judged"):
-        if method.detectable is not None and method.detectable > REGION:
-            factor = (method.detectable / REGION) ** 2
-            hours = runs[method.spec].seconds * factor / 3600
-            parts.append(f"`{method.name}` {math.ceil(method.subsamples * factor)} ({hours:.1f} hours)")
-    if not parts:
-        return ""
-    return f"Subsamples that would detect half a point, and the time of all methods of the spec: {', '.join(parts)}."
-
-
-def methods_table(name: str, section: Section) -> str:
+def methods_table(section: Section) -> str:
     """Return the table of the methods that are judged."""
-    bits = name == BITS
-    show: Callable[[float], str] = (lambda value: f"{value:.4f}") if bits else percent
-    small: Callable[[float], str] = (lambda value: f"{value:.4f}") if bits else (lambda value: f"{value * 100:.2f}")
-    head = [
-        "method",
-        "options",
-        "majority",
-        "base",
-        "extra",
-        "boost",
-        "bias",
-        "verdict",
-        "sd of tasks",
-        "detectable",
-        "n",
-    ]
-    body = [
+    return markdown(
+        ["method", "base", "extra", "boost", "bias", "verdict", "sd of tasks", "n"],
         [
-            f"[{method.name}](../specs/atlas/{method.spec}.yaml)",
-            f"`{method.options}`" if method.options else "default",
-            percent(method.majority), show(method.base), show(method.extra),
-            effect_text(method.boost, bits=bits, is_bold=True), effect_text(method.bias, bits=bits, is_bold=True),
-            method.bias.decision, small(method.spread), "" if method.detectable is None else small(method.detectable),
-            str(method.subsamples),
-        ]
-        for method in section.of_state("judged")
+            [*_cells(method), f"{method.spread * 100:.2f}", str(method.subsamples)]
+            for method in section.of_state("judged")
+        ],
+    )
+
+
+def language_models_table(sections: Mapping[str, Section], runs: Mapping[str, Run]) -> str:
+    """Return one table of the methods of several sections, with the cost of their runs."""
+    return markdown(
+        ["method", "scored on", "train, test", "base", "extra", "boost", "bias", "verdict", "n", "minutes"],
+        [
+            [
+                name, kind, f"{sections[section].num_train}, {sections[section].num_test}", *cells,
+                str(method.subsamples), f"{runs[method.spec].seconds / 60:,.1f}",
+            ]
+            for section, kind in LANGUAGE_MODELS.items()
+            if section in sections
+            for method in sections[section].of_state("judged")
+            for name, *cells in [_cells(method, bits=section == BITS)]
+        ],
+    )  # fmt: skip
+
+
+def _cells(method: Method, *, bits: bool = False) -> list[str]:
+    """Return the cells that all tables of methods share: name, `base`, `extra`, boost, bias and verdict."""
+    show: Callable[[float], str] = (lambda value: f"{value:.4f}") if bits else percent
+    return [
+        f"[{method.name}](../specs/atlas/{method.spec}.yaml)", show(method.base), show(method.extra),
+        effect_text(method.boost, bits=bits, is_bold=True), effect_text(method.bias, bits=bits, is_bold=True),
+        method.bias.decision,
     ]  # fmt: skip
-    return markdown(head, body)
 
 
-def describe_controls(name: str, section: Section) -> str:
-    """Return a sentence on the controls of all specs of a section."""
-    controls = section.of_state("control")
+def describe_controls(sections: Mapping[str, Section]) -> str:
+    """Return a sentence on the controls of all specs, except under rules that remove their bias."""
+    controls = [
+        control for name, section in sections.items() if name not in RULES for control in section.of_state("control")
+    ]
     outcomes = ", ".join(sorted({control.bias.decision or "too few subsamples" for control in controls}))
     parts = []
     for kind, what in (("null", "ignores unlabeled texts"), ("leak", "knows a quarter of the labels")):
         biases = [control.bias.mean for control in controls if control.name.startswith(kind)]
         if biases:
-            low, high = (effect_text(Effect(mean=of(biases)), bits=name == BITS) for of in (min, max))
+            low, high = (effect_text(Effect(mean=of(biases))) for of in (min, max))
             parts.append(f"`controls.{kind}` ({what}) has a bias of {low if low == high else f'{low} to {high}'}")
-    return f"Controls of all specs: {outcomes}. " + "; ".join(parts) + "."
+    return f"Controls of all specs: {outcomes}. " + "; ".join(parts) + " points."
 
 
-def tasks_table(section: Section) -> str:
+def tasks_table(methods: Sequence[Method]) -> str:
     """Return the table of biases by task, without intervals."""
-    methods = section.of_state("judged")
     tasks = list(methods[0].biases)
     body = []
     for method in methods:
@@ -316,28 +328,24 @@ def tasks_table(section: Section) -> str:
     return markdown(["method", *(task.partition(".")[2] or task for task in tasks)], body)
 
 
-def data_table(section: Section, tasks: Mapping[str, Task]) -> str:
-    """Return the table of the data of the tasks."""
-    return markdown(
-        ["task", "rows", "classes", "near duplicates", "hash"],
-        [
-            [name, f"{task.rows:,}", str(task.classes), percent(task.near_duplicates), f"`{task.fingerprint}`"]
-            for name in section.methods[0].biases
-            if (task := tasks.get(name)) is not None
-        ],
-    )
+def describe_data(section: Section, tasks: Mapping[str, Task]) -> str:
+    """Return the numbers of rows and classes of the tasks."""
+    found = [(name, tasks[name]) for name in section.methods[0].biases if name in tasks]
+    return ", ".join(f"{name.partition('.')[2]} ({task.rows:,}, {task.classes})" for name, task in found)
 
 
-def excluded(section: Section) -> str:
-    """Return the table of methods that are not judged, and why."""
-    reasons = {"inert": "the unlabeled texts change no score", "at chance": "not better than the most frequent class"}
-    return markdown(
-        ["method", "not judged because", "majority", "base", "extra"],
-        [
-            [method.name, reasons[method.state], percent(method.majority), percent(method.base), percent(method.extra)]
-            for method in section.of_state("inert", "at chance")
-        ],
-    )
+def describe_excluded(sections: Iterable[Section]) -> str:
+    """Return a sentence on the methods that are not judged, and why; empty if there are none."""
+    reasons: dict[State, str] = {
+        "inert": "the unlabeled texts change no score",
+        "at chance": "not better than the most frequent class",
+    }
+    parts = []
+    for state, reason in reasons.items():
+        methods = [method for section in sections for method in section.of_state(state)]
+        if methods:
+            parts.append(f"{names(methods)} ({reason})")
+    return f"Not judged: {'; '.join(parts)}." if parts else ""
 
 
 def protocols_table(protocols: Sequence[Protocol]) -> str:

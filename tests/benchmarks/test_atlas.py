@@ -100,24 +100,9 @@ def test_tables_without_a_new_run_keep_their_numbers(scripts: SimpleNamespace, t
 def test_the_readme_states_the_finding_of_the_page() -> None:
     page, readme = (" ".join(path.read_text("utf-8").split()) for path in (PAGE, PAGE.parents[1] / "README.md"))
     readme = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", readme)  # without the addresses of links
-    effect = r"([+-]\S+ \[\S+ \S+\])"
-    found = re.search(
-        r"of (\d+) method-task pairs \((\d+) methods, (\d+) real tasks\), (\d+) are biased, "
-        rf"(\d+) up \(the largest {effect} points\) and (\d+) down \(the largest {effect}\)\. .* "
-        rf"the largest is {effect} points .* With new draws of the same rows, (\d+) of \d+ have the same verdict; "
-        rf"for (\d+), cross-fitting (reduces the average bias .* from \S+ to {effect} points and changes their scores "
-        rf"by {effect}, because it adapts to fewer texts)\. "
-        rf"(The best of \d+ scores on \d+ texts is inflated by {effect} points)\.\*\*",
-        page,
-    )
+    found = re.search(r"\*\*Adapting (to the unlabeled test texts .*? points [^*]*)\.\*\*", page)
     assert found is not None, "the finding of the README is that of another atlas"
-    number, methods, tasks, biased, ups, up, downs, down, average, _, _, _, remaining, *_ = found.groups()
-    assert f"of {number} method-task pairs ({methods} methods, {tasks} real tasks), {biased} are biased" in readme
-    assert f"{ups} up (the largest {up} points) and {downs} down (the largest {down})" in readme
-    assert f"(the largest is {average})" in readme
-    assert "cross-fitting removes it" in readme
-    low, high = re.findall(r"[+-][\d.]+", remaining)[1:]
-    assert float(low) < 0 < float(high)
+    assert f"**One finding:** adapting {found[1]} (atlas)." in readme
 
 
 def test_effects_are_those_of_the_stored_scores(scripts: SimpleNamespace, results: Any) -> None:
@@ -141,13 +126,20 @@ def test_effects_are_those_of_the_stored_scores(scripts: SimpleNamespace, result
     assert scripts.page.biased_tasks(section.methods, -1) == []
 
 
-def test_half_the_detectable_bias_costs_four_times_the_subsamples(scripts: SimpleNamespace, results: Any) -> None:
-    section = scripts.numbers.collect_section({"classic": results}, {})
-    fair = next(method for method in section.methods if method.name == "fair")
-    runs = {"classic": scripts.records.Run(commit="", machine="", seconds=1800)}
-    for detectable, cost in [(0.01, "`fair` 160 (2.0 hours)."), (0.005, "")]:
-        changed = section.model_copy(update={"methods": [fair.model_copy(update={"detectable": detectable})]})
-        assert scripts.page.describe_costs(changed, runs).rpartition(": ")[2] == cost
+def test_language_models_share_a_table_with_the_unit_and_the_cost_of_each(
+    scripts: SimpleNamespace, results: Any
+) -> None:
+    section = scripts.numbers.collect_section({"finetune": results}, {})
+    runs = {"finetune": scripts.records.Run(commit="", machine="", seconds=5400)}
+    sections = dict.fromkeys(scripts.page.LANGUAGE_MODELS, section)
+    _, _, *rows = scripts.page.language_models_table(sections, runs).splitlines()
+    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+    assert len(cells) == 2 * len(sections)
+    assert {row[1]: row[3] for row in cells if "biased" in row[0]} == {
+        kind: f"{section.methods[0].base:{'.4f' if 'bits' in kind else '.1%'}}"
+        for kind in scripts.page.LANGUAGE_MODELS.values()
+    }
+    assert {row[-1] for row in cells} == {"90.0"}
 
 
 def test_methods_that_ignore_texts_or_guess_are_not_judged(scripts: SimpleNamespace, results: Any) -> None:
@@ -161,7 +153,10 @@ def test_methods_that_ignore_texts_or_guess_are_not_judged(scripts: SimpleNamesp
     section = scripts.numbers.collect_section({"classic": table}, {})
     states = {method.name: method.state for method in section.methods}
     assert (states["inert"], states["guessing"]) == ("inert", "at chance")
-    assert "not better than the most frequent class" in scripts.page.excluded(section)
+    assert scripts.page.describe_excluded([section]) == (
+        "Not judged: `inert` (the unlabeled texts change no score); "
+        "`guessing` (not better than the most frequent class)."
+    )
 
 
 def test_the_spread_between_tasks_is_recovered(scripts: SimpleNamespace) -> None:
@@ -202,7 +197,7 @@ def test_a_comparison_confirms_equal_verdicts(scripts: SimpleNamespace, results:
     judged = section.of_state("judged")
     same = scripts.page.compare(judged, section)
     assert (same.pairs, len(same.biased), same.confirmed, same.same_sign, same.others) == (10, 5, 5, 5, 0)
-    assert (same.higher, same.lower) == (5, [])
+    assert (same.higher, same.lower, same.is_removed) == (5, [], False)
     assert same.average(1).mean == pytest.approx(same.first_size.mean)
     size = ttest_1samp([pair.first.mean for pair in same.biased], 0).confidence_interval()  # one pair in each task
     assert [same.second_size.low, same.second_size.high] == pytest.approx([size.low, size.high])
