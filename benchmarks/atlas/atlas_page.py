@@ -268,11 +268,8 @@ def describe_refined(crossed: Comparison | None, section: Section | None) -> str
 def methods_table(section: Section) -> str:
     """Return the table of the methods that are judged."""
     return markdown(
-        ["method", "base", "extra", "boost", "bias", "verdict", "sd of tasks", "n"],
-        [
-            [*_cells(method), f"{method.spread * 100:.2f}", str(method.subsamples)]
-            for method in section.of_state("judged")
-        ],
+        ["method", "base", "extra", "boost", "bias", "verdict", "n"],
+        [[*_cells(method), str(method.subsamples)] for method in section.of_state("judged")],
     )
 
 
