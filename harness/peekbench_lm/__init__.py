@@ -28,6 +28,7 @@ Module                Contents
 ``completions``       training on completions of texts with a common start
 ``likelihood``        log-probabilities of texts, of windows and of tokens
 ``continuations``     log-probabilities of several continuations of many texts
+``generation``        generated answers: the most probable tokens, or samples
 ``minilm``, ``nano``  how the built-in models are made
 ``gguf_files``        conversion of models in GGUF files
 ``gemma``             how a built-in model is joined and converted

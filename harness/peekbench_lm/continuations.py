@@ -171,7 +171,7 @@ def _score_trees(
     scores = np.empty((len(texts), len(tree.steps)))
     order = sorted(range(len(texts)), key=lambda position: len(texts[position]))
     with model.default_attention(), torch.autocast(model.device.type, torch.bfloat16, enabled=precision == "bf16"):
-        prefix = _compute_prefix(model, texts[0][:num_shared]) if num_shared else []
+        prefix = compute_prefix(model, texts[0][:num_shared]) if num_shared else []
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
 
@@ -188,8 +188,18 @@ def _score_trees(
     return scores
 
 
-def _compute_prefix(model: LanguageModel, ids: Sequence[int]) -> KeysAndValues:
-    """Return the keys and values of tokens that begin all texts, for a single text."""
+def compute_prefix(model: LanguageModel, ids: Sequence[int]) -> KeysAndValues:
+    """Return the keys and values of tokens that begin all texts, for a single text.
+
+    Call it inside `LanguageModel.default_attention`.
+
+    Parameters
+    ----------
+    model
+        A causal model.
+    ids
+        Token ids, at least one.
+    """
     cache = DynamicCache()
     model.body(
         input_ids=to_device(torch.tensor([list(ids)]), model.device),
