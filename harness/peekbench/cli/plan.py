@@ -139,8 +139,7 @@ def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False
             f"memory of GPUs: about {pilot.gpu_memory / 1e9:.1f} GB per worker; the executor option "
             f"`gpu_memory: {needed:g}` lets as many workers share a GPU as fit"
         )
-    lines.append(
-        f"  measured on this machine: {pluralize(len(pilot.usages), 'pilot trial')} with one worker, "
-        f"{pilot.start:.1f} s to start a worker"
-    )
-    return lines
+    basis = f"  measured on this machine: {pluralize(len(pilot.usages), 'pilot trial')} with one worker"
+    if pilot.start:
+        basis += f", {pilot.start:.1f} s to start a worker"
+    return [*lines, basis]

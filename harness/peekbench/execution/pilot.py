@@ -19,6 +19,7 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.execution.preparation import prefetch_methods
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
+from peekbench.formatting import duration
 from peekbench.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, Usage, WorkItem
@@ -26,6 +27,8 @@ from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 STATUS = Path("/proc/self/status")
+LONG_TRIAL = 60.0
+"""Seconds of a first trial that also counts as the measured one: what only first trials do is a small part of it."""
 
 Key: TypeAlias = tuple[str, int, int]
 """Method, num_train and num_test of a trial."""
@@ -100,9 +103,13 @@ class PilotWork(SpecWork):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._gpu_memory_before: int | None = None
+        self._long: dict[Key, TrialResult] = {}
 
     def __call__(self, item: WorkItem) -> Iterator[Outcome]:
-        """Do an item of one trial; see `SpecWork.__call__`."""
+        """Do an item of one trial, unless one of its method and sizes took long; see `SpecWork.__call__`."""
+        (trial,) = item.trials
+        if _key(trial) in self._long:
+            return iter([replace(self._long[_key(trial)], trial=trial)])
         if self._gpu_memory_before is None:
             self._gpu_memory_before = _used_gpu_memory()
         return self._measure(item, time.perf_counter(), self._gpu_memory_before)
@@ -116,7 +123,13 @@ class PilotWork(SpecWork):
             )
             if isinstance(outcome, TrialResult):
                 outcome = replace(outcome, usage=usage)
+                if usage.seconds > LONG_TRIAL:
+                    self._long[_key(outcome.trial)] = outcome
             yield outcome
+
+
+def _key(trial: Trial) -> Key:
+    return trial.method, trial.draw.num_train, trial.draw.num_test
 
 
 def peak_memory() -> int:
@@ -141,14 +154,14 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     """Run trials of each method at each design point through the spec's executor, with one worker. Nothing is stored.
 
     Methods and machines are first prepared as for a run, and each method runs once before it is measured, because its
-    first fit also imports libraries.
+    first fit also imports libraries. If this takes a minute, it is the measurement.
 
     Parameters
     ----------
     spec
         The spec.
     note
-        Receives a text about each method before it is prepared.
+        Receives a text about each method before it is prepared, and after a long trial.
 
     Returns
     -------
@@ -175,15 +188,17 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                 failures.append(outcome)
             elif isinstance(outcome, TrialResult):
                 assert outcome.usage is not None
-                draw, method = outcome.trial.draw, outcome.trial.method
+                method = outcome.trial.method
                 if method in first:
-                    key = (method, draw.num_train, draw.num_test)
+                    key = _key(outcome.trial)
                     usages[key] = outcome.usage
                     is_accuracy = outcome.test_labels.ndim < outcome.arms[0].predictions.ndim
                     if spec.design.folds and is_accuracy:
                         variances[key] = variance_of_bias(outcome)
                 else:
                     first[method] = outcome.usage
+                    if outcome.usage.seconds > LONG_TRIAL:
+                        note(f"a trial of {method} took {duration(outcome.usage.seconds)}")
     failed = {failure.trial.method for failure in failures}
     usages = {key: usage for key, usage in usages.items() if key[0] not in failed}
     return Pilot(usages, first, tuple(failures), {key: variances[key] for key in usages if key in variances})
