@@ -2,12 +2,15 @@
 
     python benchmarks/atlas/tuning.py FOLDER transductive.centroids unlabeled_weight 0.1 0.3 1
     python benchmarks/atlas/tuning.py FOLDER transductive.class_priors prior_strength 200 400 --encoder --num-train 100
+    python benchmarks/atlas/tuning.py FOLDER finetune.tapt pretraining '{learning_rate: 1.0e-3}' --task library \
+        --options '{model: builtin:gemma-270m, lora: {}}'
 
 The tasks are docstrings of five installed packages, by subject and by package, and two unbalanced tasks of two classes.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -104,20 +107,30 @@ def _extract(package: str, subjects: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame({"text": rows.texts, "label": [tuple(classes)[label] for label in rows.labels]})
 
 
+def _slug(value: str) -> str:
+    """Return a value in YAML as a part of a name."""
+    return re.sub(r"[^\w.-]+", "_", value).strip("_")
+
+
 def tune(
     folder: Annotated[Path, typer.Argument(help="Folder of the tasks and of the runs, which are resumed.")],
     method: Annotated[str, typer.Argument(help="Method, such as transductive.centroids.")],
     option: Annotated[str, typer.Argument(help="Its option.")],
     values: Annotated[list[str], typer.Argument(help="Candidates.")],
     encoder: Annotated[bool, typer.Option(help="Use sentence embeddings instead of tf-idf.")] = False,
+    options: Annotated[str, typer.Option(help="Other options of the method, in YAML.")] = "{}",
+    task: Annotated[list[str] | None, typer.Option(help="Task; repeatable. Default: all.")] = None,
     num_train: Annotated[int, typer.Option(help="Number of train texts.")] = 50,
+    num_test: Annotated[int, typer.Option(help="Number of test texts.")] = 200,
     num_subsamples: Annotated[int, typer.Option(help="Number of subsamples.")] = 12,
 ) -> None:
     """Print boost and bias of each candidate."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in make_tasks().items():
         rows.to_csv(folder / f"{name}.csv", index=False)
-    common: dict[str, Any] = {"encoder": {"model": "builtin:minilm"}} if encoder else {}
+    common: dict[str, Any] = yaml.safe_load(options)
+    if encoder:
+        common["encoder"] = {"model": "builtin:minilm"}
     spec = {
         "name": f"tuning-{method}-{option}-{'encoder' if encoder else 'words'}-{num_train}",
         "seed": 2031,
@@ -128,12 +141,13 @@ def tune(
                 "options": {"path": str(path.resolve()), "text": "text", "label": "label"},
             }
             for path in sorted(folder.glob("*.csv"))
+            if not task or path.stem in task
         ],
         "methods": [
-            {"name": f"{option}-{value}", "use": method, "options": {**common, option: yaml.safe_load(value)}}
+            {"name": f"{option}-{_slug(value)}", "use": method, "options": {**common, option: yaml.safe_load(value)}}
             for value in values
         ],
-        "design": {"num_train": num_train, "num_test": 200, "num_subsamples": num_subsamples},
+        "design": {"num_train": num_train, "num_test": num_test, "num_subsamples": num_subsamples},
     }
     path = folder / f"{spec['name']}.yaml"
     path.write_text(yaml.safe_dump(spec), encoding="utf-8")
