@@ -21,13 +21,14 @@ from peekbench.data.labels import (
     group_key,
     label_key,
     name_classes,
+    read_reference,
     refuse_hidden,
     refuse_joined,
     refuse_missing,
 )
 from peekbench.data.loading import fingerprint, groups_in_both
 from peekbench.formatting import pluralize, shorten, visible
-from peekbench.records import Split
+from peekbench.records import Split, TaskKind
 from peekbench.records.data import OfficialSplits
 from peekbench_sklearn.estimators import tags_of
 from peekbench_sklearn.held_inputs import (
@@ -45,6 +46,7 @@ HELD = (
     "its `save_to_disk`, a function that returns one of these, or a dictionary of them by name"
 )
 NESTED = (list, tuple, dict, set, np.ndarray)
+GENERATION: TaskKind = "generation"
 TRAIN: Split = "train"
 TEST: Split = "test"
 VALIDATION = "use the validation split, with test_split='validation'"
@@ -74,8 +76,8 @@ def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> D
     methods
         The methods. An estimator decides whether labels are classes or numbers; for others, floats are numbers.
     **options
-        `text`, `label`, `label_separator`, `group`, `class_names`, `drop_missing`, `drop_shared_groups` and
-        `test_split`, as options of the data source `files`.
+        `text`, `label`, `label_separator`, `group`, `class_names`, `drop_missing`, `drop_shared_groups`, `test_split`
+        and `kind`, as options of the data source `files`.
 
     Raises
     ------
@@ -120,6 +122,7 @@ class _Reader:
     drop_missing: bool = False
     drop_shared_groups: bool = False
     test_split: str = "test"
+    kind: str = ""
 
     @property
     def columns(self) -> dict[str, str]:
@@ -211,6 +214,8 @@ class _Reader:
     def _with_label_sets(self, pair: _Pair) -> _Pair:
         """Return a pair whose labels are `HeldLabels` if rows have any number of them."""
         self._refuse_reordered(pair.inputs, pair.labels)
+        if self.kind == GENERATION:
+            return pair._replace(labels=pd.Series(list(pair.labels), dtype=object))
         chosen = self.class_names
         if isinstance(chosen, Mapping):
             chosen = None
@@ -294,8 +299,8 @@ class _Reader:
             )
         self._refuse_reordered(inputs, labels)
         self._refuse_reordered(inputs, groups, "groups")
-        self._refuse_nested(inputs, labels)
-        if not isinstance(labels, HeldLabels):
+        self._refuse_nested(inputs, () if self.kind == GENERATION else labels)
+        if not isinstance(labels, HeldLabels) and self.kind != GENERATION:
             self._refuse_swapped(inputs, labels)
         rows = read_inputs(inputs, self.name, self.method, drop_missing=self.drop_missing)
         shape = (len(labels.sets),) if isinstance(labels, HeldLabels) else np.shape(labels)
@@ -308,6 +313,8 @@ class _Reader:
             of_test = [own for own, split in zip(labels.sets, splits, strict=False) if split == TEST]
             refuse_hidden_sets(of_test, f"the split {self.test_split}", VALIDATION)
             is_missing, finish = self._read_label_sets(labels, feature_names)
+        elif self.kind == GENERATION:
+            is_missing, finish = self._read_references(labels)
         else:
             is_missing, finish = self._read_labels(labels, feature_names, splits)
         return self._select(rows, is_missing, splits, groups, finish)
@@ -324,6 +331,15 @@ class _Reader:
             return {"labels": indicators, "class_names": names, "kind": "multilabel"}
 
         return np.array(is_missing, dtype=bool), finish
+
+    def _read_references(self, labels: pd.Series) -> tuple[Any, _Finish]:
+        """Return whether the reference of each row is missing, and a function that returns those of selected rows."""
+        values = (label.item() if isinstance(label, np.generic) else label for label in labels)
+        references = [read_reference(value, f"{self.name}, row {row}") for row, value in enumerate(values)]
+        is_missing = np.array([not reference for reference in references], dtype=bool)
+        if not self.drop_missing:
+            refuse_missing_values(self.name, "no reference", is_missing)
+        return is_missing, lambda kept, _: {"labels": [references[row] for row in kept], "kind": GENERATION}
 
     def _read_labels(
         self, labels: Any, feature_names: Sequence[str] | None, splits: Sequence[Split]

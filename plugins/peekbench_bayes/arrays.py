@@ -15,6 +15,7 @@ from peekbench.errors import SpecError
 from peekbench.formatting import SHARED_DRAWS
 from peekbench.records import FloatArray, Key
 from peekbench.results import (
+    are_accuracies,
     check_region,
     configurations,
     default_region,
@@ -110,11 +111,11 @@ def split_results(
 
 
 def _split(results: pd.DataFrame, effects: list[Effect], varying: list[str]) -> Iterator[PairedArms]:
-    is_accuracy = bool(results["num_correct"].notna().all())
+    is_accuracy, is_count = are_accuracies(results), results["num_correct"].notna().all()
     for values, rows in results.groupby(list(KEYS), sort=False, dropna=False):
         key = dict(zip(KEYS, map(plain_cell, values), strict=True))
         answers = rows["num_scored"].unique()
-        num_scored = int(answers[0]) if is_accuracy and len(answers) == 1 else None
+        num_scored = int(answers[0]) if is_count and len(answers) == 1 else None
         label = label_configuration({name: key[name] for name in varying})
         models, tasks = tuple(map(str, rows["model"].unique())), tuple(map(str, rows["task"].unique()))
         scores = {arm: _to_array(rows[rows["arm"] == arm], rows, models, tasks) for arm in rows["arm"].unique()}

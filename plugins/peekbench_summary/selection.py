@@ -15,7 +15,7 @@ from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, pluralize
 from peekbench.records import Answers, Cell, FloatArray, Inflation, IntArray, Predictions
-from peekbench.results import has_independent_tasks, independent_units, plain_cell
+from peekbench.results import are_accuracies, has_independent_tasks, independent_units, plain_cell
 from peekbench_summary import Selection
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
 
@@ -132,7 +132,7 @@ def analyze_selection(results: pd.DataFrame, *, options: Selection, predictions:
     found = [comparison for comparison in comparisons if comparison is not None]
     if not found:
         return Analysis("selection", warnings=tuple(dict.fromkeys(warnings)))
-    is_accuracy = bool(rows["num_correct"].notna().all())
+    is_accuracy = are_accuracies(rows)
     curves = [_estimate_curve(comparison, options.level) for comparison in found]
     return Analysis(
         "selection",

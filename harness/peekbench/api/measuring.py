@@ -35,6 +35,7 @@ DEFAULT_NAME = "method"  # of a function without a name
 FILES = "files"  # data source of paths
 DATA_OPTIONS = (
     "text", "label", "label_separator", "group", "class_names", "drop_missing", "drop_shared_groups", "test_split",
+    "kind",
 )  # fmt: skip
 FILES_OF_SAVED_DATA = ("state.json", "dataset_dict.json")
 STORED: Mapping[str, Mapping[str, str]] = {
@@ -191,6 +192,7 @@ def measure(
         named_methods.append({"use": _find_use(one, name, is_named="name" in spec), "options": chosen})
         if name:
             named_methods[-1]["name"] = name
+    grader = spec.pop("grader", None)
     design = spec.pop("design", {})
     of_design = {key: spec.pop(key) for key in list(spec) if key in Design.model_fields}
     of_data = {key: spec.pop(key) for key in list(spec) if key not in ExperimentSpec.model_fields}
@@ -198,6 +200,8 @@ def measure(
     if has_splits:
         data, of_data = _join_splits(data, OfficialSplits(train, test, extra), of_data)
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
+    if grader is not None:
+        tasks = [{**task, "grader": _find_grader(grader, is_named="name" in spec)} for task in tasks]
     forget()  # files may have changed
     held = [
         (task.get("name", ""), load_dataset(task["use"], task.get("options")))
@@ -213,7 +217,7 @@ def measure(
         else:
             design = _complete_design(design, held, spec.get("seed", 0))
     parts: dict[str, Any] = {"tasks": tasks, "methods": named_methods, "design": design, **spec}
-    if any(_is_held(part["use"]) for part in [*tasks, *named_methods]):
+    if any(_is_held(use) for part in [*tasks, *named_methods] for use in (part["use"], part.get("grader", ""))):
         parts.setdefault("executor", {"use": "local", "options": {"in_process": True}})
     if "name" not in parts:
         parts["name"] = _make_name(parts, [dataset for _, dataset in held])
@@ -245,6 +249,7 @@ def _make_name(parts: Mapping[str, Any], held: Sequence[Dataset]) -> str:
     first = "methods"
     if len(uses) == 1:
         first = uses[0].rpartition(":")[2].replace(".", "-").strip("_")
+    uses += [task["grader"] for task in parts["tasks"] if "grader" in task]
     if any(map(_is_held, uses)):  # of what no hash identifies, each run is new
         return f"{first}-{token_hex(4)}"
     design = parts["design"]
@@ -430,9 +435,23 @@ def _find_use(fit: Any, given: str, *, is_named: bool) -> str:
     """
     if isinstance(fit, str):
         return locate_code(fit, Path.cwd())
-    name = _name_of(fit)
-    make_entry(fit, name)  # raises an error if it is no method
-    module = getattr(fit, "__module__", "__main__")
-    if inspect.isfunction(fit) and module != "__main__" and getattr(sys.modules.get(module), name, None) is fit:
-        return locate_code(f"{module}:{name}", Path.cwd())
-    return hold(fit, given.replace(".", "-") or name, hash_thing(fit) if is_named else "")
+    make_entry(fit, _name_of(fit))  # raises an error if it is no method
+    return _hold(fit, given.replace(".", "-") or _name_of(fit), is_named=is_named)
+
+
+def _find_grader(grader: Any, *, is_named: bool) -> str:
+    """Return the name of a grader for specs, as `_find_use` does that of a method."""
+    if isinstance(grader, str):
+        return locate_code(grader, Path.cwd())
+    if not callable(grader):
+        raise SpecError(f"grader is a {type(grader).__name__}; give a function of an answer and a reference, or a name")
+    return _hold(grader, _name_of(grader), is_named=is_named)
+
+
+def _hold(thing: Any, given: str, *, is_named: bool) -> Code:
+    """Return the name of a function of a module, or one of what only this process has."""
+    name = _name_of(thing)
+    module = getattr(thing, "__module__", "__main__")
+    if inspect.isfunction(thing) and module != "__main__" and getattr(sys.modules.get(module), name, None) is thing:
+        return Code(f"{module}:{name}", Path.cwd())
+    return hold(thing, given, hash_thing(thing) if is_named else "")

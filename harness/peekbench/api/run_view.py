@@ -15,7 +15,7 @@ from peekbench.api.report_view import ReportView
 from peekbench.data.labels import name_labels
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.data import FloatArray, IntArray
+from peekbench.records.data import FloatArray, IntArray, Reference
 from peekbench.records.scores import find_answers, find_correct
 from peekbench.records.trials import Trial
 from peekbench.report.facts.reports import report_of_run
@@ -92,7 +92,8 @@ class RunPredictions:
         pandas.DataFrame
             The columns method, task, num_train, num_test, subsample and arm; `row`, the number of the text in the data
             of its task; `label`, its class, number or, in a multi-label task, tuple of labels; `prediction`; `correct`
-            unless they are numbers; and for classes `probability`, that of the prediction.
+            unless they are numbers; and for classes `probability`, that of the prediction. In generation, `prediction`
+            is the answer, or a tuple of several, and `grade` its mean grade; stores keep no references.
 
         Raises
         ------
@@ -108,8 +109,11 @@ class RunPredictions:
         with Store.open(self._store, verified=False) as store:
             class_names = {task: facts["class_names"] for task, facts in store.tasks().items()}
             tables = [
-                _as_table(trial, arm, values, store.test_rows(trial.draw), class_names[trial.draw.task])
+                _as_table(
+                    trial, arm, values, store.test_rows(trial.draw), class_names[trial.draw.task], answers.get(arm)
+                )
                 for trial in trials
+                for answers in [store.generated(trial)]
                 for arm, values in store.predictions(trial).items()
             ]
         return pd.concat(tables, ignore_index=True)
@@ -147,11 +151,14 @@ def _as_table(
     values: FloatArray,
     texts: tuple[IntArray | FloatArray, IntArray],
     class_names: Sequence[str],
+    answers: list[Reference] | None,
 ) -> pd.DataFrame:
     # Several fits predict the same texts.
     labels, rows = (np.resize(array, (len(values), *array.shape[1:])) for array in texts)
     columns: dict[str, Any] = {**key_of(trial), "arm": arm, "row": rows}
-    if class_names:
+    if answers is not None:
+        columns |= {"prediction": answers, "grade": values}
+    elif class_names:
         columns |= {
             "label": name_labels(labels, class_names),
             "prediction": name_labels(find_answers(values, labels), class_names),

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
+from peekbench.records.data import Reference
 
 ClassNames: TypeAlias = Sequence[str] | Mapping[str, str] | None
 INTEGER = re.compile(r"-?[0-9]{1,18}")
@@ -47,6 +48,32 @@ def label_key(value: object) -> str | None:
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return str(int(value))
     return None
+
+
+def read_reference(value: object, place: str) -> Reference:
+    """Return the reference of an answer: a text or a number as text, or a tuple of several; empty if it is missing.
+
+    Raises
+    ------
+    DataError
+        If the value at a place is neither text nor a number, nor a list of them.
+
+    Examples
+    --------
+    >>> read_reference(42, "sums.jsonl, line 2"), read_reference(["4", "four"], ""), read_reference(None, "")
+    ('42', ('4', 'four'), '')
+    """
+    if isinstance(value, list | tuple):
+        return tuple(str(read_reference(part, place)) for part in value)
+    key = label_key(value)
+    if key is None and isinstance(value, float):
+        key = repr(value)
+    if key is None:
+        raise DataError(
+            f"{place}: {short_repr(value)} is {type(value).__name__}, but a reference is text or a number, or a list "
+            "of them of which the best grade counts; store it as one of them"
+        )
+    return key
 
 
 def group_key(value: object, place: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
+import marshal
 import math
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,9 +24,10 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.graders import find_grader
 from peekbench.plugins.names import locate_code
 from peekbench.plugins.validation import DATA_SUFFIXES
-from peekbench.records.data import Dataset, Folders, SourceRef, Split, Task, TaskKind
+from peekbench.records.data import Dataset, Folders, Grader, SourceRef, Split, Task, TaskKind
 from peekbench.spec.components import TaskSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -189,9 +193,10 @@ def check_dataset(dataset: Dataset, use: str) -> None:
     _check_splits(dataset, use)
     _check_groups(dataset, use)
     _check_extra(dataset, use)
-    if dataset.kind == "language_modeling":
+    if dataset.kind in ("language_modeling", "generation"):
         if dataset.class_names:
-            raise DataError(f"{use}: language modeling has no classes; leave out class_names and labels")
+            raise DataError(f"{use}: {dataset.kind} has no classes; leave out class_names")
+        _check_references(dataset, use)
         return
     if dataset.kind == "regression":
         invalid = [row for row, target in enumerate(dataset.labels) if not math.isfinite(target)]
@@ -219,6 +224,17 @@ def check_dataset(dataset: Dataset, use: str) -> None:
                 f"{pluralize(number, 'row')}, or add a class to class_names and give them its index"
             )
     check_class_names({names[label]: number for label, number in counts.items()}, use)
+
+
+def _check_references(dataset: Dataset, use: str) -> None:
+    """Refuse references of generation that are no texts."""
+    for row, reference in enumerate(dataset.labels if dataset.kind == "generation" else ()):
+        texts = (reference,) if isinstance(reference, str) else reference
+        if not isinstance(texts, tuple) or not texts or not all(isinstance(text, str) for text in texts):
+            raise DataError(
+                f"{use}: the reference of row {row} is {shorten(repr(reference), 100)}; give a text, as str(...) does "
+                "of a number, or a list of texts of which the best grade counts"
+            )
 
 
 def _check_label_sets(dataset: Dataset, use: str) -> None:
@@ -290,8 +306,8 @@ def _check_types(dataset: Dataset, use: str) -> None:
     labels: Any = dataset.labels
     if dataset.kind not in get_args(TaskKind):
         raise DataError(f"{use}: unknown kind {dataset.kind!r}; use one of {', '.join(get_args(TaskKind))}")
-    if dataset.kind == "language_modeling" and not isinstance(inputs, Sequence):
-        raise DataError(f"{use}: inputs are a {type(inputs).__name__}; language modeling needs a list of texts")
+    if dataset.kind in ("language_modeling", "generation") and not isinstance(inputs, Sequence):
+        raise DataError(f"{use}: inputs are a {type(inputs).__name__}; {dataset.kind} needs a list of texts")
     is_frame = hasattr(inputs, "iloc") and dataset.fingerprint  # which `pb.measure` has read for an estimator
     if not _is_numeric_array(inputs, ndim=2) and not is_frame:
         if not isinstance(inputs, Sequence) or isinstance(inputs, str):
@@ -354,7 +370,10 @@ def make_task(spec: ExperimentSpec, task: TaskSpec) -> Task:
     """Return the facts about a task that methods receive."""
     source = spec.source(task)
     dataset = load_dataset(source)
-    return Task(task.name, dataset.kind, tuple(dataset.class_names), dataset.instruction, source)
+    grader = None
+    if dataset.kind == "generation":
+        grader = find_grader(task.grader or dataset.grader, source.folder)
+    return Task(task.name, dataset.kind, tuple(dataset.class_names), dataset.instruction, source, grader)
 
 
 def fingerprint(dataset: Dataset) -> str:
@@ -364,9 +383,21 @@ def fingerprint(dataset: Dataset) -> str:
         rows = _hash("\x1f".join([rows, *dataset.splits]))
     if dataset.groups:
         rows = _hash(json.dumps([rows, *map(str, dataset.groups)]))
+    if dataset.kind == "generation":
+        rows = _hash(json.dumps([rows, _describe_grader(dataset.grader)]))
     if len(dataset.extra) and not hasattr(dataset.extra, "iloc"):  # the fingerprint of a data frame has its extra rows
         rows = _hash(rows + hash_rows(dataset.extra, [0] * len(dataset.extra)))
     return rows
+
+
+def _describe_grader(grader: str | Grader) -> str:
+    """Return the name of a grader, or the source of the module of a function, and its code if there is no source."""
+    if isinstance(grader, str):
+        return grader
+    try:
+        return inspect.getsource(sys.modules[grader.__module__])
+    except (OSError, TypeError, KeyError):
+        return marshal.dumps(getattr(grader, "__code__", repr(grader))).hex()
 
 
 def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
@@ -377,7 +408,7 @@ def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
     inputs
         Texts, or an array of features of shape (n, n_features).
     labels
-        Labels or targets, shape (n,), or (n, n_labels).
+        Labels, targets or references, shape (n,), or labels of shape (n, n_labels).
     class_names
         Names of the classes, which are hashed too.
 
@@ -397,6 +428,8 @@ def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
             labels = labels.tolist()
         if len(labels) and isinstance(labels[0], list | tuple):
             labels = map(tuple, labels)
+        elif len(labels) and isinstance(labels[0], str):
+            labels = map(repr, labels)
         for text, label in zip(inputs, labels, strict=True):
             row = text.encode("utf-8", "surrogatepass")
             digest.update(f"{len(row)}:{label}:".encode())

@@ -33,7 +33,7 @@ from pydantic import ValidationError
 from peekbench.data.sizes import check_sizes, rows_behind, rows_per_class
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
-from peekbench.records.data import BoolArray, Dataset, FloatArray, IntArray
+from peekbench.records.data import BoolArray, Dataset, IntArray
 from peekbench.records.trials import Draw, Subsample
 from peekbench.seeds import seed_of_subsample
 from peekbench.spec.arms import split
@@ -46,6 +46,16 @@ def group_codes(dataset: Dataset) -> IntArray:
         return np.arange(len(dataset.labels))
     codes = {group: code for code, group in enumerate(dict.fromkeys(dataset.groups))}
     return np.fromiter(map(codes.__getitem__, dataset.groups), dtype=np.int64)
+
+
+def label_array(dataset: Dataset) -> Any:
+    """Return the labels of all rows as an array of integers, of floats without classes, or of objects in generation."""
+    if dataset.kind == "generation":
+        references = np.empty(len(dataset.labels), dtype=object)
+        references[:] = dataset.labels
+        return references
+    labels = np.asarray(dataset.labels)
+    return labels if dataset.class_names else labels.astype(np.float64)
 
 
 def check_groups(dataset: Dataset, design: Design, seed: int, task: str) -> None:
@@ -177,9 +187,7 @@ class Sampler:
 
     def __init__(self, dataset: Dataset, design: Design, seed: int, task: str) -> None:
         check_sizes(dataset, design, task)
-        self.labels: IntArray | FloatArray = np.asarray(dataset.labels)
-        if not dataset.class_names:  # stores expect floats
-            self.labels = self.labels.astype(np.float64)
+        self.labels = label_array(dataset)
         self._num_classes = len(dataset.class_names)
         self._is_test = np.asarray(dataset.splits) == "test" if dataset.splits else None
         self._is_balanced = design.train == "balanced" and dataset.kind == "classification"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,14 @@ import numpy as np
 from peekbench.errors import ContractError
 from peekbench.formatting import shorten
 from peekbench.plugins.predictors import MAX_SHOWN, in_order
-from peekbench.records.data import Dataset, FloatArray, Inputs, IntArray, Task, count_bytes
+from peekbench.records.data import Dataset, FloatArray, Inputs, IntArray, Reference, Task, count_bytes
 from peekbench.records.scores import ScoringInput, TextLikelihoods, score_all
 from peekbench.records.trials import Predictor
 
 SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
 NUM_ALONE = 8  # inputs that are predicted once more
 BATCH_TOLERANCE = 0.02  # of the largest prediction; half precision rounds other batches in other ways
+MAX_CHANGED = 0.25  # share of generated answers, in which one token that is rounded otherwise changes all that follow
 
 
 def read_only(array: Any) -> Any:
@@ -92,7 +94,7 @@ def check_predictions(
     ----------
     predictions
         What a predictor returned for `num_inputs` inputs: probabilities of shape (num_inputs, n_classes), or of labels,
-        (num_inputs, n_labels); shape (num_inputs,) for other kinds of tasks.
+        (num_inputs, n_labels); shape (num_inputs,) for other kinds of tasks; in generation, texts, or k texts for each.
     num_inputs
         Number of inputs that the predictor received.
     task
@@ -106,6 +108,9 @@ def check_predictions(
         If `predictions` is not an array of numbers, has another shape, is not finite, or has rows that are not
         probabilities or, in language modeling, not their logarithms.
     """
+    if task.kind == "generation":
+        _check_answers(predictions, num_inputs)
+        return
     if task.class_names:
         array = _check_numbers(predictions, (num_inputs, task.num_classes), "predictions")
         _refuse_negative(array)
@@ -119,8 +124,64 @@ def check_predictions(
         _check_logarithms(array, "prediction")
 
 
-def check_independence(predictor: Predictor, inputs: Inputs, predictions: FloatArray, task: Task) -> None:
+def _check_answers(answers: Any, num_inputs: int) -> None:
+    """Refuse what is no text, or as many texts as for the others, for each prompt."""
+    expected = "return a text for each prompt, or a list of k texts for each, in the order of the prompts"
+    if isinstance(answers, str) or not isinstance(answers, Sequence | np.ndarray):
+        raise ContractError(f"answers are a {type(answers).__name__}; {expected}")
+    if len(answers) != num_inputs:
+        raise ContractError(f"{len(answers)} answers to {num_inputs} prompts; {expected}")
+    for row, answer in enumerate(answers):
+        texts = [answer] if isinstance(answer, str) else answer
+        is_valid = (
+            isinstance(texts, Sequence | np.ndarray) and len(texts) and all(isinstance(text, str) for text in texts)
+        )
+        if not is_valid or np.size(answer) != np.size(answers[0]):
+            raise ContractError(f"the answer to prompt {row} is {shorten(repr(answer), MAX_SHOWN)}; {expected}")
+
+
+def _as_reference(answer: Any) -> Reference:
+    """Return an answer, or a tuple of several, as plain texts."""
+    return str(answer) if isinstance(answer, str) else tuple(map(str, answer))
+
+
+def grade(answers: Any, references: Any, task: Task) -> tuple[FloatArray, tuple[Reference, ...]]:
+    """Grade answers to prompts.
+
+    Parameters
+    ----------
+    answers
+        What a predictor returned: a text for each prompt, or k texts for each.
+    references
+        Reference of each prompt.
+    task
+        Task of the prompts.
+
+    Returns
+    -------
+    tuple
+        float64: the mean grade of the answers to each prompt, shape (n,); and the answers.
+
+    Raises
+    ------
+    ContractError
+        If these are not answers, or cannot be graded.
+    """
+    check_predictions(answers, len(references), task)
+    kept = tuple(map(_as_reference, answers))
+    grades = [
+        fmean(task.grade(text, reference) for text in ((answer,) if isinstance(answer, str) else answer))
+        for answer, reference in zip(kept, references, strict=True)
+    ]
+    return np.array(grades), kept
+
+
+def check_independence(
+    predictor: Predictor, inputs: Inputs, predictions: FloatArray | Sequence[Reference], task: Task
+) -> None:
     """Refuse predictions that change if some of the inputs are predicted alone.
+
+    A quarter of generated answers may change, because rounding depends on the batch.
 
     Parameters
     ----------
@@ -129,7 +190,7 @@ def check_independence(predictor: Predictor, inputs: Inputs, predictions: FloatA
     inputs
         Inputs that it has predicted together.
     predictions
-        What it has predicted.
+        What it has predicted; in generation, the answers.
     task
         Task of the inputs.
 
@@ -148,12 +209,18 @@ def check_independence(predictor: Predictor, inputs: Inputs, predictions: FloatA
         "`unlabeled` in the fit, and predict each input independently, without random numbers"
     )
     try:
-        alone = np.asarray(in_order(predictor.predict(some), some, task), dtype=np.float64)
-        check_predictions(alone, count, task)
+        found_alone: Any = in_order(predictor.predict(some), some, task)
+        check_predictions(found_alone, count, task)
     except Exception as error:
         raise ContractError(
             f"predictions depend on {found} raise {type(error).__name__}: {shorten(str(error), MAX_SHOWN)}. {remedy}"
         ) from error
+    if task.kind == "generation":
+        pairs = zip(map(_as_reference, found_alone), predictions[-count:], strict=True)
+        if (num_changed := sum(one != other for one, other in pairs)) > MAX_CHANGED * count:
+            raise ContractError(f"answers depend on {found} have {num_changed} other answers. {remedy}")
+        return
+    alone, predictions = np.asarray(found_alone, dtype=np.float64), np.asarray(predictions)
     change = float(np.abs(alone - predictions[-count:]).max())
     if change > BATCH_TOLERANCE * float(np.abs(predictions).max()):
         raise ContractError(f"predictions depend on {found} change by up to {change:.2g}. {remedy}")

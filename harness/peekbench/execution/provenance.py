@@ -47,6 +47,11 @@ DIGITS = 16  # of the hash of a file
 MAX_SECONDS = 10.0
 
 
+def describe_code_of(spec: ExperimentSpec) -> dict[str, Files]:
+    """Return what `describe_code` does for the methods and graders of a spec."""
+    return describe_code([*(method.use for method in spec.methods), *spec.graders.values()])
+
+
 def describe_code(uses: Iterable[str]) -> dict[str, Files]:
     """Return the first digits of the hashes of source files, by plugin and file.
 
@@ -75,7 +80,7 @@ def identify(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts
     facts
         Facts of prefetched methods, by method, as far as they are known.
     """
-    code = describe_code(method.use for method in spec.methods)
+    code = describe_code_of(spec)
     core = {CORE: _hash_files(find_files(CORE, Path(__file__).parents[1]))}
     data = {name: str(task["fingerprint"]) for name, task in tasks.items()}
     return Identity({**code, **core}, relevant_versions(code), files_of(facts), data)

@@ -141,8 +141,10 @@ class StoredRun:
         versions = find_versions(spec, self.sessions, self.session_of)
         changed = [name for name in versions if any(version.code != code[name] for version in versions[name])]
         if not is_allowed:
-            pending = {trial.method for trial in self.pending(spec, trials)}
-            needed = {plugin_of(method.use) for method in spec.methods if method.name in pending}
+            pending = self.pending(spec, trials)
+            methods, tasks = {trial.method for trial in pending}, {trial.draw.task for trial in pending}
+            needed = {plugin_of(method.use) for method in spec.methods if method.name in methods}
+            needed |= {plugin_of(grader) for task, grader in spec.graders.items() if task in tasks}
             new = {
                 name: versions[name]
                 for name in changed
@@ -154,7 +156,7 @@ class StoredRun:
         return tuple(changed)
 
     def _new_code_error(self, changed: Mapping[str, Sequence[CodeVersion]], code: Mapping[str, Files]) -> StoreError:
-        lines = [f"store {self.path}: code of its methods has changed since their trials were stored:"]
+        lines = [f"store {self.path}: code of its methods or graders has changed since their trials were stored:"]
         for plugin, versions in changed.items():
             num_trials = sum(len(version.trials) for version in versions)
             change = describe_change(versions[-1].code, code[plugin])

@@ -14,7 +14,7 @@ from peekbench.execution.determinism import one_thread_pools, preserve_global_ge
 from peekbench.execution.driver import Driver
 from peekbench.execution.hosts import host_name
 from peekbench.execution.observers import Observers
-from peekbench.execution.provenance import describe_code, describe_session, identify, relevant_versions
+from peekbench.execution.provenance import describe_code_of, describe_session, identify, relevant_versions
 from peekbench.execution.resuming import StoredRun
 from peekbench.execution.work import SpecWork
 from peekbench.records.runs import PlannedLook
@@ -101,7 +101,7 @@ def run(
     if spec != written:
         notes.append(note_kept(stored, written))
     trials = list(spec.trials())
-    code = describe_code(method.use for method in spec.methods)
+    code = describe_code_of(spec)
     notes += [
         f"the code of the plugin {plugin} differs from the code that made trials in {path}, which are not computed "
         "again. To measure the present code alone, give the run another name in the spec, or delete them with --fresh "

@@ -18,7 +18,7 @@ from peekbench.execution.hosts import host_name
 from peekbench.execution.observers import Observers
 from peekbench.execution.planning import group_trials
 from peekbench.execution.preparation import prefetch_methods
-from peekbench.execution.provenance import describe_code, describe_session, identify
+from peekbench.execution.provenance import describe_code_of, describe_session, identify
 from peekbench.execution.resuming import StoredRun
 from peekbench.execution.runner import RunSummary, store_descriptions, store_path
 from peekbench.execution.work import SpecWork
@@ -228,7 +228,7 @@ def merge(
     stored = StoredRun.read(path)
     spec = stored.keep_subsamples(spec, tasks)
     comparison = JobComparison(spec, tasks)
-    comparison.add(Identity(describe_code(method.use for method in spec.methods), place="this machine"))
+    comparison.add(Identity(describe_code_of(spec), place="this machine"))
     for session in stored.sessions_with_trials():
         identity = Identity.of_session(session, f"the store {path}")
         if "shard" not in session:  # the machine of a run may have other versions than the cluster

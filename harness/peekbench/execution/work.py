@@ -34,6 +34,7 @@ from peekbench.execution.prediction_checks import (
     check_metrics,
     check_predictions,
     compute_scores,
+    grade,
     read_only,
     score_texts,
     take,
@@ -46,7 +47,7 @@ from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
-from peekbench.records.data import Dataset, FloatArray, Folders, IntArray, Labeled, Task
+from peekbench.records.data import Dataset, FloatArray, Folders, IntArray, Labeled, Reference, Task
 from peekbench.records.runs import Host, Resources
 from peekbench.records.scores import TextLikelihoods, average_scores
 from peekbench.records.trials import (
@@ -85,10 +86,12 @@ class Prediction:
     """What a fit predicts for the texts of a part."""
 
     numbers: FloatArray
-    """Predictions as stored."""
+    """Predictions as stored: grades, in generation."""
     texts: TextLikelihoods | None
     """Log-likelihoods of the texts, if a classifier gives them."""
     seconds: float
+    answers: tuple[Reference, ...] = ()
+    """Generated answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +170,7 @@ def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Sub
         sum(part.seconds for predictions in predicted for part in predictions),
         {name: fmean(fit.metrics[name] for _, fit in pairs if name in fit.metrics) for name in names},
         np.concatenate(of_sets),
+        tuple(answer for predictions in predicted for part in predictions for answer in part.answers),
     )
 
 
@@ -414,7 +418,7 @@ class SpecWork:
             if not isinstance(predictor, Predictor):
                 raise ContractError(
                     f"{method.use} returned {type(predictor).__name__}; a method of a plugin returns "
-                    "peekbench.Predictor(predict), a function in a file also a function from texts to probabilities"
+                    "peekbench.Predictor(predict), a function in a file also a function from texts to predictions"
                 )
             predictor = as_predictor(predictor, task, train.labels)
             for part in parts:
@@ -423,10 +427,15 @@ class SpecWork:
                 predicted = in_order(predictor.predict(test_inputs), test_inputs, task)
                 texts = score_texts(predictor, test_inputs, task)
                 seconds = time.perf_counter() - start
-                predictions[part] = Prediction(_to_stored_type(predicted, len(test_inputs), task), texts, seconds)
+                answers: tuple[Reference, ...] = ()
+                if task.kind == "generation":
+                    numbers, answers = grade(predicted, labels[rows_of(part, subsample.sets)], task)
+                else:
+                    numbers = _to_stored_type(predicted, len(test_inputs), task)
+                predictions[part] = Prediction(numbers, texts, seconds, answers)
             key = (method.name, task.name, unlabeled is None)
             if names_code(method.use) and key not in self._independent:  # plugins have `peekbench check`
-                check_independence(predictor, test_inputs, predictions[part].numbers, task)
+                check_independence(predictor, test_inputs, answers or numbers, task)
                 self._independent.add(key)
         except BaseException as error:
             with suppress(Exception):  # a note that the exception's class refuses must not replace the exception

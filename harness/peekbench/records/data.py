@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
-from peekbench.errors import Argument
+from peekbench.errors import Argument, ContractError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,8 +66,18 @@ else:  # plugins import these names at run time, when annotations are not evalua
     BoolArray = IntArray = FloatArray = Inputs = Any
 
 
-TaskKind: TypeAlias = Literal["classification", "multilabel", "regression", "language_modeling"]
-"""What a method predicts: a class, any number of labels, a number, or the text itself."""
+SHOWN = Repr()
+SHOWN.maxstring = 200
+"""Shows answers and references in messages."""
+
+TaskKind: TypeAlias = Literal["classification", "multilabel", "regression", "language_modeling", "generation"]
+"""What a method predicts: a class, any number of labels, a number, the text itself, or the answer to a prompt."""
+
+Grader: TypeAlias = Callable[[str, str], float]
+"""Grades an answer by a reference: returns a number from 0 to 1, or whether the answer is right."""
+
+Reference: TypeAlias = str | tuple[str, ...]
+"""Text to which the answer to a prompt is compared, or several of which the best grade counts."""
 
 InputKind: TypeAlias = Literal["texts", "features"]
 """What the inputs of a task are: texts, or rows of numbers.
@@ -127,18 +138,48 @@ class Task:
     name: str
     """Name of the task in the spec and in tables."""
     kind: TaskKind
-    """Kind of the task: 'classification', 'multilabel', 'regression' or 'language_modeling'."""
+    """Kind of the task: 'classification', 'multilabel', 'regression', 'language_modeling' or 'generation'."""
     class_names: tuple[str, ...]
     """Names of the classes 0, 1, ..., or of the labels of a multi-label task; empty for other kinds of tasks."""
     instruction: str
     """One or two sentences for prompts that say what a text is and what to answer; may be empty."""
     source: SourceRef
     """Pass it to `peekbench.load_dataset` to load the task's full data, test rows included."""
+    grader: Grader | None = None
+    """Grades generated answers; None for other kinds of tasks."""
 
     @property
     def num_classes(self) -> int:
         """Number of classes, or of labels of a multi-label task; 0 for other kinds of tasks."""
         return len(self.class_names)
+
+    def grade(self, answer: str, reference: Reference) -> float:
+        """Return the grade of an answer by a reference, or the best one by several references, from 0 to 1.
+
+        Raises
+        ------
+        ContractError
+            If the grader raises an exception, or returns no such number.
+
+        Examples
+        --------
+        >>> from peekbench.plugins.graders import number
+        >>> Task("sums", "generation", (), "", SourceRef("files"), number).grade("2 + 2 = 4", ("4", "four 4s"))
+        1.0
+        """
+        assert self.grader is not None
+        if not isinstance(reference, str):
+            return max(self.grade(answer, text) for text in reference)
+        name = getattr(self.grader, "__name__", "grader")
+        place = f"of the answer {SHOWN.repr(answer)} by the reference {SHOWN.repr(reference)}"
+        try:
+            grade = float(self.grader(answer, reference))
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise ContractError(f"task {self.name}: {name} raised {problem}; this is the grade {place}") from error
+        if not 0 <= grade <= 1:
+            raise ContractError(f"task {self.name}: {name} returned {grade}, not a number from 0 to 1, {place}")
+        return grade
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +193,8 @@ class Dataset:
     'classification'
     >>> Dataset(["It crashes.", "How do I log in?"], kind="language_modeling").labels
     (11, 16)
+    >>> Dataset(["2 + 2 =", "3 + 4 ="], ["4", "7"], kind="generation", grader="number").labels
+    ('4', '7')
     >>> labels = [[1, 1], [0, 0]]  # the first text has both labels, the second one none
     >>> Dataset(["It crashes.", "How do I log in?"], labels, ("bug", "urgent"), "multilabel").kind
     'multilabel'
@@ -160,14 +203,15 @@ class Dataset:
     inputs: Inputs
     """Texts, length n, or features of shape (n, n_features). Any sequence is accepted, also a memory-mapped one. For an
     estimator, `peekbench.measure` keeps a data frame of features."""
-    labels: Sequence[int] | Sequence[Sequence[int]] | IntArray | FloatArray = ()
+    labels: Sequence[int] | Sequence[Sequence[int]] | Sequence[Reference] | IntArray | FloatArray = ()
     """Shape (n,): class indices 0..C-1, or the targets of a regression. Shape (n, n_labels) for 'multilabel': 1 if the
     text has the label, otherwise 0. In language modeling, the text itself is to be predicted, and its number of bytes
-    in UTF-8 takes the place of the label; leave it empty."""
+    in UTF-8 takes the place of the label; leave it empty. In generation, the reference of each prompt: a text, or
+    several of which the best grade of the answer counts."""
     class_names: tuple[str, ...] = ()
     """Names of the classes 0, 1, ..., or of the labels of a multi-label task; empty for other kinds of tasks."""
     kind: TaskKind = "classification"
-    """Kind of the task: 'classification', 'multilabel', 'regression' or 'language_modeling'."""
+    """Kind of the task: 'classification', 'multilabel', 'regression', 'language_modeling' or 'generation'."""
     instruction: str = ""
     """One or two sentences for prompts that say what a text is and what to answer."""
     fingerprint: str = ""
@@ -185,6 +229,9 @@ class Dataset:
     extra: Inputs = ()
     """Private inputs without labels, in the form of `inputs`, which designs with folds need not have: those that take
     the place of the fold that a fit does not adapt to. Their rows are numbered from n."""
+    grader: str | Grader = "exact"
+    """Grades answers in generation: 'exact', 'number', 'choice', or a function of an answer and a reference. The key
+    `grader` of a task takes precedence."""
 
     @property
     def input_kind(self) -> InputKind:
@@ -192,9 +239,12 @@ class Dataset:
         return "texts" if isinstance(self.inputs, Sequence) else "features"
 
     def __post_init__(self) -> None:
-        """Count the bytes of each text in language modeling."""
+        """Count the bytes of each text in language modeling; let a reference of generation be a text or a tuple."""
         if self.kind == "language_modeling" and not len(self.labels):
             object.__setattr__(self, "labels", count_bytes(self.inputs))
+        if self.kind == "generation":
+            references = (tuple(label) if isinstance(label, list | tuple) else label for label in self.labels)
+            object.__setattr__(self, "labels", tuple(references))
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +327,8 @@ class Labeled:
     inputs: Inputs
     """Texts, or features of shape (n, n_features)."""
     labels: IntArray | FloatArray
-    """Class indices, targets, or in language modeling the texts' bytes in UTF-8, shape (n,); for 'multilabel' 0 or 1,
-    shape (n, n_labels)."""
+    """Class indices, targets, in language modeling the texts' bytes in UTF-8, or in generation the references, as
+    objects, shape (n,); for 'multilabel' 0 or 1, shape (n, n_labels)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,8 +349,8 @@ class Answers:
     rows: IntArray
     """Number of each test text: (n_subsamples, n_texts). Equal numbers are the same text."""
     scores: Mapping[str, FloatArray]
-    """Score of each answer, by arm: (n_subsamples, n_texts). That of a class is 1 if it is correct, otherwise 0; tables
-    can have other scores, such as F1. The mean over texts is the score of the subsample."""
+    """Score of each answer, by arm: (n_subsamples, n_texts). That of a class is 1 if it is correct, otherwise 0; grades
+    and tables can have other scores, such as F1. The mean over texts is the score of the subsample."""
     labels: IntArray | None = None
     """True class of each text, or the number of its set of labels: (n_subsamples, n_texts); None if it is unknown."""
     groups: IntArray | None = None

@@ -45,7 +45,7 @@ class ScoringInput:
 
     predictions: FloatArray
     """float64: probabilities of shape (n_test, n_classes) or, of labels, (n_test, n_labels); shape (n_test,) for
-    regression, and for language modeling the natural logarithm of each text's probability."""
+    regression, for language modeling the natural logarithm of each text's probability, and for generation grades."""
     labels: IntArray | FloatArray
     """Shape (n_test,): class indices, the targets of a regression, or the texts' bytes in language modeling; shape
     (n_test, n_labels) with 0 and 1 for multi-label tasks."""
@@ -118,6 +118,35 @@ def find_correct(predictions: FloatArray, labels: IntArray | FloatArray) -> Bool
     if labels.ndim == 2:
         agrees = np.logical_and.reduce(agrees, axis=-1)
     return agrees
+
+
+GRADED = frozenset[TaskKind]({"classification", "multilabel", "generation"})
+"""Kinds of tasks whose score is the mean over single answers."""
+
+
+def find_grades(kind: TaskKind, predictions: FloatArray, labels: IntArray | FloatArray) -> FloatArray:
+    """Return the score of the answer to each text of a task of the kinds `GRADED`.
+
+    Parameters
+    ----------
+    kind
+        Kind of the task.
+    predictions, labels
+        As for `find_answers`; in generation grades, (..., n_texts).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (..., n_texts): grades, or 1 for right and 0 for wrong answers.
+
+    Examples
+    --------
+    >>> find_grades("classification", np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0, 0])).tolist()
+    [1.0, 0.0]
+    """
+    if kind == "generation":
+        return predictions
+    return find_correct(predictions, labels).astype(np.float64)
 
 
 def find_true_probabilities(predictions: FloatArray, labels: IntArray | FloatArray) -> FloatArray:
@@ -227,6 +256,18 @@ def find_score(name: str) -> Score:
 def count_correct(data: ScoringInput) -> int:
     """Return the number of texts whose answer is the true class or, in a multi-label task, exactly the true labels."""
     return int(np.count_nonzero(find_correct(data.predictions, data.truth)))
+
+
+def count_right_grades(data: ScoringInput) -> int | None:
+    """Return the number of prompts that are answered right; None if some are right in part, or in some answers."""
+    if np.isin(data.predictions, (0, 1)).all():
+        return int(data.predictions.sum())
+    return None
+
+
+def mean_grade(data: ScoringInput) -> float:
+    """Return the mean grade of the answers to prompts."""
+    return float(data.predictions.mean())
 
 
 def accuracy(data: ScoringInput) -> float:
@@ -396,9 +437,9 @@ SCORES: tuple[Score, ...] = (
     Score(
         "num_correct",
         "correct answers",
-        "correct answers among num_scored; missing for regression",
+        "correct answers among num_scored; missing for regression, and if grades are not 0 or 1",
         "count",
-        {"classification": count_correct, "multilabel": count_correct},
+        {"classification": count_correct, "multilabel": count_correct, "generation": count_right_grades},
         type="integer",
         maximum=math.inf,
         if_missing="round(score x num_scored)",
@@ -407,13 +448,14 @@ SCORES: tuple[Score, ...] = (
     Score(
         "score",
         "score",
-        "accuracy as a fraction, R^2, or the log-likelihood of texts in bits per byte",
+        "accuracy or mean grade as a fraction, R^2, or the log-likelihood of texts in bits per byte",
         "fraction",
         {
             "classification": accuracy,
             "multilabel": accuracy,
             "regression": r_squared,
             "language_modeling": log_likelihood_per_byte,
+            "generation": mean_grade,
         },
         minimum=-math.inf,
         is_required=True,
@@ -456,6 +498,14 @@ SCORES: tuple[Score, ...] = (
         "fraction",
         {"multilabel": micro_f1},
         synonyms=("f1_micro",),
+    ),
+    Score(
+        "grade",
+        "mean grade",
+        "mean grade of the answers to prompts; the score is then equal, and is shown in points as an accuracy",
+        "fraction",
+        {"generation": mean_grade},
+        is_mean=True,
     ),
     Score(
         "bits_per_byte",

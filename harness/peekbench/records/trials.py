@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from peekbench.records.data import FloatArray, Folders, Inputs, IntArray
+    from peekbench.records.data import FloatArray, Folders, Inputs, IntArray, Reference
 
 
 Control: TypeAlias = Literal["", "negative", "positive"]
@@ -43,10 +43,11 @@ class Predictor:
     (2, 2)
     """
 
-    predict: Callable[[Inputs], FloatArray]
+    predict: Callable[[Inputs], FloatArray | Sequence[str] | Sequence[Sequence[str]]]
     """Returns probabilities of shape (n, n_classes) in the order of `Task.class_names`; targets of shape (n,) for
-    regression; or for language modeling the natural logarithm of the probability of each text, shape (n,). The
-    prediction for one input must not depend on the other inputs."""
+    regression; for language modeling the natural logarithm of the probability of each text, shape (n,); or in
+    generation an answer to each prompt, or k answers to each, whose mean grade counts. The prediction for one input
+    must not depend on the other inputs."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Numbers to store with the arm, such as training losses or sizes."""
     log_likelihoods: Callable[[Inputs], FloatArray] | None = None
@@ -166,9 +167,11 @@ class ArmResult:
     metrics: Mapping[str, float]
     """Numbers that the method recorded."""
     predictions: FloatArray
-    """float32 of shape (n_scored, n_classes) for classification, float64 of shape (n_scored,) for other kinds of tasks;
-    the scores are computed from exactly these numbers. They are in the order of the test rows, which are repeated if
-    several fits predicted them."""
+    """float32 of shape (n_scored, n_classes) for classification, float64 of shape (n_scored,) for other kinds of tasks,
+    which are grades in generation; the scores are computed from exactly these numbers. They are in the order of the
+    test rows, which are repeated if several fits predicted them."""
+    answers: tuple[Reference, ...] = ()
+    """The answer to each prompt in generation, or a tuple of several, length n_scored."""
 
     @property
     def score(self) -> float:

@@ -4,6 +4,7 @@ from .columns import RULE_KINDS as RULE_KINDS
 from .columns import SCORES as SCORES
 from .columns import ResultsColumn as ResultsColumn
 from .columns import Score as Score
+from .columns import are_accuracies as are_accuracies
 from .columns import describe_columns as describe_columns
 from .columns import find_score as find_score
 from .paired_effects import Configuration as Configuration

@@ -6,12 +6,15 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from peekbench.errors import Argument
 from peekbench.formatting import list_names, visible
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.spec.arms import ALL_TEXTS, BLOCK_RULES, OF_SINGLE_TEXTS, RULE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["COLUMNS", "COLUMN_NAMES", "SCORES", "ResultsColumn", "Score", "describe_columns", "find_score"]
 
@@ -332,3 +335,26 @@ def describe_columns() -> str:
         synonyms = ", ".join(f"`{synonym}`" for synonym in column.synonyms)
         lines.append(f"| `{column.name}` | {column.type} | {column.meaning} | {column.if_missing} | {synonyms} |")
     return "\n".join(lines)
+
+
+def are_accuracies(results: pd.DataFrame) -> bool:
+    """Return whether all scores are accuracies or mean grades, which reports show in points.
+
+    Parameters
+    ----------
+    results
+        The results table.
+
+    Returns
+    -------
+    bool
+        False if some score is of another kind, such as R^2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results import tidy
+    >>> are_accuracies(tidy(pd.DataFrame({"extra": [0.5], "test": [0.6], "num_test": 10}), "my scores"))
+    True
+    """
+    return bool((results["num_correct"].notna() | (results["score"] == results["grade"])).all())

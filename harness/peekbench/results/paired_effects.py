@@ -18,7 +18,7 @@ import pandas as pd
 from peekbench.records.report import Column
 from peekbench.records.trials import Control
 from peekbench.records.verdicts import Key, Unit
-from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, is_arm
+from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, are_accuracies, is_arm
 from peekbench.spec.arms import ALL_TEXTS
 
 MIN_SIZE = 1e-12  # smaller averages are zero except for rounding
@@ -233,7 +233,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
     varying = [name for name in CONFIGURATION if name == "method" or wide[name].nunique(dropna=False) > 1]
     shared = {name: plain_cell(wide[name].iloc[0]) for name in SIZES if name not in varying}
     effects = tuple(str(name) for name in wide.columns if name not in (*TRIAL, *arms))
-    is_accuracy = bool(results["num_correct"].notna().all())
+    is_accuracy, is_count = are_accuracies(results), bool(results["num_correct"].notna().all())
     is_independent, is_folded = has_independent_tasks(results), has_folds(results)
     by_configuration = results.groupby(list(CONFIGURATION), dropna=False)
     facts = by_configuration.agg(
@@ -247,7 +247,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
         if pd.isna(num_texts):
             num_texts = None
         step = None
-        if is_accuracy and pd.notna(num_scored):
+        if is_count and pd.notna(num_scored):
             step = 1 / int(num_scored)
         by_task = rows.groupby("task", sort=False)
         found.append(

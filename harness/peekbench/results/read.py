@@ -27,7 +27,7 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.references import missing_remedy
 from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOptions
-from peekbench.records.scores import average_sets
+from peekbench.records.scores import GRADED, average_sets
 from peekbench.records.trials import Draw, Trial
 from peekbench.results.cells import natural_key, refuse_duplicates
 from peekbench.results.columns import (
@@ -177,7 +177,7 @@ class StoredPredictions:
         assert num_train is not None
         assert num_test is not None
         with Store.open(self._path, verified=False) as store:
-            if not store.tasks()[task]["class_names"]:
+            if store.tasks()[task]["kind"] not in GRADED:
                 return None
             return store.answers(task, method, num_train, num_test, arms)
 

@@ -361,7 +361,7 @@ def fill_scores(results: pd.DataFrame, reader: CellReader) -> None:
     require(fits, "is larger than the number of test texts; correct one of them", column="num_correct")
     is_loss = any(role.column == LOSS.name for role in roles.sources)
     is_other = given.isna() & results["metric"].map(lambda metric: bool(metric) and not is_counted(metric))
-    is_none = ~scores.between(0, 1) | is_loss | is_other  # R^2 can be negative
+    is_none = ~scores.between(0, 1) | is_loss | is_other | (scores == results["grade"])  # R^2 can be negative
     is_accuracy = ~is_none.groupby(results["task"]).transform("any")
     exact = scores * size
     tolerance = size * (last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100

@@ -29,6 +29,7 @@ from peekbench.results.columns import (
     SCORES,
     USER_COLUMNS,
     ResultsColumn,
+    are_accuracies,
     is_arm,
     quoted,
     short,
@@ -432,12 +433,14 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
 
     Examples
     --------
-    >>> find_metric(pd.DataFrame({"task": ["news"], "num_correct": [70], "score": [0.7], "bits_per_byte": [0.0]}))
+    >>> from peekbench.results import tidy
+    >>> find_metric(tidy(pd.DataFrame({"extra": [0.5], "test": [0.6], "num_test": 10}), "my scores"))
     'accuracy'
     """
     stated = results.get(METRIC.name, pd.Series("", index=results.index))
     stated = stated.mask((results["score"] == -results["bits_per_byte"]) & (stated == ""), "bits per byte")
-    is_count = results["num_correct"].notna().groupby(results["task"], sort=False).all()
+    is_share = results["num_correct"].notna() | (results["score"] == results["grade"])
+    is_count = is_share.groupby(results["task"], sort=False).all()
     tasks: dict[str, list[str]] = {}
     for task, metric in stated.groupby(results["task"], sort=False).first().items():
         if is_count[str(task)] or is_counted(metric):
@@ -477,7 +480,7 @@ def refuse_losses(results: pd.DataFrame, metric: str, roles: ColumnRoles, origin
 
 def explain_unit(results: pd.DataFrame, roles: ColumnRoles, origin: str) -> tuple[str | Argument, ...]:
     """Return why scores are not shares, as accuracies are, in the parts of an error; empty if they are."""
-    if results["num_correct"].notna().all() or any(role.column in KNOWN_UNITS for role in roles.sources):
+    if are_accuracies(results) or any(role.column in KNOWN_UNITS for role in roles.sources):
         return ()
     losses = [name for role, names in roles.sources.items() if role.column == LOSS.name for name in names]
     sizes = results["score"].abs()

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast
 
@@ -34,6 +35,7 @@ from peekbench.plugins.entries import (
     ObserverEntry,
     RendererEntry,
 )
+from peekbench.plugins.graders import find_grader
 from peekbench.plugins.names import GIVE_SPEC, Code, is_refused, join_name, names_code, split_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import check_format
@@ -207,6 +209,9 @@ class TaskSpec(NamedComponent[DataSourceEntry]):
     kind: Literal["language_modeling"] | None = None
     """language_modeling: leave out the labels, and score how well a language model predicts the test texts. By default,
     the kind of the data."""
+    grader: str = Field(default="", exclude_if=lambda grader: not grader)
+    """Grader of generated answers: exact, number, choice, or a function of an answer and a reference in a file, such as
+    `my_file.py:grade`. By default, that of the data, which is exact if they name none."""
     num_train: Counts = ()
     """Values of the design's `num_train` that this task uses, one number or several; by default all of them."""
     num_test: Counts = ()
@@ -214,6 +219,15 @@ class TaskSpec(NamedComponent[DataSourceEntry]):
     num_subsamples: Count | None = None
     """Number of subsamples of this task at each test size, instead of the design's. The analysis `power` recommends
     more for tasks with more noise. With `stop`, looks at this task are at the same shares as at the others."""
+
+    @field_validator("grader", mode="wrap")
+    @classmethod
+    def _locate_grader(cls, value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+        origin = Origin.of(info)
+        grader = origin.locate(value if isinstance(value, Code) else check(value))
+        if not origin.is_stored:
+            _refuse_unknown(grader, partial(find_grader, folder=origin.folder))
+        return grader
 
     @field_validator("use", mode="before")
     @classmethod

@@ -321,6 +321,11 @@ class ExperimentSpec(SpecModel):
         uses = (*(component.use for component in components), *self.report.formats, self.report.renderer)
         return tuple(use for use in uses if isinstance(use, Code))
 
+    @property
+    def graders(self) -> dict[str, Code]:
+        """Code that grades generated answers, by task."""
+        return {task.name: task.grader for task in self.tasks if isinstance(task.grader, Code)}
+
     def source(self, task: TaskSpec) -> SourceRef:
         """Return a reference to the data of a task, with pinned versions."""
         return SourceRef(task.use, self.pinned_options(task).model_dump(mode="json"), self.folder, task.kind)

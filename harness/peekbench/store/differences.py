@@ -155,7 +155,7 @@ class CodeVersion:
 def find_versions(
     spec: ExperimentSpec, sessions: Sequence[Mapping[str, Any]], session_of: Mapping[Trial, int]
 ) -> dict[str, list[CodeVersion]]:
-    """Return the versions of the code of each method plugin that made finished trials, oldest first, by plugin.
+    """Return the versions of the code of each method plugin and grader of finished trials, oldest first, by plugin.
 
     Parameters
     ----------
@@ -167,11 +167,11 @@ def find_versions(
         Position of the session that finished each trial.
     """
     plugins = {method.name: plugin_of(method.use) for method in spec.methods}
+    graders = {task: plugin_of(grader) for task, grader in spec.graders.items()}
     found: defaultdict[str, dict[frozenset[tuple[str, str]], list[Trial]]] = defaultdict(dict)
     for trial, position in sorted(session_of.items(), key=lambda item: (item[1], item[0].method)):
-        plugin = plugins.get(trial.method, "")
         code = sessions[position].get("code", {})
-        if plugin in code:
+        for plugin in {plugins.get(trial.method, ""), graders.get(trial.draw.task, "")} & code.keys():
             found[plugin].setdefault(frozenset(code[plugin].items()), []).append(trial)
     return {
         plugin: [CodeVersion(dict(code), tuple(trials)) for code, trials in versions.items()]

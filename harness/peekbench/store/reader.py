@@ -14,9 +14,9 @@ from typing import Any, Self
 import numpy as np
 
 from peekbench.errors import StoreError
-from peekbench.records.data import Answers, FloatArray, IntArray
+from peekbench.records.data import Answers, FloatArray, IntArray, Reference
 from peekbench.records.runs import PlannedLook
-from peekbench.records.scores import find_correct, number_label_sets
+from peekbench.records.scores import find_grades, number_label_sets
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
@@ -36,6 +36,7 @@ from peekbench.store.schema import (
     TABLES,
     compare_predictions,
     damage_error,
+    decode_answers,
     decode_labels,
     decode_predictions,
     find_damage,
@@ -74,7 +75,8 @@ ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draw
 """
 SELECT_ANSWERS = """
 SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
-       (SELECT numbers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum, draws.test_groups
+       (SELECT numbers FROM predictions WHERE predictions.arm = arms.id),
+       (SELECT answers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum, draws.test_groups
 """
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
 IS_DRAW = "draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND draws.subsample = ?"
@@ -403,7 +405,7 @@ class Store:
         return means
 
     def answers(self, task: str, method: str, num_train: int, num_test: int, arms: Sequence[str]) -> Answers:
-        """Read the answers of all finished trials of one method in one task with classes at one design point.
+        """Read the answers of all finished trials of one method in one task with grades at one design point.
 
         Raises
         ------
@@ -416,8 +418,8 @@ class Store:
             "ORDER BY draws.subsample",
             *(task, method, num_train, num_test, *arms),
         )
-        for arm, subsample, _, _, blob, checksum, _ in rows:
-            self._check_predictions(Trial(Draw(task, num_train, num_test, subsample), method), arm, blob, checksum)
+        for arm, subsample, _, _, *blobs, checksum, _ in rows:
+            self._check_predictions(Trial(Draw(task, num_train, num_test, subsample), method), arm, *blobs, checksum)
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
         facts = self.tasks()[task]
@@ -426,18 +428,21 @@ class Store:
         by_draw = labels.reshape(*numbers.shape, *labels.shape[1:])
         scores = {}
         for arm, of_arm in by_arm.items():
-            probabilities = decode_predictions(b"".join(row[4] for row in of_arm), len(facts["class_names"]))
-            num_fits = len(probabilities) // max(1, len(labels))  # that predict each text
-            truth = np.repeat(by_draw, num_fits, axis=0).reshape(len(probabilities), *labels.shape[1:])
-            scores[arm] = find_correct(probabilities, truth).reshape(len(draws), num_fits, -1).mean(axis=1)
-        groups = None
-        if any(row[6] for row in draws):
-            groups = np.frombuffer(b"".join(row[6] for row in draws), "<i4").reshape(numbers.shape).astype(np.int64)
+            found = decode_predictions(b"".join(row[4] for row in of_arm), len(facts["class_names"]))
+            num_fits = len(found) // max(1, len(labels))  # that predict each text
+            truth = np.repeat(by_draw, num_fits, axis=0).reshape(len(found), *labels.shape[1:])
+            grades = find_grades(facts["kind"], found, truth)
+            scores[arm] = grades.reshape(len(draws), num_fits, -1).mean(axis=1)
+        groups = known = None
+        if facts["class_names"]:
+            known = number_label_sets(labels).reshape(numbers.shape)
+        if any(row[7] for row in draws):
+            groups = np.frombuffer(b"".join(row[7] for row in draws), "<i4").reshape(numbers.shape).astype(np.int64)
         return Answers(
             subsamples=np.array([row[1] for row in draws], dtype=np.int64),
             rows=numbers.astype(np.int64),
             scores=scores,
-            labels=number_label_sets(labels).reshape(numbers.shape),
+            labels=known,
             groups=groups,
         )
 
@@ -453,41 +458,58 @@ class Store:
         -------
         dict
             Arrays of float32 and shape (n_scored, n_classes), or float64 and shape (n_scored,) for other kinds of
-            tasks.
+            tasks, which are grades in generation.
 
         Raises
         ------
         StoreError
             If predictions are missing, or are not those that were stored.
         """
+        num_classes = len(self.tasks()[trial.draw.task]["class_names"])
+        return {arm: decode_predictions(blob, num_classes) for arm, blob, _ in self._blobs(trial)}
+
+    def generated(self, trial: Trial) -> dict[str, list[Reference]]:
+        """Return the answers of a finished trial to prompts by arm; empty for other kinds of tasks.
+
+        Returns
+        -------
+        dict
+            The answer to each prompt, or a tuple of several, length n_scored.
+
+        Raises
+        ------
+        StoreError
+            If answers are missing, or are not those that were stored.
+        """
+        return {arm: decode_answers(answers) for arm, _, answers in self._blobs(trial) if answers is not None}
+
+    def _blobs(self, trial: Trial) -> list[tuple[str, bytes, bytes | None]]:
+        """Return the arms of a finished trial with their predictions and answers as they are stored."""
         draw = trial.draw
         rows = self._query(
-            "SELECT arms.arm, predictions.numbers, arms.predictions_checksum FROM trials "  # noqa: S608 - constants only
+            "SELECT arms.arm, predictions.numbers, predictions.answers, arms.predictions_checksum FROM trials "  # noqa: S608 - constants only
             f"JOIN draws ON draws.id = trials.draw {JOIN_ARMS} LEFT JOIN predictions ON predictions.arm = arms.id "
             f"WHERE trials.error IS NULL AND trials.method = ? AND {IS_DRAW}",
             trial.method,
             *draw,
         )
-        for arm, blob, checksum in rows:
-            self._check_predictions(trial, arm, blob, checksum)
-        if not rows:
-            return {}
-        num_classes = len(self.tasks()[draw.task]["class_names"])
-        return {arm: decode_predictions(blob, num_classes) for arm, blob, _ in rows}
+        for arm, *blobs, checksum in rows:
+            self._check_predictions(trial, arm, *blobs, checksum)
+        return [(arm, numbers, answers) for arm, numbers, answers, _ in rows]
 
-    def _check_predictions(self, trial: Trial, arm: str, blob: object, checksum: bytes) -> None:
-        if damage := compare_predictions(blob, checksum):
+    def _check_predictions(self, trial: Trial, arm: str, numbers: object, answers: object, checksum: bytes) -> None:
+        if damage := compare_predictions(numbers, answers, checksum):
             raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
 
 
 def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
     """Compare all predictions with the hashes of their arms, and yield what is missing or changed."""
     query = (
-        f"{SELECT_DRAW}, arms.owner, arms.arm, arms.predictions_checksum, predictions.numbers "
+        f"{SELECT_DRAW}, arms.owner, arms.arm, arms.predictions_checksum, predictions.numbers, predictions.answers "
         "FROM arms JOIN draws ON draws.id = arms.draw LEFT JOIN predictions ON predictions.arm = arms.id"
     )
-    for *draw, owner, arm, checksum, numbers in connection.execute(query):
-        if damage := compare_predictions(numbers, checksum):
+    for *draw, owner, arm, checksum, numbers, answers in connection.execute(query):
+        if damage := compare_predictions(numbers, answers, checksum):
             yield quote(f"the predictions of {describe_arm(Draw(*draw), owner, arm)} are {damage}")
     ((extra,),) = connection.execute("SELECT count(*) FROM predictions WHERE arm NOT IN (SELECT id FROM arms)")
     if extra:

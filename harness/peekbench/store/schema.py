@@ -8,11 +8,13 @@ the file. A power cut loses at most the commits of the last second, and never da
 from __future__ import annotations
 
 import errno
+import json
 import os
 import secrets
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from marshal import dumps
 from pathlib import Path
@@ -22,12 +24,12 @@ import numpy as np
 
 from peekbench.errors import StoreError
 from peekbench.formatting import shorten, visible
-from peekbench.records.data import FloatArray, IntArray
+from peekbench.records.data import FloatArray, IntArray, Reference
 from peekbench.records.scores import SCORES, Score
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 15
+VERSION = 16
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -98,7 +100,8 @@ CREATE TABLE arms (
     UNIQUE (draw, owner, arm)
 );
 -- Separate from the arms, so that scores can be read without them. float32 for classification, otherwise float64.
-CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL);
+-- Generated answers are a list in JSON, compressed by zlib.
+CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL, answers BLOB);
 -- One row, which every transaction writes: a random id of the store, the number of changes since it was created, and
 -- for each table the combined hashes of its rows.
 CREATE TABLE seal (
@@ -389,7 +392,9 @@ def decode_labels(labels: bytes, task: Mapping[str, Any]) -> IntArray | FloatArr
 
 
 def encode_labels(labels: IntArray | FloatArray) -> bytes:
-    """Return labels of test rows as `decode_labels` reads them."""
+    """Return labels of test rows as `decode_labels` reads them; of references, which are texts, the grade 1."""
+    if labels.dtype.kind == "O":
+        labels = np.ones(len(labels))
     if labels.ndim == 2:
         return labels.astype("u1").tobytes()
     return labels.astype({"f": "<f8"}.get(labels.dtype.kind, "<i4")).tobytes()
@@ -402,10 +407,32 @@ def decode_predictions(numbers: bytes, num_classes: int) -> FloatArray:
     return np.frombuffer(numbers, "<f8")
 
 
-def compare_predictions(numbers: object, checksum: bytes) -> str:
+def encode_answers(answers: Sequence[Reference]) -> bytes | None:
+    """Return generated answers as the store keeps them; None for other tasks."""
+    if not answers:
+        return None
+    return zlib.compress(json.dumps(answers).encode())
+
+
+def decode_answers(answers: bytes) -> list[Reference]:
+    """Return stored answers: a text for each prompt, or a tuple of several."""
+    found: list[Any] = json.loads(zlib.decompress(answers))
+    return [answer if isinstance(answer, str) else tuple(answer) for answer in found]
+
+
+def hash_predictions(numbers: bytes, answers: bytes | None) -> bytes:
+    """Return the hash of predictions and answers. Versions of zlib differ, so that of answers is of their texts."""
+    if answers is None:
+        return hash_bytes(numbers)
+    return hash_bytes(numbers + zlib.decompress(answers))
+
+
+def compare_predictions(numbers: object, answers: object, checksum: bytes) -> str:
     """Return what is wrong with stored predictions; empty if they are those that were stored."""
     if numbers is None:
         return "missing"
-    if isinstance(numbers, bytes) and hash_bytes(numbers) == checksum:
-        return ""
+    with suppress(zlib.error):
+        is_readable = isinstance(numbers, bytes) and isinstance(answers, bytes | None)
+        if is_readable and hash_predictions(numbers, answers) == checksum:
+            return ""
     return "changed"

@@ -44,8 +44,9 @@ from peekbench.store.schema import (
     TABLES,
     add_triggers,
     create_tables,
+    encode_answers,
     encode_labels,
-    hash_bytes,
+    hash_predictions,
     is_empty,
     placeholders,
     transaction,
@@ -385,9 +386,10 @@ class StoreWriter(Store):
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
         blob = arm.predictions.astype({8: "<f8"}.get(arm.predictions.dtype.itemsize, "<f4")).tobytes()
         times = arm.fit_seconds, arm.predict_seconds
-        row = (draw, owner, arm.arm, len(arm.predictions), *scores, *times, metrics, hash_bytes(blob))
+        answers = encode_answers(arm.answers)
+        row = (draw, owner, arm.arm, len(arm.predictions), *scores, *times, metrics, hash_predictions(blob, answers))
         cursor = self._connection.execute(INSERT_ARM, row)
-        self._connection.execute("INSERT INTO predictions VALUES (?, ?)", (cursor.lastrowid, blob))
+        self._connection.execute("INSERT INTO predictions VALUES (?, ?, ?)", (cursor.lastrowid, blob, answers))
 
 
 def append_look(path: Path, look: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ import pandas as pd
 from peekbench import Analysis, Column, Table
 from peekbench.formatting import SHARED_DRAWS, spread_unit
 from peekbench.records import Cell, Looks
-from peekbench.results import has_folds, read_looks, resolve_score, select_score
+from peekbench.results import are_accuracies, has_folds, read_looks, resolve_score, select_score
 from peekbench_summary.biased_rule import levels_of_size
 from peekbench_summary.power import Power
 from peekbench_summary.power.detection import (
@@ -61,7 +61,7 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     if (score := resolve_score(results, options.score)) != options.score:  # the defaults follow the score
         options = Power.model_validate({**options.model_dump(exclude_defaults=True), "score": score})
     results = select_score(results, options.score, "power")
-    is_accuracy = bool(results["num_correct"].notna().all())
+    is_accuracy = are_accuracies(results)
     check_units(options, is_accuracy)
     measured = list(measure_noise(pair_trials(results), is_accuracy, failures_cancel=has_folds(results)))
     if not measured:

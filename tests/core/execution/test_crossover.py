@@ -79,6 +79,7 @@ def test_metrics_such_as_log_loss_are_averaged_over_sets() -> None:
         "brier": 0.3,
         "macro_f1": None,
         "micro_f1": None,
+        "grade": None,
         "bits_per_byte": None,
     }
     two = {**one, "num_correct": 9, "score": 0.9, "log_loss": 0.4}

@@ -53,6 +53,7 @@ def test_r_squared_by_hand() -> None:
         "brier": None,
         "macro_f1": None,
         "micro_f1": None,
+        "grade": None,
         "bits_per_byte": None,
     }
     with pytest.raises(ContractError, match="larger num_test"):

@@ -42,6 +42,7 @@ def make_result(subsample: int = 0) -> TrialResult:
         "brier": 0.6,
         "macro_f1": 0.3,
         "micro_f1": None,
+        "grade": None,
         "bits_per_byte": None,
     }
     predictions = np.full((30, 3), 1 / 3, dtype=np.float32)

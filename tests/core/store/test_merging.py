@@ -52,7 +52,7 @@ def make_outcomes(number: int = 4) -> list[Outcome]:
             ArmResult(
                 arm,
                 {"num_correct": 10, "score": EXACT[subsample % 5], "log_loss": 1e-17, "brier": None, "macro_f1": 0.3,
-                 "micro_f1": None, "bits_per_byte": None},
+                 "micro_f1": None, "grade": None, "bits_per_byte": None},
                 0.1, 1e-9, {"loss": float(rng.normal()), "größe": 1e-17}, rng.dirichlet(np.ones(3), 30).astype("<f4"),
             )
             for arm in ("base", "extra", "test")

@@ -41,6 +41,7 @@ SCORES = {
     "brier": 0.6,
     "macro_f1": 0.3,
     "micro_f1": None,
+    "grade": None,
     "bits_per_byte": None,
 }
 

@@ -1,0 +1,194 @@
+"""Graders of generated answers: functions of an answer and a reference that return a grade from 0 to 1.
+
+A task names one: 'exact', 'number', 'choice', or a function in a file or a module, such as `my_file.py:grade`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from peekbench.errors import PluginError
+from peekbench.plugins.local_code import load_module
+from peekbench.plugins.names import locate_code, names_code, split_name
+
+if TYPE_CHECKING:
+    from peekbench.records.data import Grader
+
+FINAL = " .!?,;:"
+"""Punctuation at the end of an answer that `exact` ignores."""
+NUMBER = re.compile(
+    r"(?<![\w.])([-+\u2212]?)\$?(\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))(\.\d+)?(?:\s*/\s*(\d+))?", re.ASCII
+)  # fmt: skip
+"""Sign, digits, decimals and denominator of a number, but not of a part of a word, such as A1."""
+STATED = re.compile(r"(?i:answer|choice|option)(?i:\s+is|\s*:)*[\s*(]*(?:([A-Z])(?!\w)|([a-z])\W*$)")
+"""Letter after such a word, as in 'The answer is **A**' and 'answer: a', but not 'the answer is a cat'."""
+LETTER = re.compile(r"\(([A-Z])\)|(?<!\w)([A-Z])(?=[).:]|\s*$)")
+ALONE = re.compile(r"\W*([A-Za-z])\W*")
+
+
+def exact(answer: str, reference: str) -> bool:
+    """Return whether an answer is the reference, except for case, spaces and punctuation at its end.
+
+    Unicode characters that mean the same, such as a letter with an accent in one and in two characters, are equal.
+
+    Parameters
+    ----------
+    answer, reference
+        Texts.
+
+    Returns
+    -------
+    bool
+        Whether both are equal.
+
+    Examples
+    --------
+    >>> exact(" new  York.", "New York"), exact("in New York", "New York")
+    (True, False)
+    """
+    return _normalize(answer) == _normalize(reference)
+
+
+def _normalize(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip(FINAL)
+
+
+def number(answer: str, reference: str) -> bool:
+    """Return whether the last number of an answer is the last number of the reference.
+
+    Numbers can have separators of thousands, decimals, a sign and a currency, and can be fractions or percentages: a
+    percentage equals its number, with or without the sign, and not a share.
+
+    Parameters
+    ----------
+    answer
+        Text, such as the solution of a problem that ends with the result.
+    reference
+        Text that contains a number.
+
+    Returns
+    -------
+    bool
+        Whether both are equal; False for an answer without a number.
+
+    Raises
+    ------
+    ValueError
+        If the reference has no number.
+
+    Examples
+    --------
+    >>> number("3 boxes of 400 are 1,200.0 in total.", "#### 1200"), number("About 1,2", "12")
+    (True, False)
+    >>> number("It is 50%.", "50"), number("1/2", "0.5")
+    (True, True)
+    """
+    expected = _last_number(reference)
+    if expected is None:
+        raise ValueError("the reference contains no number; use another grader, such as exact")
+    return _last_number(answer) == expected
+
+
+def _last_number(text: str) -> Fraction | None:
+    found = NUMBER.findall(text)
+    if not found:
+        return None
+    sign, digits, decimals, denominator = found[-1]
+    value = Fraction(f"{digits.replace(',', '') or 0}{decimals}")
+    if sign and sign != "+":
+        value = -value
+    if int(denominator or 0):
+        value /= int(denominator)
+    return value
+
+
+def choice(answer: str, reference: str) -> bool:
+    """Return whether an answer chooses the letter of the reference.
+
+    The letter is the one after the last 'answer', 'choice' or 'option', as in 'The answer is (A)'; otherwise the last
+    capital letter in parentheses, before a parenthesis, period or colon, or at the end; otherwise the only letter.
+
+    Parameters
+    ----------
+    answer
+        Text that names a letter.
+    reference
+        The letter, alone or as in '(A)'.
+
+    Returns
+    -------
+    bool
+        Whether both are the same letter; False for an answer without one.
+
+    Raises
+    ------
+    ValueError
+        If the reference names no letter.
+
+    Examples
+    --------
+    >>> [choice(answer, "A") for answer in ("A", "(A)", "a.", "Answer: A", "A) a cat", "The answer is (B).", "A cat")]
+    [True, True, True, True, True, False, False]
+    """
+    expected = _find_letter(reference)
+    if expected is None:
+        raise ValueError("the reference names no letter, such as A or (A); use another grader, such as exact")
+    return _find_letter(answer) == expected
+
+
+def _find_letter(text: str) -> str | None:
+    if alone := ALONE.fullmatch(text):
+        return alone[1].upper()
+    for pattern in (STATED, LETTER):
+        if found := list(pattern.finditer(text)):
+            return next(filter(None, found[-1].groups())).upper()
+    return None
+
+
+GRADERS: Mapping[str, Grader] = {"exact": exact, "number": number, "choice": choice}
+
+
+def find_grader(grader: str | Grader, folder: Path) -> Grader:
+    """Return the grader of a name.
+
+    Parameters
+    ----------
+    grader
+        'exact', 'number', 'choice', a function in code, such as `my_file.py:grade`, or a function, which is returned.
+    folder
+        Folder where relative paths start.
+
+    Returns
+    -------
+    Grader
+        Function of an answer and a reference.
+
+    Raises
+    ------
+    PluginError
+        If there is no such grader.
+
+    Examples
+    --------
+    >>> find_grader("number", Path())("It is 4.", "4")
+    True
+    """
+    if not isinstance(grader, str):
+        return grader
+    if grader in GRADERS:
+        return GRADERS[grader]
+    if not names_code(grader):
+        raise PluginError(
+            f"no grader {grader!r}; use {', '.join(GRADERS)}, or a function of an answer and a reference in a file, "
+            "such as `my_file.py:grade`"
+        )
+    code, name = split_name(locate_code(grader, folder))
+    found: Grader | None = getattr(load_module(code), name, None)
+    if not callable(found):
+        raise PluginError(f"{code.rstrip(':')} has no function {name!r}; write `def {name}(answer, reference)` there")
+    return found
