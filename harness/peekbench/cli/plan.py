@@ -15,7 +15,7 @@ from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import count_supported, describe_rows, describe_tasks, list_errors
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
-from peekbench.execution.planning import estimate_size, planned_design
+from peekbench.execution.planning import estimate_size, fits_of_arms, planned_design
 from peekbench.execution.preparation import check_files, split_reachable
 from peekbench.formatting import duration, pluralize, shorten
 from peekbench.report import render_tables
@@ -56,6 +56,10 @@ def plan(
     if experiment.design.stop:
         trials = f"at most {trials}"
     echo(f"{experiment.name}: {trials}, {pluralize(size.fits, 'fit')}, {size.bytes / 1e6:,.0f} MB of disk")
+    if any(arm.is_rule for arm in experiment.arms):
+        for num_test, fits in fits_of_arms(experiment).items():
+            listed = ", ".join(f"{arm} {number:,}" for arm, number in fits.items())
+            echo(f"  fits of a method in a trial with num_test {num_test:,}: {listed}")
     for line in describe_rows(part):
         echo(f"  {line}")
     for line in (*list_errors(unread, len(experiment.tasks)), *map(str, unprepared.values())):

@@ -62,6 +62,11 @@ def _plan_set(arm: Arm, own: int, other: int, size: int) -> ScoredSet:
                 texts = [Part(own, 0, peeked), Part(other, peeked, size)]
             case "cross":
                 texts = [before, after]
+            case "prequential" if start == 0:  # nothing is known before it
+                planned.append((block, None))
+                continue
+            case "prequential":
+                texts = [before]
             case "stream":
                 texts = [before, block]
             case "swap-in":

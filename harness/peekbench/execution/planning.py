@@ -93,6 +93,15 @@ class Size:
     """Approximate size of the store."""
 
 
+def fits_of_arms(spec: ExperimentSpec) -> dict[int, dict[str, int]]:
+    """Return the number of fits of each arm in a trial, by num_test. Arms can have fits in common, which run once."""
+    points = {num_test: spec.design_of(task) for task in spec.tasks for _, num_test in spec.design_of(task).points()}
+    return {
+        num_test: {arm.name: count_fits([_plan(arm, design, num_test)]) for arm in spec.arms}
+        for num_test, design in sorted(points.items())
+    }
+
+
 PAGE_BYTES, ROW_OVERHEAD = 4096, 12  # of SQLite
 ROW_BYTES = 1950  # of a trial without predictions: about 1,800 measured for classification, 2,600 for regression
 
@@ -121,7 +130,9 @@ def estimate_size(spec: ExperimentSpec, num_outputs: Mapping[str, int]) -> Size:
             repeats = design.repeats(num_test)
             trials += repeats * len(spec.methods)
             base, *plans = (_plan(arm, design, num_test) for arm in (BASE, *others))
-            fits += repeats * (count_fits(plans) * len(spec.methods) + num_bases * has_base)
+            fits += repeats * count_fits(plans) * len(spec.methods)
+            if count_fits([base, *plans]) > count_fits(plans):  # otherwise, a method fits it for another arm as well
+                fits += repeats * num_bases * has_base
             blobs = [_blob_bytes(count_predictions(plan) * prediction_bytes) for plan in (base, *plans)]
             of_trial = sum(blobs[1:]) + ROW_BYTES
             size += repeats * (of_trial * len(spec.methods) + num_bases * has_base * blobs[0])

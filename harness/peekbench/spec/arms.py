@@ -7,6 +7,7 @@
 | `test` | the test set | the test set |
 | `mix: p` | the share p of the test set, and extra texts instead of the rest | the test set |
 | `cross: K` | the test set without one of K blocks | that block |
+| `prequential: K` | the blocks of the test set before block i of K | block i |
 | `stream: K` | the first i of K blocks of the test set | block i |
 | `blocks: K` | one of K blocks of the test set | that block |
 | `swap-in: K` | the extra set, with one of its K blocks replaced by a block of the test set | that block |
@@ -21,7 +22,8 @@ With `design.folds: K`, a fit adapts to the test set without one of K folds, and
 
 If `design.num_unlabeled` exceeds `num_test`, further texts follow in every fit with unlabeled texts, the same in all.
 
-`leave-one-out`, `single` and `swap-in` are `cross`, `blocks` and `swap-in` with blocks of one text.
+`leave-one-out`, `single`, `prequential` and `swap-in` are `cross`, `blocks`, `prequential` and `swap-in` with blocks of
+one text.
 
 To add an arm with blocks, add an entry to `BLOCK_RULES`, its fits to `execution/fit_plans.py`, and its sentence to
 `report/render/advice.py`.
@@ -61,6 +63,7 @@ class BlockRule:
 
 BLOCK_RULES = {
     "cross": BlockRule("Blocks, each predicted by a fit to all other blocks.", "leave-one-out"),
+    "prequential": BlockRule("Blocks, each predicted by a fit to all earlier blocks, the first as base.", "prequential"),
     "stream": BlockRule("Blocks, each predicted by a fit to it and all earlier blocks."),
     "blocks": BlockRule("Blocks, each predicted by a fit to it alone.", "single"),
     "swap-in": BlockRule("Blocks, each predicted by a fit to extra texts and it.", "swap-in", sees_as_many_texts=True),

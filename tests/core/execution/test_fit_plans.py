@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from peekbench.data.loading import load_dataset, make_task
+from peekbench.data.sampling import Sampler
 from peekbench.errors import SpecError
 from peekbench.execution.fit_plans import count_fits, plan_arm, rows_of
-from peekbench.execution.planning import estimate_size
+from peekbench.execution.planning import estimate_size, fits_of_arms
+from peekbench.execution.prediction_checks import compute_scores, take
 from peekbench.execution.runner import run
 from peekbench.execution.work import Fit, Prediction, run_arms
+from peekbench.records.data import Labeled
 from peekbench.records.scores import SCORES
-from peekbench.records.trials import Subsample
+from peekbench.records.trials import Context, Subsample
 from peekbench.results import load_results, pair_arms
+from peekbench.seeds import seed_of_fit
 from peekbench.spec.arms import BASE, BLOCK_RULES, EXTRA, MAX_FITS, NAMED, TEST, Arm
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.maintenance import check_store
@@ -43,7 +48,7 @@ def parts_of(arm: Arm, subsample: Subsample = ROWS, *, crossover: bool = False) 
 def test_every_rule_with_blocks_predicts_each_text_once_with_a_fit_to_texts(kind: str) -> None:
     parts = parts_of(Arm(kind=kind, blocks=2))
     assert [row for predicted, _ in parts for row in predicted] == TEST_ROWS.tolist()
-    assert all(seen for _, seen in parts)
+    assert all(seen for _, seen in parts[kind == "prequential" :])
 
 
 def test_base_extra_and_test_predict_the_whole_set() -> None:
@@ -60,7 +65,7 @@ def test_doses_contain_their_share_of_test_rows(share: float, peeked: int) -> No
 
 @pytest.mark.parametrize("blocks", [2, 3, 20, None])
 def test_each_block_is_predicted_once_by_a_fit_to_the_right_rows(blocks: int | None) -> None:
-    for kind in ("cross", "stream", "blocks", "swap-in"):
+    for kind in BLOCK_RULES:
         arm = Arm(kind=kind, blocks=blocks)
         parts = parts_of(arm)
         assert len(parts) == (blocks or 20)
@@ -71,6 +76,7 @@ def test_each_block_is_predicted_once_by_a_fit_to_the_right_rows(blocks: int | N
             assert len(seen) == len(set(seen))
             expected = {
                 "cross": set(TEST_ROWS) - block,
+                "prequential": {row for row in TEST_ROWS if row < min(block)},
                 "stream": {row for row in TEST_ROWS if row <= max(block)},
                 "blocks": block,
                 "swap-in": block,
@@ -101,6 +107,7 @@ def test_fits_to_the_same_rows_are_one_fit() -> None:
     assert count(stream, Arm(kind="blocks", blocks=4)) == 2 + 6 + 6  # their first blocks see the same
     assert count(Arm(kind="mix", mix=0.5), halves) == 2 + 2 + 0  # the dose of one set is the other half of the other
     assert count(NAMED["single"], NAMED["swap-in"]) == 2 + 40 + 40
+    assert count(NAMED["prequential"], stream) == 2 + 1 + 38 + 0  # one fit without texts; three of stream are among them
 
 
 def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
@@ -122,7 +129,7 @@ def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
 @pytest.mark.parametrize("crossover", [False, 3])
 def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: MakeSpec) -> None:
     """A method that knows the labels of its unlabeled texts is right about members, and as `extra` about others."""
-    rules = ["leave-one-out", {"cross": 3}, {"stream": 4}, {"blocks": 5}, "single", "swap-in", {"swap-in": 3}]
+    rules = ["leave-one-out", {"cross": 3}, "prequential", {"prequential": 3}, {"stream": 4}, {"blocks": 5}, "single", "swap-in", {"swap-in": 3}]
     spec = make_spec(
         methods=[{"use": "controls.leak", "options": {"share": 1.0}}],
         arms=["base", "extra", "test", {"mix": 0.5}, *rules],
@@ -130,7 +137,7 @@ def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: M
     )
     path = run(spec).store
     wide = pair_arms(load_results(path))
-    for arm in ("leave-one-out", "cross-3"):
+    for arm in ("leave-one-out", "cross-3", "prequential", "prequential-3"):
         assert np.allclose(wide[arm], wide["extra"])
     for arm in ("stream-4", "blocks-5", "single", "swap-in", "swap-in-3"):
         assert np.allclose(wide[arm], wide["test"])
@@ -153,11 +160,49 @@ def test_all_scores_of_a_rule_are_those_of_its_joined_predictions(make_spec: Mak
     assert len(results.drop_duplicates()) == 3 * 2
 
 
+@pytest.mark.parametrize(("use", "options", "kind"), [("classic.lsa", {"num_components": 3}, None),
+                                                      ("lm.ngram", {"order": 2}, "language_modeling")])  # fmt: skip
+@pytest.mark.parametrize("crossover", [False, 2])
+def test_prequential_scores_are_those_of_a_loop_over_blocks(
+    use: str, options: dict[str, Any], kind: Any, crossover: Any, make_spec: MakeSpec
+) -> None:
+    """Each block is scored by a fit to the blocks before it, and only then adapted to."""
+    spec = make_spec(
+        tasks=[{"use": "toy.words", "name": "a", "kind": kind}],
+        methods=[{"use": use, "options": options}],
+        arms=["base", "extra", "test", "prequential", {"prequential": 3}],
+        design={**DESIGN, "num_test": 10, "num_subsamples": 2, "crossover": crossover},
+    )
+    wide = pair_arms(load_results(run(spec).store))
+    data, task = load_dataset(spec.source(spec.tasks[0])), make_task(spec, spec.tasks[0])
+    sampler, method = Sampler(data, spec.design, spec.seed, "a"), spec.methods[0]
+    for number, trial in enumerate(spec.trials()):
+        drawn = sampler.draw(trial.draw)
+        train = Labeled(take(data.inputs, drawn.train), sampler.labels[drawn.train])
+        context = Context(seed_of_fit(spec.seed, *trial.draw), 1, spec.folders())
+        for arm, starts in (("prequential", range(10)), ("prequential-3", (0, 3, 6))):
+            scores = []
+            for of_set in drawn.sets[: crossover or 1]:
+                predictions = []
+                for start, block in zip(starts, np.split(of_set, starts)[1:], strict=True):
+                    earlier = take(data.inputs, of_set[:start]) if start else None
+                    predictor = method.entry.method(earlier, train, task, context=context, options=method.options)
+                    predictions.append(predictor.predict(take(data.inputs, block)))
+                scores.append(compute_scores(np.concatenate(predictions), sampler.labels[of_set], task)["score"])
+            assert wide[arm].iloc[number] == pytest.approx(np.mean(scores), rel=1e-6), arm
+
+
 def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
     arms = ["base", "extra", "test", {"cross": 5}, "single"]
     size = estimate_size(make_spec(methods=["toy.vote"], arms=arms, design=DESIGN), {"a": 3, "b": 3})
     assert size.trials == 6
     assert size.fits == 6 * (3 + 2 * 5 + 2 * 30)
+    online = make_spec(methods=["toy.vote"], arms=[*arms, {"prequential": 5}], design=DESIGN)
+    # The first block is predicted by the fit of base, and the last one by that of cross-5.
+    assert estimate_size(online, {"a": 3, "b": 3}).fits == size.fits + 6 * 2 * 3
+    assert fits_of_arms(online) == {
+        30: {"base": 1, "extra": 2, "test": 2, "cross-5": 10, "single": 60, "prequential-5": 9}
+    }
 
 
 @pytest.mark.parametrize(
@@ -169,6 +214,8 @@ def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
         ("cross", {}, r"arms\[3\]: 'cross' needs a number of blocks; write `cross: 5`, or the arm leave-one-out"),
         ({"stream": 1}, {}, r"arms\[3\]\.stream: 1 is not a number of blocks; use 2 or more"),
         ({"swap-in": 1}, {}, r"arms\[3\]\.swap-in: 1 is not a number of blocks"),
+        ({"prequential": 5}, {"num_unlabeled": 40}, r"arms\[3\]: prequential-5 predicts the first block without unlabeled "
+         r"texts; remove it, or design.num_unlabeled"),
         ({"croos": 7}, {}, r"did you mean cross: 7\?"),
         ("cross-4", {}, r"did you mean cross: 4\?"),
         ("leave_one_out", {}, "did you mean leave-one-out"),

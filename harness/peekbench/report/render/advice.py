@@ -27,6 +27,10 @@ RULES: Mapping[str, str] = {
         "its {row}s"
     ),
     "leave-one-out": "A model that predicts a test {row} has not adapted to this {row}",
+    "prequential": (
+        "The test {row}s arrive in a fixed order, and a model that predicts a {row} has adapted neither to it nor to "
+        "any later one"
+    ),
     "stream": (
         "The test {row}s arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
         "no later block"
@@ -39,8 +43,8 @@ RULES: Mapping[str, str] = {
 }
 """Rules of a benchmark that the arms implement, by kind of arm; 'not test' is the opposite of that of 'test'."""
 MAX_NAMED = 3  # methods in an answer
-CROSS_FITTING = ("cross", "leave-one-out")
-"""Kinds of arms whose scores a benchmark can report instead of those of extra."""
+WITHOUT_OWN_TEXTS = ("cross", "leave-one-out", "prequential")
+"""Kinds of arms whose scores a benchmark can report instead of those of extra: no text is predicted by a fit to it."""
 NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
 NEXT, PUBLISHED = "What next?", "Your score"
@@ -146,7 +150,7 @@ def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
     rule, reason = f"Independent {rows}", "No other measured rule is known to give the same scores."
     by_rule: dict[str, list[Verdict]] = {}
     for worth in report.rules:
-        if worth.kind in CROSS_FITTING:
+        if worth.kind in WITHOUT_OWN_TEXTS:
             by_rule.setdefault(worth.rule, []).extend(worth.verdicts)
     by_rule = {
         name: verdicts for name, verdicts in by_rule.items() if methods <= {verdict.method for verdict in verdicts}
