@@ -31,6 +31,13 @@ SWAP_NOTE = (
     "swap-in replaces a block of the extra texts by the texts that are scored, so its difference also estimates the "
     "bias. "
 )
+BATCHES = ("batches", "alone")
+"""Kinds of arms that predict fewer texts together by the fits of extra."""
+BATCHES_NOTE = (
+    "{listed} predicts fewer texts together than extra, by the same fits. If that changes the scores of a method, "
+    "those of its other arms are for texts that arrive together, and test minus extra is the effect of adapting to all "
+    "of them before predicting them together, not that of a text's own membership. "
+)
 FAMILY_NOTE = (
     "The verdicts and {level:.0%} intervals of rules are adjusted for {size} differences; the row of the arm test is "
     "the verdict on the bias, which has a family of its own."
@@ -103,8 +110,8 @@ def rule_tables(
     Returns
     -------
     tuple of list
-        The table of what each rule is worth, a table of statements on the rules of a benchmark if the score is a mean
-        over texts, and a forest plot.
+        The table of what each rule is worth, a table of statements on the rules of a benchmark, those about the own
+        text only if the score is a mean over texts, and a forest plot.
     """
     arms = rule_arms(results)
     if not arms or not results.configurations:
@@ -136,13 +143,16 @@ def rule_tables(
     note = WORTH_NOTE
     if any(arm.startswith("swap-in") for arm in arms):
         note += SWAP_NOTE
+    if batches := [arm for arm in arms if _split(arm)[0] in BATCHES]:
+        note += BATCHES_NOTE.format(listed=" or ".join(batches))
     size = max(worth.verdict.family.size for worth in worths if worth.rule != "test")
     note += FAMILY_NOTE.format(level=options.level, size=size) * (size > 1)
     overview = (*(column.name for column in results.columns), "rule", "minus extra", "verdict", "score")
     note += level_note([worth.verdict for worth in worths], options.level)
     title = f"What each rule is worth in {name_score(results, options)}"
     tables = [Table(title, columns, tuple(rows), note, overview=overview)]
-    if is_mean_over_texts(results, options) and (rules := tuple(_combine(results, worths))):
+    is_mean = is_mean_over_texts(results, options)
+    if rules := tuple(rule for rule in _combine(results, worths) if is_mean or rule.kind in BATCHES):
         about = (
             "Those that are settled can be pasted into the rules of a benchmark, as far as the methods and texts "
             "resemble its own."

@@ -17,6 +17,7 @@ from peekbench.data.labels import name_labels
 from peekbench.data.loading import load_dataset, with_sizes
 from peekbench.data.preflight import check_tasks
 from peekbench.data.sampling import Sampler
+from peekbench.errors import SpecError
 from peekbench.execution.fit_plans import Part, Unlabeled, plan_arm, rows_of
 from peekbench.execution.prediction_checks import take_rows
 from peekbench.records.data import Dataset, IntArray
@@ -114,6 +115,12 @@ def draw(spec: ExperimentSpec | Mapping[str, Any] | str | Path) -> Iterator[Draw
     {'base': 1, 'extra': 2, 'test': 2}
     """
     experiment = with_sizes(load(spec))
+    for arm in experiment.arms:
+        if arm.kind == "batches":
+            raise SpecError(
+                f"{arm.name} changes only which rows are predicted together; leave it out of `arms`, predict the rows "
+                f"of the arm extra in batches, and add them to the table with the arm {arm.name}"
+            )
     check_tasks(experiment)
     samplers: dict[str, tuple[Dataset, Design, Sampler]] = {}
     for task in experiment.tasks:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from peekbench.records.data import IntArray
-from peekbench.spec.arms import Arm
+from peekbench.spec.arms import EXTRA, Arm
 
 
 class Part(NamedTuple):
@@ -40,11 +40,24 @@ def plan_arm(
     need extra texts take them from the next set. With folds, given by their first and last positions, the arm `test`
     scores the set once for each way to predict every fold by another fit that adapts to it.
     """
+    if arm.kind == "batches":
+        together = plan_arm(EXTRA, num_sets, num_test, crossover=crossover, folds=folds)
+        return [_divide(of_set, arm.blocks_of(num_test)) for of_set in together]
     if folds:
         return _plan_folds(arm, num_test, folds, has_extra=num_sets > 1)
     shifts = range(1, num_sets) if crossover and arm.kind == "extra" else range(1, 2)
     own_sets = range(num_sets if crossover else 1)
     return [_plan_set(arm, own, (own + shift) % num_sets, num_test) for shift in shifts for own in own_sets]
+
+
+def _divide(scored: ScoredSet, blocks: Sequence[tuple[int, int]]) -> ScoredSet:
+    """Return smaller parts that the same fits predict, none of which has texts of two blocks."""
+    return [
+        (part._replace(start=max(part.start, start), stop=min(part.stop, stop)), unlabeled)
+        for part, unlabeled in scored
+        for start, stop in blocks
+        if start < part.stop and part.start < stop
+    ]
 
 
 def _plan_set(arm: Arm, own: int, other: int, size: int) -> ScoredSet:

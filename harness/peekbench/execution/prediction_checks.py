@@ -206,7 +206,9 @@ def check_independence(
     found = f"the other inputs that are predicted with them: {count} of {len(inputs)} inputs, predicted alone,"
     remedy = (
         "A method that adapts in `predict` sees the test inputs in all arms, so its bias cannot be measured. Adapt to "
-        "`unlabeled` in the fit, and predict each input independently, without random numbers"
+        "`unlabeled` in the fit, and predict each input independently, without random numbers. To measure what "
+        "predicting inputs together adds, add the arm alone, which predicts each by itself: `arms: [base, extra, test, "
+        "alone]`"
     )
     try:
         found_alone: Any = in_order(predictor.predict(some), some, task)

@@ -218,6 +218,7 @@ class SpecWork:
         self._fits: dict[tuple[str, str], Callable[..., Predictor]] = {}
         self._checked: set[str] = set()  # plugins whose code is that of the main process
         self._independent: set[tuple[str, str, bool]] = set()  # method, task, and whether it saw unlabeled inputs
+        self._has_batches = any(arm.kind == "batches" for arm in spec.arms)
         self._needs: dict[tuple[str, str], Resources] = {}
         self._folders = spec.folders()
         self._host = host_name()
@@ -434,8 +435,11 @@ class SpecWork:
                     numbers = _to_stored_type(predicted, len(test_inputs), task)
                 predictions[part] = Prediction(numbers, texts, seconds, answers)
             key = (method.name, task.name, unlabeled is None)
-            if names_code(method.use) and key not in self._independent:  # plugins have `peekbench check`
-                check_independence(predictor, test_inputs, answers or numbers, task)
+            # Plugins have `peekbench check`, and batches measure the dependence.
+            if names_code(method.use) and key not in self._independent and not self._has_batches:
+                part = max(parts, key=lambda part: part.stop - part.start)
+                together, test_inputs = predictions[part], take(inputs, rows_of(part, subsample.sets))
+                check_independence(predictor, test_inputs, together.answers or together.numbers, task)
                 self._independent.add(key)
         except BaseException as error:
             with suppress(Exception):  # a note that the exception's class refuses must not replace the exception

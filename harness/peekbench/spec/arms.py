@@ -20,10 +20,13 @@ With `design.folds: K`, a fit adapts to the test set without one of K folds, and
 | `test` | the test set without fold k | the other folds |
 | `all` | the test set | the test set |
 
+`batches: K` and `alone` change what is predicted together: the fits are those of `extra`, and each of K batches, or
+each text, is predicted by itself.
+
 If `design.num_unlabeled` exceeds `num_test`, further texts follow in every fit with unlabeled texts, the same in all.
 
-`leave-one-out`, `single`, `prequential` and `swap-in` are `cross`, `blocks`, `prequential` and `swap-in` with blocks of
-one text.
+`leave-one-out`, `single`, `alone`, `prequential` and `swap-in` are `cross`, `blocks`, `batches`, `prequential` and
+`swap-in` with blocks of one text.
 
 To add an arm with blocks, add an entry to `BLOCK_RULES`, its fits to `execution/fit_plans.py`, and its sentence to
 `report/render/advice.py`.
@@ -63,9 +66,12 @@ class BlockRule:
 
 BLOCK_RULES = {
     "cross": BlockRule("Blocks, each predicted by a fit to all other blocks.", "leave-one-out"),
-    "prequential": BlockRule("Blocks, each predicted by a fit to all earlier blocks, the first as base.", "prequential"),
+    "prequential": BlockRule(
+        "Blocks, each predicted by a fit to all earlier blocks, the first as base.", "prequential"
+    ),
     "stream": BlockRule("Blocks, each predicted by a fit to it and all earlier blocks."),
     "blocks": BlockRule("Blocks, each predicted by a fit to it alone.", "single"),
+    "batches": BlockRule("Blocks, each predicted by itself, by the fits of extra.", "alone"),
     "swap-in": BlockRule("Blocks, each predicted by a fit to extra texts and it.", "swap-in", sees_as_many_texts=True),
 }
 """Arms with blocks by kind, in the order of reports."""
@@ -121,13 +127,18 @@ class Arm(SpecModel):
         if self.is_rule and not 2 <= blocks <= num_test:
             return f"has {blocks} blocks; use 2 to {num_test}, or a larger num_test"
         fits = num_scored * blocks
-        if fits > MAX_FITS:
+        if fits > MAX_FITS and self.kind != "batches":  # which has no fits of its own
             return (
                 f"takes {fits:,} fits of each method in each trial, one for each of {blocks:,} blocks of "
                 f"{pluralize(num_scored, 'set')}, and at most {MAX_FITS:,} are allowed; use fewer blocks, such as "
                 f"`{self.kind}: 20`, or a smaller num_test"
             )
         return ""
+
+    @property
+    def suits_folds(self) -> bool:
+        """Whether a design with folds can have the arm."""
+        return self in WITH_FOLDS or self.kind == "batches"
 
     def blocks_of(self, num_test: int) -> list[tuple[int, int]]:
         """Return the first and the last position of each block, the last one excluded; sizes differ by at most one."""
@@ -156,7 +167,7 @@ def split(size: int, parts: int) -> list[tuple[int, int]]:
 
 BASE, EXTRA, TEST, ALL_TEXTS = Arm(kind="base"), Arm(kind="extra"), Arm(kind="test"), Arm(kind="all")
 WITH_FOLDS = (BASE, EXTRA, TEST, ALL_TEXTS)
-"""Arms of a design with folds."""
+"""Arms of a design with folds, by default."""
 NAMED = {arm.name: arm for arm in (*WITH_FOLDS, *(Arm(kind=kind) for kind in OF_SINGLE_TEXTS))}
 """Arms without a number, by name."""
 

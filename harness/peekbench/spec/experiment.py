@@ -151,8 +151,8 @@ class ExperimentSpec(SpecModel):
     """Sizes and number of the subsamples; `official`: all rows of the official splits, in folds."""
     arms: tuple[ArmSpec, ...] = Field(default_factory=_default_arms)
     """base, extra, test; doses such as `mix: 0.25`, in which test texts replace that share of the extra texts; and
-    rules of adaptation: `cross: 5`, `leave-one-out`, `prequential: 5`, `stream: 5`, `blocks: 5`, `single`, `swap-in: 5`
-    and `swap-in`."""
+    rules of adaptation: `cross: 5`, `leave-one-out`, `prequential: 5`, `stream: 5`, `blocks: 5`, `single`,
+    `batches: 5`, `alone`, `swap-in: 5` and `swap-in`."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
     """Analyses of the report; they can be changed at any time."""
     audits: tuple[AuditSpec, ...] = ()
@@ -234,11 +234,13 @@ class ExperimentSpec(SpecModel):
 
     @model_validator(mode="after")
     def _check_arms_with_folds(self) -> ExperimentSpec:
-        names = ", ".join(arm.name for arm in WITH_FOLDS)
+        names = ", ".join([*(arm.name for arm in WITH_FOLDS), "alone"])
         for position, arm in enumerate(self.arms):
-            if self.design.folds and arm not in WITH_FOLDS:
+            if self.design.folds and not arm.suits_folds:
                 remedy = f"use {names}, or numbers instead of all in num_train and num_test, without folds"
-                raise problem(f"{arm.name} needs drawn test sets, which design.folds has not; {remedy}", "arms", position)
+                raise problem(
+                    f"{arm.name} needs drawn test sets, which design.folds has not; {remedy}", "arms", position
+                )
             if arm == ALL_TEXTS and not self.design.folds:
                 raise problem(f"{arm.name} needs design.folds; remove it, or add `folds: 10`", "arms", position)
         if self.design.folds and ALL_TEXTS not in self.arms:

@@ -256,6 +256,10 @@ def fit(unlabeled, train, task):
 
 @pytest.mark.parametrize("when", ["True", "unlabeled is not None"])
 def test_a_method_that_adapts_in_predict_is_refused_with_advice(when: str) -> None:
-    with pytest.raises(PluginError, match=r"8 of 30 inputs, predicted alone, change by .* Adapt to `unlabeled` in the"):
+    with pytest.raises(
+        PluginError,
+        match=r"8 of 30 inputs, predicted alone, change by .* Adapt to `unlabeled` in the "
+        r".*add the arm alone, .* `arms: .base, extra, test, alone.`",
+    ):
         measure(in_session(ADAPTING.replace("WHEN", when)))
     assert measure(in_session(ADAPTING.replace("WHEN", "False"))).failed == 0

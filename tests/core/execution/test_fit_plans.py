@@ -79,10 +79,11 @@ def test_each_block_is_predicted_once_by_a_fit_to_the_right_rows(blocks: int | N
                 "prequential": {row for row in TEST_ROWS if row < min(block)},
                 "stream": {row for row in TEST_ROWS if row <= max(block)},
                 "blocks": block,
+                "batches": set(),
                 "swap-in": block,
             }[kind]
             assert own == expected
-            assert len(other) == (20 - len(block) if kind == "swap-in" else 0)
+            assert len(other) == {"swap-in": 20 - len(block), "batches": 20}.get(kind, 0)
 
 
 def test_each_set_has_its_turn_with_crossover_scoring() -> None:
@@ -107,7 +108,10 @@ def test_fits_to_the_same_rows_are_one_fit() -> None:
     assert count(stream, Arm(kind="blocks", blocks=4)) == 2 + 6 + 6  # their first blocks see the same
     assert count(Arm(kind="mix", mix=0.5), halves) == 2 + 2 + 0  # the dose of one set is the other half of the other
     assert count(NAMED["single"], NAMED["swap-in"]) == 2 + 40 + 40
-    assert count(NAMED["prequential"], stream) == 2 + 1 + 38 + 0  # one fit without texts; three of stream are among them
+    assert count(NAMED["alone"], Arm(kind="batches", blocks=3)) == 2, "they have no fits of their own"
+    assert (
+        count(NAMED["prequential"], stream) == 2 + 1 + 38 + 0
+    )  # one fit without texts; three of stream are among them
 
 
 def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
@@ -129,7 +133,17 @@ def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
 @pytest.mark.parametrize("crossover", [False, 3])
 def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: MakeSpec) -> None:
     """A method that knows the labels of its unlabeled texts is right about members, and as `extra` about others."""
-    rules = ["leave-one-out", {"cross": 3}, "prequential", {"prequential": 3}, {"stream": 4}, {"blocks": 5}, "single", "swap-in", {"swap-in": 3}]
+    rules = [
+        "leave-one-out",
+        {"cross": 3},
+        "prequential",
+        {"prequential": 3},
+        {"stream": 4},
+        {"blocks": 5},
+        "single",
+        "swap-in",
+        {"swap-in": 3},
+    ]
     spec = make_spec(
         methods=[{"use": "controls.leak", "options": {"share": 1.0}}],
         arms=["base", "extra", "test", {"mix": 0.5}, *rules],
@@ -214,8 +228,8 @@ def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
         ("cross", {}, r"arms\[3\]: 'cross' needs a number of blocks; write `cross: 5`, or the arm leave-one-out"),
         ({"stream": 1}, {}, r"arms\[3\]\.stream: 1 is not a number of blocks; use 2 or more"),
         ({"swap-in": 1}, {}, r"arms\[3\]\.swap-in: 1 is not a number of blocks"),
-        ({"prequential": 5}, {"num_unlabeled": 40}, r"arms\[3\]: prequential-5 predicts the first block without unlabeled "
-         r"texts; remove it, or design.num_unlabeled"),
+        ({"prequential": 5}, {"num_unlabeled": 40}, r"prequential-5 predicts the first block without unlabeled texts; "
+         r"remove it, or design.num_unlabeled"),
         ({"croos": 7}, {}, r"did you mean cross: 7\?"),
         ("cross-4", {}, r"did you mean cross: 4\?"),
         ("leave_one_out", {}, "did you mean leave-one-out"),

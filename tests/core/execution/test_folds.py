@@ -205,7 +205,9 @@ def test_designs_that_contradict_folds_are_refused(make_spec: MakeSpec, parts: d
 
 
 def test_other_arms_are_refused_with_folds_and_the_arm_all_without(make_spec: MakeSpec) -> None:
-    with pytest.raises(SpecError, match=r"cross-5 needs drawn test sets, .*; use base, extra, test, all, or numbers"):
+    with pytest.raises(
+        SpecError, match=r"cross-5 needs drawn test sets, .*; use base, extra, test, all, alone, or numbers"
+    ):
         make_spec(design="official", arms=["extra", "test", {"cross": 5}])
     with pytest.raises(SpecError, match=r"with design.folds, all is the score that they correct; add it"):
         make_spec(design="official", arms=["base", "extra", "test"])

@@ -147,6 +147,19 @@ def test_a_benchmark_learns_which_rule_is_safe(verdict: Verdict, worth: Verdict,
     assert "Which rule?" not in ask(replace(SAME, decision="inert", estimate=Estimate()), rules=rules)
 
 
+def test_scores_that_depend_on_the_texts_predicted_together_are_reported_alone() -> None:
+    lower = replace(UP, decision="biased down", estimate=Estimate(-0.05, -0.06, -0.04))
+    for effect in (replace(SAME, decision="inert", estimate=Estimate()), SAME, UP):
+        batches, alone = (RuleWorth(f"{kind}{end}", kind, end[1:], "", {}, (replace(lower, method=effect.method),))
+                          for kind, end in (("batches", "-4"), ("alone", "")))  # fmt: skip
+        answers = ask(effect, rules=(batches, alone))
+        assert answers["Which rule?"].text.startswith("alone. The scores of"), effect.decision
+        assert answers["What next?"].text.startswith("Report the scores of alone. The scores of")
+        assert ask(effect, rules=(batches,))["Which rule?"].short == "batches-4"
+    same = RuleWorth("alone", "alone", "", "", {}, (replace(SAME, method=UP.method),))
+    assert ask(UP, rules=(same,))["What next?"].short == "Report the scores of extra"
+
+
 def test_an_inconclusive_verdict_says_what_it_excludes() -> None:
     low, high = Estimate(-0.003, -0.01, 0.004), Estimate(0.003, -0.004, 0.01)
     assert state_briefly(replace(UNDECIDED, estimate=low)) == (

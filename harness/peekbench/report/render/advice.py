@@ -39,12 +39,16 @@ RULES: Mapping[str, str] = {
         "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
         "block"
     ),
+    "batches": "The test {row}s are divided into {blocks} batches, and each is predicted by itself",
+    "alone": "Each test {row} is predicted by itself",
     "single": "A model that predicts a test {row} has adapted to no other test {row}",
 }
 """Rules of a benchmark that the arms implement, by kind of arm; 'not test' is the opposite of that of 'test'."""
 MAX_NAMED = 3  # methods in an answer
 WITHOUT_OWN_TEXTS = ("cross", "leave-one-out", "prequential")
 """Kinds of arms whose scores a benchmark can report instead of those of extra: no text is predicted by a fit to it."""
+PREDICTED_ALONE = ("batches", "alone")
+"""Kinds of arms that predict fewer texts together by the fits of extra."""
 NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
 NEXT, PUBLISHED = "What next?", "Your score"
@@ -144,7 +148,8 @@ def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
     A rule that was not measured for every method is not recommended.
     """
     methods = {verdict.method for verdict in judged if verdict.estimate.has_interval}
-    if not report.rules or not methods:
+    joint = _find_joint(report)
+    if not report.rules or not (methods or joint):
         return []
     rows, region = judged[0].rows, format_size(judged[0].region or 0.0, judged[0].unit)
     rule, reason = f"Independent {rows}", "No other measured rule is known to give the same scores."
@@ -161,7 +166,10 @@ def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
         for name, verdicts in by_rule.items()
         if all(verdict.decision in NOT_HIGHER or verdict.size == "not above" for verdict in verdicts)
     ]
-    if _are_all(judged, ("equivalent",)):
+    if joint:
+        rule = [*joint.values()][-1]
+        reason = f"The scores of {name_methods([*joint])} depend on the {rows} that are predicted together."
+    elif _are_all(judged, ("equivalent",)):
         rule, reason = f"Adapting to all test {rows}", "The bias is negligible for every method."
     elif equal:
         rule, reason = equal[0], f"Its scores differ from those of extra by less than {region}."
@@ -172,6 +180,17 @@ def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
         else:
             reason += ", but may lower them."
     return [Answer("Which rule?", rule, reason)]
+
+
+def _find_joint(report: Report) -> dict[str, str]:
+    """Return the methods whose scores are known to depend on the texts that are predicted together, with an arm."""
+    alone = [worth for worth in report.rules if worth.kind in PREDICTED_ALONE]
+    return {
+        verdict.method: worth.rule
+        for worth in alone
+        for verdict in worth.verdicts
+        if verdict.decision in ("biased up", "biased down")
+    }
 
 
 def _are_all(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> bool:
@@ -193,6 +212,10 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     named += [(f"{verdict.method} under {worth.rule}", verdict) for worth in report.rules for verdict in worth.verdicts]
     if undecided := {name: verdict for name, verdict in named if verdict.decision == "inconclusive"}:
         return _settle_all(report, undecided)
+    if joint := _find_joint(report):
+        reason = f"The scores of {name_methods([*joint])} depend on the {judged[0].rows} that are predicted together"
+        scores = f"Report the scores of {[*joint.values()][-1]}"
+        return Answer(NEXT, scores, f"{reason}; those of extra are for {judged[0].rows} that arrive together.")
     if decisions & {"biased up", "biased down"}:
         scores = {"contamination": "the reference benchmark"}.get(effect, "extra")
         return Answer(NEXT, f"Report the scores of {scores}", f"The {effect} does not affect them.")
@@ -423,9 +446,12 @@ def _state_rule(worth: RuleWorth) -> str:
     if any(verdict.family.size > 1 for verdict in verdicts):
         intervals = f"adjusted {intervals}"
     rule = RULES[kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
+    reference = f"with independent {rows}"
+    if kind in PREDICTED_ALONE:
+        reference = f"of {rows} that are predicted together"
     text = (
-        f"{rule}. On these {rows} of {tasks}, the mean score {whose} differs from the mean score with independent "
-        f"{rows} by {format_range(lowest, highest, unit)}{points(unit)} ({intervals}: {listed})."
+        f"{rule}. On these {rows} of {tasks}, the mean score {whose} differs from the mean score {reference} by "
+        f"{format_range(lowest, highest, unit)}{points(unit)} ({intervals}: {listed})."
     )
     if any(verdict.decision == "inconclusive" for verdict in verdicts):
         needed = merge_settling(map(find_settling, verdicts))

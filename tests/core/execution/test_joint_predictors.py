@@ -1,0 +1,117 @@
+"""Arms that predict fewer texts together: what predicting texts together adds, for predictors with known effects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import peekbench as pb
+from peekbench.errors import SpecError
+from peekbench.records import TrialEvidence
+from peekbench.results.read import StoredPredictions
+from peekbench.store.reader import Store
+
+NUM_ROWS, NUM_TEST, SHIFT = 120, 20, 3.0
+LABELS = np.random.default_rng(0).normal(size=NUM_ROWS)
+ROWS = LABELS[:, None] + SHIFT
+OPTIONS: dict[str, Any] = {"num_train": 10, "num_test": NUM_TEST, "num_subsamples": 12, "progress": False}
+ARMS = ["base", "extra", "test", {"batches": 4}, "alone"]
+MSE = "neg_mean_squared_error"
+
+
+def center(train: Any) -> Any:
+    """Return a predictor that moves the mean of the rows that it predicts together to that of the train labels.
+
+    Its error for a row is that of the mean, and for a row alone, the distance of its label from the mean.
+    """
+    return lambda rows: rows[:, 0] - rows[:, 0].mean() + train.labels.mean()
+
+
+def above(train: Any) -> Any:
+    """Return a predictor of class 1 for the rows above the mean of those that it predicts together."""
+    return lambda rows: np.eye(2)[(rows[:, 0] > rows[:, 0].mean()).astype(int)]
+
+
+def mean_squared_errors(labels: Any, train_mean: float, batches: int) -> float:
+    """Return the mean squared error of `center` in batches of equal size."""
+    return float(np.mean([(train_mean - batch.mean()) ** 2 for batch in np.split(labels, batches)]))
+
+
+def errors_of(run: pb.Run) -> pd.DataFrame:
+    """Return the negative mean squared error of each arm by subsample."""
+    results = run.results.assign(error=StoredPredictions(run.store).scores(run.results, MSE))
+    return results.pivot(index="subsample", columns="arm", values="error")
+
+
+@pytest.mark.parametrize("crossover", [False, 2, 3])
+def test_the_effect_of_predicting_together_is_exact(crossover: Any) -> None:
+    run = pb.measure(center, (ROWS, LABELS), arms=ARMS, crossover=crossover, score=MSE, region=0.1, **OPTIONS)
+    scores = errors_of(run)
+    with Store.open(run.store) as store:
+        for draw in [trial.draw for trial in store.done()]:
+            labels, rows = store.test_rows(draw)
+            assert labels == pytest.approx(LABELS[rows])
+            sets = np.split(labels, crossover or 1)
+            gains = [np.var(of_set) for of_set in sets]
+            between = [np.var([batch.mean() for batch in np.split(of_set, 4)]) for of_set in sets]
+            arms = scores.loc[draw.subsample]
+            assert arms["extra"] - arms["alone"] == pytest.approx(np.mean(gains))
+            assert arms["extra"] - arms["batches-4"] == pytest.approx(np.mean(between))
+            assert arms["base"] == arms["extra"] == arms["test"], "the fits ignore the unlabeled rows"
+
+
+def test_the_interval_of_the_effect_covers_its_expectation() -> None:
+    """In sets of n from a pool, the mean variance is that of the pool, S^2, times (n - 1) / n."""
+    run = pb.measure(center, (ROWS, LABELS), arms=ARMS, score=MSE, region=0.1, name="gain", **OPTIONS)
+    report = run.report()
+    verdicts = {worth.rule: worth.verdicts[0] for worth in report.document.rules}
+    expected = np.var(LABELS, ddof=1) * (NUM_TEST - 1) / NUM_TEST
+    estimate = verdicts["alone"].estimate
+    assert estimate.low < -expected < estimate.high < 0
+    assert isinstance(verdicts["alone"].evidence, TrialEvidence)
+    assert "Report the scores of alone" in str(report)
+    (rules,) = (table.rows for table in report.document.tables if table.title.startswith("Rules for a benchmark"))
+    assert "Each test row is predicted by itself. On these rows" in dict(rules)["alone"]
+    assert "differs from the mean score of rows that are predicted together by -" in dict(rules)["alone"]
+
+
+def test_a_joint_classifier_is_measured_and_the_report_says_what_that_means() -> None:
+    labels = (LABELS > 0).astype(int)
+    run = pb.measure(above, (ROWS, labels), arms=["base", "extra", "test", "alone"], **OPTIONS)
+    with Store.open(run.store) as store:
+        negatives = {trial.draw.subsample: 1 - store.test_rows(trial.draw)[0].mean() for trial in store.done()}
+    expected = run.arms["subsample"].map(negatives)
+    assert run.arms["alone"].tolist() == pytest.approx(expected.tolist()), "no row is above its own mean"
+    assert (run.arms["extra"] > run.arms["alone"]).all()
+    report = run.report()
+    assert "The scores of above depend on the rows that are predicted together" in str(report)
+    (note,) = (table.note for table in report.document.tables if table.title.startswith("What each rule is worth"))
+    assert "alone predicts fewer texts together than extra, by the same fits." in note
+    assert "not that of a text's own membership" in note
+
+
+def test_folds_have_the_arm_alone() -> None:
+    train, test = (ROWS[:20], LABELS[:20]), (ROWS[20:60], LABELS[20:60])
+    arms = ["base", "extra", "test", "all", "alone"]
+    options = {"folds": 4, "num_subsamples": 2, "progress": False, "score": MSE, "region": 0.1}
+    run = pb.measure(center, train=train, test=test, arms=arms, **options)
+    scores = errors_of(run)
+    mean = LABELS[:20].mean()
+    assert scores["alone"].tolist() == pytest.approx([-mean_squared_errors(LABELS[20:60], mean, 40)] * 2)
+    assert scores["all"].tolist() == pytest.approx([-mean_squared_errors(LABELS[20:60], mean, 1)] * 2)
+
+
+def test_an_independent_method_has_the_same_scores_alone() -> None:
+    run = pb.measure("classic.lsa", "docstrings.numpy", arms=["base", "extra", "test", "alone"], num_train=30,
+                     num_test=30, num_subsamples=2, progress=False, options={"num_components": 3})  # fmt: skip
+    assert run.arms["alone"].tolist() == pytest.approx(run.arms["extra"].tolist())
+
+
+def test_rows_of_batches_are_not_drawn_for_scripts() -> None:
+    spec = {"name": "mine", "tasks": ["docstrings.numpy"], "methods": ["controls.null"], "design": {
+        "num_train": 30, "num_test": 30, "num_subsamples": 2}, "arms": ["base", "extra", "test", "alone"]}  # fmt: skip
+    with pytest.raises(SpecError, match="predict the rows of the arm extra in batches, and add them to the table with"):
+        next(pb.draw(spec))
