@@ -60,7 +60,7 @@ class RunPredictions:
         """Iterate over the finished trials in order of task, method, sizes and subsample."""
         with Store.open(self._store, verified=False) as store:
             done = store.done()
-        return iter(sorted(done, key=lambda trial: (trial.draw.task, trial.method, *_numbers(trial))))
+        return iter(sorted(done, key=lambda trial: (trial.draw.task, trial.method, *trial.draw[1:])))
 
     def __getitem__(self, trial: Trial) -> dict[str, FloatArray]:
         """Return the predictions of a trial by arm: (n_test, n_classes), or (n_test,) for other kinds of tasks.
@@ -123,13 +123,9 @@ class RunPredictions:
         return f"<predictions of {pluralize(len(self), 'trial')}; to_pandas(method=..., task=...) reads them>"
 
 
-def _numbers(trial: Trial) -> tuple[int, int, int]:
-    return trial.draw.num_train, trial.draw.num_test, trial.draw.subsample
-
-
 def key_of(trial: Trial) -> dict[str, Any]:
     """Return the values that identify a trial, by column."""
-    return dict(zip(KEYS, (trial.method, trial.draw.task, *_numbers(trial)), strict=True))
+    return {"method": trial.method, **trial.draw._asdict()}
 
 
 def _as_list(value: Any) -> list[Any]:

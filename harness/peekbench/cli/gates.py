@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeGuard, get_args
+from typing import Annotated, get_args
 
 import typer
 
@@ -16,6 +16,7 @@ from peekbench.plugins.names import OF_FEW, find_nearest
 from peekbench.records import Report
 from peekbench.records.report import Subject
 from peekbench.records.verdicts import Decision, Verdict
+from peekbench.report.render.sentences import decision_of
 from peekbench.results import IN_RULES, label_configuration
 
 BIASED, FAILED_CONTROLS = "biased", "controls failed"
@@ -149,21 +150,22 @@ class Gate:
         of_methods = [(subject, _find(subject, judged)) for subject in methods]
         of_controls = [(subject, _find(subject, biases)) for subject in controls]
         found = [self._describe(verdict) for _, verdict in of_methods if verdict is not None and self._fails(verdict)]
-        found += [f"control {verdict.method} failed" for _, verdict in of_controls if _has_failed(verdict)]
+        failed = (verdict for _, verdict in of_controls if verdict is not None and verdict.decision == "failed")
+        found += [f"control {verdict.method} failed" for verdict in failed]
         unjudged = [gap for subject, verdict in of_methods for gap in self._find_gap(subject, verdict)]
         unjudged += [gap for subject, verdict in of_controls for gap in _name_gap(subject, verdict)]
         return Judgment(tuple(found), tuple(unjudged), len(methods) + len(controls))
 
     def _word(self, verdict: Verdict) -> str:
         """Return the decision as it is called: under a rule, in its own word."""
-        decision = _decision(verdict)
+        decision = decision_of(verdict)
         if self.rule:
             return IN_RULES.get(decision, decision)
         return decision
 
     def _fails(self, verdict: Verdict) -> bool:
         """Return whether a verdict has one of the decisions."""
-        decision = _decision(verdict)
+        decision = decision_of(verdict)
         is_biased = BIASED in self.names and decision.startswith(BIASED)
         return is_biased or decision in self.names or self._word(verdict) in self.names
 
@@ -175,7 +177,7 @@ class Gate:
 
     def _find_gap(self, subject: Subject, verdict: Verdict | None) -> Iterator[str]:
         """Yield what is missing for the verdict on a method, so that the gate could not fail because of it."""
-        is_open = verdict is not None and _decision(verdict) == "inconclusive" and not verdict.is_possible
+        is_open = verdict is not None and decision_of(verdict) == "inconclusive" and not verdict.is_possible
         if verdict is not None and is_open and "inconclusive" not in self.names:
             yield f"{verdict.method}: no verdict is possible with so few trials, or with this fit; add subsamples"
         else:
@@ -197,26 +199,17 @@ def _find(subject: Subject, verdicts: Iterable[Verdict]) -> Verdict | None:
     return next(filter(subject.matches, verdicts), None)
 
 
-def _has_failed(verdict: Verdict | None) -> TypeGuard[Verdict]:
-    return verdict is not None and verdict.decision == "failed"
-
-
-def _decision(verdict: Verdict) -> str:
-    """Return the decision about a method, or the one that a method with the scores of a control would get."""
-    return str(getattr(verdict.evidence, "decision", None) or verdict.decision)
-
-
 def _name_gap(subject: Subject, verdict: Verdict | None) -> Iterator[str]:
     """Yield what is missing for a verdict on all tasks of a configuration."""
     label = verdict.method if verdict else label_configuration(dict(subject.cells))
     if subject.lost_tasks:
         tasks = ", ".join(subject.lost_tasks)
         yield f"{label}: no complete trial of {tasks}; add the missing rows, or remove all rows of this method or task"
-    elif verdict is None and subject.control:
-        remedy = "to judge a method that a table calls a control: --ignore control"
-        yield f"{label}: no analysis reached a verdict; {remedy}"
     elif verdict is None:
-        yield f"{label}: no analysis reached a verdict"
+        remedy = ""
+        if subject.control:
+            remedy = "; to judge a method that a table calls a control: --ignore control"
+        yield f"{label}: no analysis reached a verdict{remedy}"
 
 
 def parse_gates(values: Sequence[str] | None) -> list[Gate]:

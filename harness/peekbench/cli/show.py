@@ -205,7 +205,9 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
     if dataset.class_names:
         counts, names = class_counts(dataset), [visible(shorten(name, MAX_NAME)) for name in dataset.class_names]
         lines += [f"  {counts.get(label, 0):>9,}  {name}" for label, name in enumerate(names)]
-    lines += _detail_lines(dataset.details)
+    for name, value in dataset.details.items():
+        if value not in ("", None):
+            lines.append(f"{name}: {visible(shorten(_format_detail(value), MAX_TEXT))}")
     if isinstance(dataset.inputs, Sequence) and dataset.class_names:
         labels = name_labels(dataset.labels[:1000], names)
         first = {label: row for row, label in reversed(list(enumerate(labels)))}
@@ -218,14 +220,6 @@ def _describe_data(use: str, entry: DataSourceEntry, options: Mapping[str, Any] 
     if dataset.instruction:
         lines.append(f"instruction: {visible(dataset.instruction)}")
     return "\n".join(lines)
-
-
-def _detail_lines(details: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{name}: {visible(shorten(_format_detail(value), MAX_TEXT))}"
-        for name, value in details.items()
-        if value not in ("", None)
-    ]
 
 
 def _format_detail(value: Any) -> str:

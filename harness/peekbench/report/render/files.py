@@ -98,7 +98,7 @@ def write_report(report: Report, folder: str | Path, formats: Sequence[str] | No
     written = []
     for name in report.formats:
         if name in RENDER:
-            written += _write_files(folder, RENDER[name](report))
+            written += [_write(folder / path, content) for path, content in RENDER[name](report).items()]
     written += [_attach(folder, name, write) for name, write in report.attachments.items()]
     return written + _write_formats_of_plugins(report, folder, [name for name in report.formats if name not in RENDER])
 
@@ -239,10 +239,6 @@ def _attach(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
             f"an analysis attaches a file named {name!r}; use a plain file name that no report file has"
         )
     return _replace(folder / name, write)
-
-
-def _write_files(folder: Path, contents: Mapping[str, str | bytes]) -> list[Path]:
-    return [_write(folder / name, content) for name, content in contents.items()]
 
 
 def _write(path: Path, content: str | bytes) -> Path:

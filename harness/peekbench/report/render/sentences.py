@@ -103,26 +103,14 @@ OUTCOMES: Mapping[tuple[str, str], str] = {
     ("positive", "failed"): "This should be impossible: a positive control has a planted bias.",
 }
 """Sentence on a control, by kind and outcome."""
-UNEXPECTED: Mapping[tuple[str, str], str] = {
-    (
-        "negative",
-        "undecided",
-    ): "The negative control {method} cannot have a bias, but its interval is too wide to exclude "
+UNEXPECTED: Mapping[str, str] = {
+    "negative undecided": "The negative control {method} cannot have a bias, but its interval is too wide to exclude "
     "one that is not negligible: test {rows} may leak to it unnoticed. Draw more subsamples",
-    (
-        "negative",
-        "failed",
-    ): "The negative control {method} cannot have a bias, but this run finds one: by chance, or because "
-    "test {rows} leak to it. Find the cause before you trust any other verdict",
-    (
-        "positive",
-        "undecided",
-    ): "The positive control {method} has a planted bias, but this run does not detect it: the run "
+    "negative failed": "The negative control {method} cannot have a bias, but this run finds one: by chance, or "
+    "because test {rows} leak to it. Find the cause before you trust any other verdict",
+    "positive undecided": "The positive control {method} has a planted bias, but this run does not detect it: the run "
     "may also miss the bias of another method. Draw more subsamples, or plant a larger bias",
-    (
-        "positive",
-        "failed",
-    ): "The positive control {method} has a planted bias, but this run finds one of the opposite sign. "
+    "positive failed": "The positive control {method} has a planted bias, but this run finds one of the opposite sign. "
     "Find the cause before you trust any other verdict",
 }
 """Warning of a control whose known bias a run does not find, by kind and outcome."""
@@ -263,7 +251,7 @@ def compare(lead: Verdict, other: Verdict) -> str:
 def warn_of_controls(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Yield a warning for each control whose known bias a run does not find."""
     for verdict in verdicts:
-        if text := UNEXPECTED.get((verdict.control, verdict.decision)):
+        if text := UNEXPECTED.get(f"{verdict.control} {verdict.decision}"):
             yield fill(text, verdict)
 
 
