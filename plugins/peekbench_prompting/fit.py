@@ -16,6 +16,7 @@ from peekbench_lm.devices import deterministic
 from peekbench_lm.fit import Lease, load_for_fit, record_memory
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.seeds import seed_for
+from peekbench_prompting.frame import fill_template, frame_prompt
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, Prompting, Scoring, ZeroShot
 from peekbench_prompting.prompts import AnswerTokens, Example, ExamplePrompts, Prompt, PromptEncoder, choose_examples
 
@@ -154,11 +155,15 @@ def fit_untrained(
 
 
 def make_encoder(
-    model: LanguageModel, task: Task, options: Prompting, examples: Sequence[Example] = ()
+    model: LanguageModel, task: Task, options: Prompting, examples: Sequence[Example] = (), template: str | None = None
 ) -> PromptEncoder:
-    """Return the encoder of a task's prompts for a model."""
+    """Return the encoder of a task's prompts for a model, with examples or with a template."""
     limit = model.context_limit(options.context_length)
-    return PromptEncoder(model.tokenizer, task, limit, examples, options.chat_template)
+    if template is None:
+        frame = frame_prompt(task.class_names, task.instruction, examples)
+    else:
+        frame = fill_template(template, task.class_names, task.instruction)
+    return PromptEncoder(model.tokenizer, task, limit, frame, options.chat_template)
 
 
 def make_predictor(

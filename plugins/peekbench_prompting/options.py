@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from peekbench import Options
 from peekbench.errors import SpecError
@@ -21,6 +21,7 @@ from peekbench_lm.options import (
     Requirement,
     WeightMode,
 )
+from peekbench_prompting.frame import check_template
 
 ChatTemplate: TypeAlias = Literal["auto", "never"]
 Weights: TypeAlias = Literal["fp32", "nf4"]
@@ -96,6 +97,61 @@ class BatchCalibrationFewShot(FewShot):
 
     strength: float = Field(default=1.0, ge=0)
     """Power of the class priors by which probabilities are divided: 1 as in arXiv 2309.17249, 0 for no calibration."""
+
+
+Selection: TypeAlias = Literal["balanced", "confident"]
+
+
+class SelfLabeled(ZeroShot):
+    """Options of `prompting.self_labeled`."""
+
+    num_examples: int = Field(default=4, ge=1)
+    """Number of examples for each class; fewer if they do not fit into the context."""
+    selection: Selection = "balanced"
+    """Which unlabeled texts become examples. balanced: for each class, the texts that the model finds most probable to
+    be of this class. confident: the texts of whose answers the model is most certain, whatever their class."""
+
+
+Similarity: TypeAlias = Literal["hidden", "tfidf"]
+
+
+class NeighborVoting(ZeroShot):
+    """Options of `prompting.neighbor_voting`."""
+
+    num_neighbors: int = Field(default=10, ge=1)
+    """Number of nearest unlabeled texts whose probabilities are averaged with those of the text."""
+    similarity: Similarity = "hidden"
+    """Cosine similarity of texts. hidden: of the mean of the model's last hidden states. tfidf: of words, weighted by
+    their frequency in the unlabeled texts."""
+    exclude_self: bool = False
+    """Do not let a text vote that equals the text to answer, which has a vote anyway."""
+
+
+Criterion: TypeAlias = Literal["agreement", "confidence", "mutual_information"]
+TEMPLATES = (
+    "{instruction}\nAnswer with one of: {class_names}.\n\nText: {text}\nAnswer:",
+    "Categories: {class_names}\n\nText: {text}\nCategory:",
+    'Which of these fits the text best: {class_names}?\n{instruction}\n\n"{text}"\n\nIt is',
+)
+
+
+class PromptChoice(ZeroShot):
+    """Options of `prompting.prompt_choice`."""
+
+    templates: tuple[str, ...] = Field(default=TEMPLATES, min_length=1)
+    """Prompts to choose from, besides that of `zero_shot`. Each contains `{text}` once, and may contain
+    `{class_names}` and `{instruction}`. The answer, a space and a class name, follows the prompt."""
+    criterion: Criterion = "agreement"
+    """What the chosen prompt has most of. agreement: answers that equal those of all prompts' mean probabilities.
+    confidence: the mean of the answers' probabilities. mutual_information: of texts and answers, which answers that are
+    certain and of all classes have."""
+
+    @field_validator("templates")
+    @classmethod
+    def _check_templates(cls, templates: tuple[str, ...]) -> tuple[str, ...]:
+        for template in templates:
+            check_template(template)
+        return templates
 
 
 if TYPE_CHECKING:

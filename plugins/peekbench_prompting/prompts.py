@@ -14,7 +14,7 @@ from jinja2 import TemplateError
 from peekbench import DataError, Labeled, Task
 from peekbench.errors import SpecError
 from peekbench.records import IntArray
-from peekbench_prompting.frame import frame_prompt
+from peekbench_prompting.frame import PromptFrame, frame_prompt
 from peekbench_prompting.options import ChatTemplate
 
 
@@ -99,8 +99,8 @@ class PromptEncoder:
         Its class names and instruction are part of every prompt.
     limit
         Maximum number of tokens of a prompt with the longest answer.
-    examples
-        Texts and class names that precede the text to classify.
+    frame
+        What is around a text; None for the prompt of `zero_shot`.
     chat_template
         `auto`: send the prompt as a user message if the tokenizer has a chat template. `never`: send it as plain text.
 
@@ -117,7 +117,7 @@ class PromptEncoder:
         tokenizer: Any,
         task: Task,
         limit: int,
-        examples: Sequence[tuple[str, str]] = (),
+        frame: PromptFrame | None = None,
         chat_template: ChatTemplate = "auto",
     ) -> None:
         if not tokenizer.is_fast:
@@ -127,7 +127,8 @@ class PromptEncoder:
             )
         self.tokenizer = tokenizer
         self.task = task
-        frame = frame_prompt(task.class_names, task.instruction, examples)
+        if frame is None:
+            frame = frame_prompt(task.class_names, task.instruction)
         self.frame = frame
         self.is_chat = chat_template == "auto" and bool(tokenizer.chat_template)
         self._before, self._after, self._gap = frame.before, frame.behind, " "

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 import torch
 from process_checks import check_in_this_process
-from prompted import INSTRUCTION, WHO, byte_level, make_task
+from prompted import INSTRUCTION, WHO, byte_level, make_task, reference_probabilities
 from small_models import SENTENCES, save_model
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from peekbench import Dataset, Labeled, Task
+from peekbench import Dataset, Labeled
 from peekbench.errors import SpecError
-from peekbench.records import FloatArray
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import load_spec
 from peekbench_lm.language_model import LanguageModel
@@ -43,26 +41,6 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model("gpt2", tmp_path_factory.mktemp("gpt2"), positions=512)
-
-
-def reference_probabilities(folder: Path, texts: Sequence[str], task: Task, normalization: str = "mean") -> FloatArray:
-    """Compute class probabilities with transformers alone, by one forward pass per text and class."""
-    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
-    network: Any = AutoModelForCausalLM.from_pretrained(folder)
-    network.eval()
-    scores = np.empty((len(texts), task.num_classes))
-    for row, text in enumerate(texts):
-        prompt = frame_prompt(task.class_names, task.instruction).around(text)
-        answered = [tokenizer(f"{prompt} {name}")["input_ids"] for name in task.class_names]
-        is_shared = [len(set(tokens)) == 1 for tokens in zip(tokenizer(prompt)["input_ids"], *answered, strict=False)]
-        stem = [*is_shared, False].index(False)
-        for label, ids in enumerate(answered):
-            with torch.no_grad():
-                log_probabilities = network(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-            values = [log_probabilities[position - 1, ids[position]].item() for position in range(stem, len(ids))]
-            scores[row, label] = np.mean(values) if normalization == "mean" else np.sum(values)
-    odds = np.exp(scores - scores.max(1, keepdims=True))
-    return np.asarray(odds / odds.sum(1, keepdims=True))
 
 
 DATASET = Dataset(
@@ -216,7 +194,7 @@ def test_few_shot_uses_as_many_examples_as_fit_without_cutting_texts() -> None:
     examples = choose_examples(train, task, None, 0)
 
     def make_encoder(chosen: Sequence[tuple[str, str]]) -> PromptEncoder:
-        return PromptEncoder(tokenizer, task, 220, chosen)
+        return PromptEncoder(tokenizer, task, 220, frame_prompt(WHO, INSTRUCTION, chosen))
 
     prompts = ExamplePrompts(make_encoder, examples)
     number = prompts.num_examples
