@@ -29,6 +29,8 @@ class Completion:
     """Token ids of the whole text."""
     start: int = 1
     """Position of the first token to predict; at least 1, because a prediction needs a preceding token."""
+    weight: float = 1.0
+    """Factor of the losses of the tokens."""
 
 
 def train_completions(
@@ -73,10 +75,10 @@ def make_batch(model: LanguageModel, completions: Sequence[Completion]) -> Batch
     """
     texts = [completion.ids for completion in completions]
     step = Step(texts, count_shared(texts) if model.is_packed else 0)
-    starts = [completions[position].start for position in step.order]
+    ordered = [completions[position] for position in step.order]
 
     def loss(part: Part) -> Tensor:
-        indices, targets, counts = _find_targets(part, starts[part.texts])
+        indices, targets, counts = find_targets(part, ordered[part.texts])
         if not len(indices):
             return model.hidden(part).sum() * 0.0
         indices, targets, counts = (to_device(tensor, model.device) for tensor in (indices, targets, counts))
@@ -86,28 +88,32 @@ def make_batch(model: LanguageModel, completions: Sequence[Completion]) -> Batch
     return Batch(step, num_targets, loss)
 
 
-def _find_targets(part: Part, starts: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+def find_targets(part: Part, completions: Sequence[Completion]) -> tuple[Tensor, Tensor, Tensor]:
     """Find the tokens to predict in a part.
 
     Parameters
     ----------
     part
         Part of a step.
-    starts
-        Position of the first token to predict in each text of the part.
+    completions
+        Texts of the part.
 
     Returns
     -------
-    indices, targets, counts
+    indices, targets, weights
         Indices of the tokens that predict, indices of the tokens to predict, and weights; all of shape (n,).
     """
     shared = part.step.num_shared
     shared_indices = torch.arange(1, max(1, shared))
-    counts = (torch.tensor(starts)[:, None] <= shared_indices).sum(0)
-    indices, targets = [(shared_indices - 1)[counts > 0]], [shared_indices[counts > 0]]
-    for (first, end), start in zip(part.spans, starts, strict=True):
-        own = torch.arange(first + max(start, shared, 1) - shared, end)
+    starts = torch.tensor([completion.start for completion in completions])
+    text_weights = torch.tensor([completion.weight for completion in completions])
+    predicts = starts[:, None] <= shared_indices  # (num_texts, num_shared - 1)
+    is_target = predicts.any(0)
+    indices, targets = [(shared_indices - 1)[is_target]], [shared_indices[is_target]]
+    weights = [(text_weights[:, None] * predicts).sum(0)[is_target]]
+    for (first, end), completion in zip(part.spans, completions, strict=True):
+        own = torch.arange(first + max(completion.start, shared, 1) - shared, end)
         targets.append(own)
         indices.append(torch.where(own > first, own - 1, shared - 1))
-    num_own = sum(map(len, targets[1:]))
-    return torch.cat(indices), torch.cat(targets), torch.cat([counts[counts > 0].float(), torch.ones(num_own)])
+        weights.append(torch.full((len(own),), completion.weight))
+    return torch.cat(indices), torch.cat(targets), torch.cat(weights)

@@ -62,6 +62,8 @@ class Answer:
         """The answer, without the end-of-text token or the stop string and what follows it."""
         self.is_complete = False
         """Whether nothing more is generated."""
+        self.is_cut = False
+        """Whether the maximum length ended the answer."""
 
     def append(self, token: int, tokenizer: Any, decoding: Decoding, ends: Collection[int]) -> None:
         """Add a generated token.
@@ -83,6 +85,7 @@ class Answer:
             return  # only a complete answer needs its text
         text = tokenizer.decode(self.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         places = [place for stop in decoding.stop if (place := text.find(stop)) >= 0]
+        self.is_cut = self.is_complete and token not in ends and not places
         self.is_complete = self.is_complete or bool(places)
         self.text = text[: min(places, default=len(text))]
 

@@ -80,6 +80,13 @@ def encode(tokenizer: Any, texts: Inputs, limit: int) -> list[list[int]]:
     return [ids or [filler] for ids in encoded]
 
 
+def special_prefix(tokenizer: Any) -> list[int]:
+    """Return the special tokens that a tokenizer puts before a text."""
+    bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
+    starts = (start for start in range(len(full)) if full[start : start + len(bare)] == bare)
+    return list(full[: next(starts, 0)])
+
+
 def encode_whole(tokenizer: Any, texts: Inputs) -> list[list[int]]:
     """Return the token ids of whole texts, each followed by the end-of-text token and without other special tokens.
 

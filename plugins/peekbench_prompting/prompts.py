@@ -14,6 +14,7 @@ from jinja2 import TemplateError
 from peekbench import DataError, Labeled, Task
 from peekbench.errors import SpecError
 from peekbench.records import IntArray
+from peekbench_lm.tokenizer import special_prefix
 from peekbench_prompting.frame import PromptFrame, frame_prompt
 from peekbench_prompting.options import ChatTemplate
 
@@ -137,7 +138,7 @@ class PromptEncoder:
         if self.is_chat:
             self._before, self._after, self._gap = _frame_chat(tokenizer, frame.before, frame.behind)
         else:
-            self._special = _special_prefix(tokenizer)
+            self._special = special_prefix(tokenizer)
         self._paragraph_start = len(self._before) - len(f"\n\n{frame.text_mark}")
         self._answers: dict[tuple[int, ...], AnswerTokens] = {}
         self._limit = limit
@@ -233,13 +234,6 @@ class PromptEncoder:
             ([*self._special, *ids], [*empty, *offsets])
             for ids, offsets in zip(encoded["input_ids"], encoded["offset_mapping"], strict=True)
         ]
-
-
-def _special_prefix(tokenizer: Any) -> list[int]:
-    """Return the special tokens that a tokenizer puts before a text."""
-    bare, full = (tokenizer("a", add_special_tokens=special)["input_ids"] for special in (False, True))
-    starts = (start for start in range(len(full)) if full[start : start + len(bare)] == bare)
-    return list(full[: next(starts, 0)])
 
 
 def _frame_chat(tokenizer: Any, before: str, after: str) -> tuple[str, str, str]:
