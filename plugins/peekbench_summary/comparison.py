@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from peekbench import Analysis, Column, Table
+from peekbench import Analysis, Column, Estimate, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell
@@ -32,6 +32,8 @@ class Change:
     """p-value of no difference: of Student's t test and of a permutation test, the larger one. For independent sets,
     the permutation test is replaced by its smallest possible p-value, because only few subsamples make it matter.
     Above 1 - level, it may be that of Student's t test alone."""
+    is_constant: bool = False
+    """Whether all trials of a pair are equal or, without pairs, all trials of a task in both configurations."""
 
 
 def compare(before: Configuration, after: Configuration, name: str, level: float) -> Change | None:
@@ -69,6 +71,7 @@ def compare(before: Configuration, after: Configuration, name: str, level: float
             for side in sides
         )
         by_task = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(old, new, strict=True)]
+        is_constant = not any(map(any, by_task))
         changes = independent_units(by_task, shared, shares_draws=shares_draws)
         difference = estimate_these_tasks(changes, level, step)
         # Sign flips cannot make a difference significant, so they are not needed if it is not.
@@ -80,6 +83,7 @@ def compare(before: Configuration, after: Configuration, name: str, level: float
             independent_units(values, [list(of_task) for of_task in side], shares_draws=shares_draws)
             for values, side in zip((old, new), sides, strict=True)
         )
+        is_constant = all(len({*a, *b}) == 1 for a, b in zip(old, new, strict=True))
         difference = estimate_change(first, second, level, step)
         log_patterns = sum(math.log(math.comb(len(a) + len(b), len(a))) for a, b in zip(first, second, strict=True))
         by_permutation = 2.0 * math.exp(-log_patterns)
@@ -87,7 +91,7 @@ def compare(before: Configuration, after: Configuration, name: str, level: float
     if p_value > 1 - level:
         difference = difference.with_zero()
     num_paired = sum(map(len, shared)) if is_paired else 0
-    return Change(mean_over_tasks(old), mean_over_tasks(new), difference, num_paired, p_value)
+    return Change(mean_over_tasks(old), mean_over_tasks(new), difference, num_paired, p_value, is_constant)
 
 
 def _by_subsample(configuration: Configuration, name: str, task: str) -> dict[int, float]:
@@ -101,7 +105,7 @@ NOTE = (
     "Means over the tasks that both runs have, in points; all tasks have equal weight. 'paired' is the number of "
     "subsamples that both runs have and that were compared pairwise; others are left out of the means. If it is 0, the "
     "runs were compared as independent sets of subsamples. The {level:.0%} interval of the change is for new "
-    "subsamples of the same data."
+    "subsamples of the same data; it has none if all compared trials are equal."
 )
 
 
@@ -163,7 +167,10 @@ def _change_table(before: Configurations, after: Configurations, varying: list[i
 
 
 def _cells(change: Change) -> tuple[Cell, ...]:
-    return (change.before, change.after, change.difference.as_cell, change.num_paired)
+    difference = change.difference.as_cell
+    if change.is_constant:
+        difference = Estimate(0.0)
+    return (change.before, change.after, difference, change.num_paired)
 
 
 def _verdict_table(before: Configurations, after: Configurations, varying: list[int], options: Summary) -> Table:

@@ -77,9 +77,13 @@ def is_mean_over_texts(results: Configurations, options: Summary) -> bool:
 
 
 def other_effects(results: Configurations) -> list[str]:
-    """Return boost, bias and the differences of doses, without those of rules, which have a table of their own."""
-    of_rules = {f"{arm} - extra" for arm in rule_arms(results)}
-    return [effect for effect in results.effects if effect not in of_rules]
+    """Return boost, bias and the differences of doses, without those of rules, which have a table of their own.
+
+    With folds, all - extra is left out: a deterministic fit to all texts is the same in all divisions, so an interval
+    from divisions would not contain its luck.
+    """
+    left_out = {f"{arm} - extra" for arm in (*rule_arms(results), "all")}
+    return [effect for effect in results.effects if effect not in left_out]
 
 
 def _split(arm: str) -> tuple[str, str]:

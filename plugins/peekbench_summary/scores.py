@@ -93,12 +93,12 @@ def average_effect(configuration: Configuration, effect: str, level: float, verd
     """Return an effect on average over these tasks, with its interval.
 
     The interval of the bias is that of the verdict, so that all tables and figures show the same one. Others are not
-    adjusted for the number of configurations, or for further looks. An effect of a negative control that is zero in
-    all trials is exact.
+    adjusted for the number of configurations, or for further looks. An effect of a control that is zero in all trials
+    is exact.
     """
     if effect == verdict.effect:
         return verdict.estimate
-    if configuration.control == "negative" and not any(map(any, configuration.scores[effect].values())):
+    if configuration.control and not any(map(any, configuration.scores[effect].values())):
         return Estimate(0.0)
     return estimate_effect(configuration, effect, level)
 

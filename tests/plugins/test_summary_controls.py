@@ -132,6 +132,17 @@ def test_doses_of_controls_have_their_own_figure() -> None:
     assert row["mix-0.25 - extra"] == pytest.approx(0.2 / 3)
 
 
+def test_a_boost_of_zero_has_no_interval_and_all_minus_extra_is_no_effect() -> None:
+    scores = pd.DataFrame({"base": 0.9, "extra": 0.9, "test": [0.91, 0.92, 0.93], "all": 0.95, "num_test": 100})
+    tables = [scores.assign(task="a", method="mine"), scores.assign(task="a", method="leak", control="positive")]
+    analysis = summarize(tidy(pd.concat(tables), "folds"))
+    (row,) = find_rows(analysis, "Controls")
+    assert (row["boost"], row["boost, low"]) == (0, None)
+    (_, mine), (_, leak) = ((row["method"], row) for row in find_rows(analysis, BY_TASK))
+    assert mine["all"] == leak["all"] == pytest.approx(0.95)
+    assert not any("all - extra" in column.name for table in analysis.tables for column in table.columns)
+
+
 def test_a_negative_control_without_any_difference_has_no_interval_by_task(simulate: Simulate) -> None:
     null = simulate(0.0, noise=0.0, method="null").assign(control="negative")
     analysis = summarize(pd.concat([simulate(0.0, noise=0.0, method="mine"), null], ignore_index=True))

@@ -199,11 +199,11 @@ def _list_sizes(shared: Mapping[str, Any], num_texts: Any, *, is_folded: bool) -
     """Yield the sizes that all configurations share; with folds, a fit adapts to fewer texts than it predicts."""
     for name, size in shared.items():
         if name == "num_test" and is_folded and size is not None and size < num_texts:
-            yield f"{size:,} of {num_texts:,} test texts adapted to"
+            yield f"{size:,} of {num_texts:,} test rows adapted to"
         elif size is not None:
             yield f"{name} {size}"
     if is_folded and "num_test" not in shared:
-        yield "num_test is the number of test texts that a fit adapts to"
+        yield "num_test is the number of test rows that a fit adapts to"
 
 
 def configurations(results: pd.DataFrame, score: str = "score") -> Configurations:

@@ -154,7 +154,7 @@ def test_quickstart_of_an_official_split_begins_with_what_the_score_contains() -
     assert f"Your score {arms['all']:.1%} on 41 test texts contains {100 * arms['bias']:+.2f} [" in shown
     assert f"from adapting to them. {independent:.1%} is what independent texts would give." in shown
     assert f"To publish: {arms['extra']:.1%}, the mean score of extra" in shown
-    assert "33 of 41 test texts adapted to" in Path("reports/official/report.md").read_text()
+    assert "33 of 41 test rows adapted to" in Path("reports/official/report.md").read_text()
 
 
 def test_quickstart_of_an_official_split_warns_of_names_that_are_swapped(monkeypatch: pytest.MonkeyPatch) -> None:

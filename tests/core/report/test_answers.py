@@ -52,6 +52,16 @@ def test_scores_without_bias_are_fractions() -> None:
     assert "100.0% is what independent texts would give" in " ".join(map(str, answers.values()))
 
 
+def test_a_score_to_publish_above_the_published_one_is_explained_and_rows_are_named() -> None:
+    lower, higher = (
+        str(ask(replace(UNDECIDED, rows="rows", evidence=replace(OPEN, published=0.7, extra=extra, num_texts=200))))
+        for extra in (0.69, 0.71)
+    )
+    assert "on 200 test rows" in lower and "independent rows would give" in lower and "text" not in lower
+    assert "Further differences are due to chance or to fewer rows." in lower
+    assert "It exceeds your score by chance, or because fits to fewer rows are better." in higher
+
+
 def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
     answers = ask(UP, UNDECIDED, SAME, NULL, warnings=("careful",))
     assert answers["Biased?"].text == "Yes. Of 3 methods, 1 is biased up, 1 equivalent, 1 inconclusive."

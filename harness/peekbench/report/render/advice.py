@@ -119,26 +119,31 @@ def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
         evidence = verdict.evidence
         if not isinstance(evidence, TrialEvidence) or evidence.published is None or evidence.extra is None:
             continue
+        rows, row = verdict.rows, verdict.rows.removesuffix("s")
         unit: Unit = "number"
         unbiased = evidence.published - verdict.estimate.mean
         if verdict.unit == "difference":
             unit, unbiased = "fraction", min(max(unbiased, 0.0), 1.0)
         scores = (evidence.published, unbiased, evidence.extra)
         published, independent, extra = (format_cell(score, unit) for score in scores)
-        texts = "the test set" if evidence.num_texts is None else f"{pluralize(evidence.num_texts, 'test text')}"
+        test_set = "the test set"
+        if evidence.num_texts is not None:
+            test_set = pluralize(evidence.num_texts, f"test {row}")
         bias = format_quantity(verdict.estimate, verdict.unit)
         is_mean = find_score(evidence.score).is_mean
         if evidence.score == "score":
             is_mean = verdict.unit == "difference"  # accuracy
         caveat = ""
         if not is_mean:
-            caveat = " This score is not known to be a mean over texts, so extra may keep some of the bias."
+            caveat = f" This score is not known to be a mean over {rows}, so extra may keep some of the bias."
+        rest = f"Further differences are due to chance or to fewer {rows}."
+        if evidence.extra > evidence.published:
+            rest = f"It exceeds your score by chance, or because fits to fewer {rows} are better."
         yield Answer(
             PUBLISHED if len(judged) == 1 else f"{PUBLISHED} ({verdict.method})",
-            f"{published} on {texts} contains {bias} from adapting to them",
-            f"{independent} is what independent texts would give. To publish: {extra}, the mean score of extra, in "
-            "which no text is predicted by a fit that adapted to it; further differences are due to chance or to fewer "
-            f"texts.{caveat}",
+            f"{published} on {test_set} contains {bias} from adapting to them",
+            f"{independent} is what independent {rows} would give. To publish: {extra}, the mean score of extra, in "
+            f"which no {row} is predicted by a fit that adapted to it. {rest}{caveat}",
         )
 
 
