@@ -28,8 +28,9 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
-from peekbench import MethodEntry, Options
+from peekbench import DataError, Dataset, MethodEntry, Options
 from peekbench.errors import PluginError
+from peekbench.plugins import Preparation
 from peekbench.plugins.entries import MethodTaskKind
 from peekbench.plugins.functions import clone_estimator
 from peekbench.plugins.predictors import as_predictor
@@ -100,9 +101,22 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
         fitted = _Part(_clone(estimator, context.seed), chosen, held).fit(inputs, train.labels)
         return as_predictor(fitted, task, train.labels)
 
+    def check_data(dataset: Dataset, *, options: EstimatorOptions) -> None:
+        if dataset.kind != "multilabel" or accepts_label_sets(estimator):
+            return
+        last = estimator
+        while isinstance(last, Pipeline):
+            last = last.steps[-1][1]
+        classifier = type(last).__name__
+        raise DataError(
+            f"{classifier} cannot be fitted to sets of labels; put sklearn.multiclass.OneVsRestClassifier"
+            f"({classifier}(...)) in its place, which fits a copy to each label"
+        )
+
     return MethodEntry(
         name=name,
         method=fit,
+        preparation=Preparation(check_data=check_data),
         options=EstimatorOptions,
         summary=f"{' > '.join(leaves)}; fitted on train and unlabeled rows by default: {', '.join(adapting)}",
         task_kinds=KINDS[found] & _kinds_of_inputs(estimator),

@@ -112,7 +112,8 @@ def peekbench_data_sources() -> list[DataSourceEntry]:
 def peekbench_methods() -> list[MethodEntry]:
     """Register the methods."""
     entry = partial(MethodEntry, task_kinds=frozenset({"tabular_classification", "regression"}))
-    step = partial(entry, base="linear")
+    complete = Preparation(check_data="peekbench_tabular.methods:check_rows")
+    step = partial(entry, base="linear", preparation=complete)
     return [
         step(
             name="pca",
@@ -132,6 +133,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="standardize",
             options=Standardize,
+            preparation=complete,
             method="peekbench_tabular.methods:standardize",
             summary="features scaled by the unlabeled rows, then a linear model with an optional penalty",
         ),

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression
 
-from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
+from peekbench import Context, DataError, Dataset, Inputs, Labeled, Options, Predictor, Task
 from peekbench.records import FloatArray
 from peekbench_tabular import Impute, Pca, Prepared, Screening, Standardize
 
@@ -301,6 +301,12 @@ def _deviations(rows: FloatArray) -> FloatArray:
     sd: FloatArray = rows.std(axis=0)
     sd[rows.min(axis=0) == rows.max(axis=0)] = 1  # rounding may give a constant column a deviation other than 0
     return sd
+
+
+def check_rows(dataset: Dataset, *, options: Options) -> None:
+    """Refuse rows with missing values before the first fit, unless the options replace these."""
+    if dataset.input_kind == "features" and not getattr(options, "prepare", False):
+        _check_complete(_check_numeric(dataset.inputs))
 
 
 def _check_complete(rows: Inputs) -> FloatArray:

@@ -79,6 +79,12 @@ def test_estimators_answer_as_their_own_predict(classifier: Any, features: pb.Da
     ]
 
 
+def test_a_classifier_of_classes_is_refused_with_the_one_that_fits_a_copy_to_each_label(features: pb.Dataset) -> None:
+    advice = r"sklearn.multiclass.OneVsRestClassifier\(LogisticRegression\(...\)\) in its place"
+    with pytest.raises(pb.DataError, match=advice):
+        pb.measure(make_pipeline(PCA(3), LogisticRegression()), features, design=DESIGN, progress=False)
+
+
 def test_labels_that_all_or_no_train_rows_have_are_certain(features: pb.Dataset) -> None:
     labels = np.asarray(features.labels)[:80].copy()
     labels[:, 0] = 1

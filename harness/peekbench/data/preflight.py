@@ -49,7 +49,7 @@ def check_tasks(spec: ExperimentSpec) -> None:
         except DataError as error:
             errors[task.name] = error
         else:
-            _check_kinds(spec, task.name, dataset)
+            _check_methods(spec, task.name, dataset)
             kinds.setdefault(dataset.kind, task.name)
     if len(kinds) > 1:
         listed = ", ".join(f"{name} is {kind}" for kind, name in kinds.items())
@@ -80,8 +80,14 @@ def list_errors(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str
             yield f"{count} ({', '.join(names)}): {cause}"
 
 
-def _check_kinds(spec: ExperimentSpec, task: str, dataset: Dataset) -> None:
+def _check_methods(spec: ExperimentSpec, task: str, dataset: Dataset) -> None:
     for method in spec.methods:
+        check_data = method.entry.preparation.check_data
+        if check_data is not None:
+            try:
+                check_data(dataset, options=spec.options(method, task))
+            except DataError as error:
+                raise DataError(f"method {method.name} ({method.use}), task {task}: {error}") from error
         if mismatch := find_mismatch(method.entry, dataset, f"task {task}"):
             remedy = _remedy(dataset, len(spec.tasks))
             raise PluginError(f"method {method.name} ({method.use}) {mismatch}; {remedy}")

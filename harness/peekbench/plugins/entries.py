@@ -24,6 +24,7 @@ import pluggy
 from peekbench.plugins.protocols import (
     Analyzer,
     Audit,
+    CheckData,
     CheckOptions,
     CountTokens,
     DataSource,
@@ -66,6 +67,8 @@ class Preparation:
     """Function that returns the options that pin a version, for downloads that can change, such as a branch."""
     check: CallableField[CheckOptions[Any] | None] = CallableField(None)
     """Function that checks options against libraries and files here without a download, for `validate` and `plan`."""
+    check_data: CallableField[CheckData[Any] | None] = CallableField(None)
+    """Function that refuses rows of a task that a method cannot use with its options, before the first fit."""
     prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
     """Function that downloads or builds what all fits or audits share, such as a model."""
     count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)

@@ -124,6 +124,26 @@ class CheckOptions(Protocol[O_contra]):
         """Check the options."""
 
 
+class CheckData(Protocol[O_contra]):
+    """Function that checks whether a method can use the rows of a task, before their kinds are compared.
+
+    Parameters
+    ----------
+    dataset
+        Rows of the task, of any kind.
+    options
+        Options from the spec.
+
+    Raises
+    ------
+    DataError
+        If no fit with these options can use them, for example because values are missing; with the remedy.
+    """
+
+    def __call__(self, dataset: Dataset, *, options: O_contra) -> None:
+        """Check the rows."""
+
+
 class Prefetch(Protocol[O_contra]):
     """Function that downloads or builds all that a run needs, so that the run needs no network.
 

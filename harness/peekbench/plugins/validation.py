@@ -227,8 +227,10 @@ def _find_errors(entry: Entry, entries: Mapping[str, Entry]) -> Iterator[str]:
     preparation = getattr(entry, "preparation", Preparation())
     if not isinstance(preparation, Preparation):
         yield f"preparation is {preparation!r}; give a peekbench.plugins.Preparation"
-    elif not isinstance(entry, MethodEntry) and (preparation.count_tokens or preparation.resources):
-        yield "its preparation has count_tokens or resources, which only methods can have; remove them"
+    elif not isinstance(entry, MethodEntry):
+        for name in ("check_data", "count_tokens", "resources"):
+            if getattr(preparation, name):
+                yield f"its preparation has {name}, which only methods can have; remove it"
     for name, function in iterate_callables(entry):
         if (reference := find_reference(function)) and (error := find_reference_error(reference)):
             yield f"{name} {error}: {reference.target!r}"
