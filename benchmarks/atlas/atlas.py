@@ -1,7 +1,8 @@
 """Runs the specs of the atlas and writes docs/atlas.md, its figures and docs/atlas.json from their stores.
 
 Runs are resumed where they ended. Tables without a finished run keep the numbers of docs/atlas.json. The tasks of the
-Hub are run with --hub, or if PEEKBENCH_HUB_MIRROR names a mirror.
+Hub are run with --hub, or if PEEKBENCH_HUB_MIRROR names a mirror. Scores that were published in docs/ become rows, too:
+name the file in PUBLISHED of atlas_numbers.py, and what is scored in LANGUAGE_MODELS of atlas_page.py.
 
     python benchmarks/atlas/atlas.py [--only SPEC ...] [--hub] [--no-run] [--runs FOLDER] [--output PAGE]
 """

@@ -23,6 +23,7 @@ from peekbench import load_results, load_spec
 from peekbench.records import FloatArray
 from peekbench.results import Configuration, configurations, resolve_score, select_score
 from peekbench.results.analyze import AnalysisOptions, analyze, planned_trials, without_controls
+from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.reader import Store
 from peekbench_summary.power.detection import Criterion, minimum_detectable
@@ -32,6 +33,7 @@ sys.path.append(str(Path(__file__).parents[1] / "study"))
 
 
 SPECS = Path(__file__).parents[2] / "specs" / "atlas"
+DOCS = SPECS.parents[1] / "docs"
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "docstrings": (
         "classic",
@@ -54,6 +56,9 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 """Section of the page to the specs whose methods are adjusted together in it."""
 RULES: Mapping[str, str] = {"cross-fitting": "cross-5", "more folds": "cross-20", "membership": "swap-in-5"}
 """Section to the arm whose bias it has, in place of that of `test`."""
+PUBLISHED: dict[str, Path] = {}
+"""Tables of scores below docs/, which `peekbench analyze` reads: name to path. A table is a section for each of its
+sizes, named as in 'gemma, 50, 100'."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
 ON_THE_HUB = (
     "hub", "hub_embedding", "hub_replication", "protocols_hub", "protocols_hub_20", "membership_hub", "words", "decay"
@@ -123,6 +128,8 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         words=next((compare_biases(found[name]) for name in SECTIONS["words"] if name in found), None),
         placebo=next((count_placebos(found[name]) for name in SECTIONS["replication"] if name in found), None),
     )
+    of_tables = dict(item for name, path in PUBLISHED.items() for item in collect_table(name, DOCS / path))
+    atlas = atlas.model_copy(update={"sections": atlas.sections | of_tables})
     if earlier is None:
         return atlas
     is_new = {name for names in (*SECTIONS.values(), PROTOCOLS, DECAY) if found.keys() & set(names) for name in names}
@@ -131,7 +138,8 @@ def collect(folder: Path, earlier: Atlas | None = None) -> Atlas:
         tasks=earlier.tasks | atlas.tasks,
         sections={
             name: section for name in SECTIONS if (section := (earlier.sections | atlas.sections).get(name)) is not None
-        },
+        }
+        | of_tables,
         protocols=earlier.protocols | atlas.protocols,
         decay=atlas.decay or earlier.decay,
         words=atlas.words or earlier.words,
@@ -221,6 +229,18 @@ def collect_section(
         if folder is None or majorities.isna().any()
         else measure_selection(specs.values(), states, folder),
     )
+
+
+def collect_table(name: str, path: Path) -> Iterator[tuple[str, Section]]:
+    """Yield a section for each pair of sizes of a published table of scores, with its name."""
+    results = drop_incomplete(load_results(path)).fillna({"num_train": 0, "num_test": 0})
+    for (num_train, num_test), rows in results.groupby(["num_train", "num_test"]):
+        section = collect_section({name: rows.reset_index(drop=True)}, {})
+        seconds = float(rows[["fit_seconds", "predict_seconds"]].to_numpy(dtype=float).sum())
+        yield (
+            f"{name}, {num_train}, {num_test}",
+            section.model_copy(update={"seconds": None if math.isnan(seconds) else round(seconds)}),
+        )
 
 
 def count_placebos(results: pd.DataFrame) -> float:
@@ -409,7 +429,7 @@ def judge(results: pd.DataFrame) -> dict[str, Effect]:
 
 
 def _judge_each(results: pd.DataFrame) -> Iterator[tuple[Configuration, Effect]]:
-    (summary,) = analyze(results, AnalysisOptions(["summary"])).analyses
+    (summary,) = analyze(results, AnalysisOptions(["summary"], allow_incomplete=True)).analyses
     for configuration, verdict in zip(configurations(results).configurations, summary.verdicts, strict=True):
         low, high = (None if number is None else round(number, DIGITS) for number in verdict.estimate.limits)
         mean = round(verdict.estimate.mean, DIGITS)

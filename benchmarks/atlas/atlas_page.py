@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from atlas_numbers import OMITTED, PLACEBOS, RULES, STRESS_TESTS, missing_specs
+from atlas_numbers import OMITTED, PLACEBOS, PUBLISHED, RULES, STRESS_TESTS, missing_specs
 from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State, Task
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
@@ -34,7 +34,7 @@ TITLES = {
     "protocols": "Rules of adaptation",
 }
 LANGUAGE_MODELS = {"trained": "classification", BITS: "language modeling, bits per byte"}
-"""Sections that share the table of language models, and what their methods are scored on."""
+"""Sections and published tables that share the table of language models, and what their methods are scored on."""
 ADJUSTED = "95% intervals for new subsamples of these tasks, adjusted for all estimates."
 SHORT = "The numbers are in the tables of this page."  # alternative text of figures
 IN_JSON = "The numbers are in atlas.json."
@@ -69,7 +69,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
         machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
         commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
         methods=methods_table, tasks=tasks_table, data=describe_data, controls=describe_controls,
-        language_models={name: atlas.sections[name] for name in LANGUAGE_MODELS if name in atlas.sections},
+        language_models=find_language_models(atlas.sections),
         language_models_table=language_models_table,
         replication=compare(chosen, atlas.sections.get("replication")),
         crossed=crossed, swapped=swapped, refined=describe_refined(crossed, atlas.sections.get("more folds")),
@@ -275,26 +275,38 @@ def methods_table(section: Section) -> str:
 
 def language_models_table(sections: Mapping[str, Section], runs: Mapping[str, Run]) -> str:
     """Return one table of the methods of several sections, with the cost of their runs."""
+    rows = []
+    for place, section in sections.items():
+        name = place.partition(",")[0]
+        for method in section.of_state("judged"):
+            first, *cells = _cells(method, bits=name == BITS)
+            seconds = section.seconds
+            if name not in PUBLISHED:
+                seconds = runs[method.spec].seconds
+            minutes = "" if seconds is None else f"{seconds / 60:,.1f}"
+            sizes = f"{section.num_train or '-'}, {section.num_test}"
+            rows.append([first, LANGUAGE_MODELS[name], sizes, *cells, str(method.subsamples), minutes])
     return markdown(
-        ["method", "scored on", "train, test", "base", "extra", "boost", "bias", "verdict", "n", "minutes"],
-        [
-            [
-                name, kind, f"{sections[section].num_train}, {sections[section].num_test}", *cells,
-                str(method.subsamples), f"{runs[method.spec].seconds / 60:,.1f}",
-            ]
-            for section, kind in LANGUAGE_MODELS.items()
-            if section in sections
-            for method in sections[section].of_state("judged")
-            for name, *cells in [_cells(method, bits=section == BITS)]
-        ],
-    )  # fmt: skip
+        ["method", "scored on", "train, test", "base", "extra", "boost", "bias", "verdict", "n", "minutes"], rows
+    )
+
+
+def find_language_models(sections: Mapping[str, Section]) -> dict[str, Section]:
+    """Return the sections that share the table of language models, in its order."""
+    return {
+        place: section
+        for name in LANGUAGE_MODELS
+        for place, section in sections.items()
+        if place.partition(",")[0] == name
+    }
 
 
 def _cells(method: Method, *, bits: bool = False) -> list[str]:
     """Return the cells that all tables of methods share: name, `base`, `extra`, boost, bias and verdict."""
     show: Callable[[float], str] = (lambda value: f"{value:.4f}") if bits else percent
+    source = PUBLISHED.get(method.spec, Path("..", "specs", "atlas", f"{method.spec}.yaml"))
     return [
-        f"[{method.name}](../specs/atlas/{method.spec}.yaml)", show(method.base), show(method.extra),
+        f"[{method.name}]({source.as_posix()})", show(method.base), show(method.extra),
         effect_text(method.boost, bits=bits, is_bold=True), effect_text(method.bias, bits=bits, is_bold=True),
         method.bias.decision,
     ]  # fmt: skip

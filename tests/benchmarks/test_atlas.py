@@ -126,20 +126,37 @@ def test_effects_are_those_of_the_stored_scores(scripts: SimpleNamespace, result
     assert scripts.page.biased_tasks(section.methods, -1) == []
 
 
-def test_language_models_share_a_table_with_the_unit_and_the_cost_of_each(
-    scripts: SimpleNamespace, results: Any
+def test_language_models_share_a_table_with_unit_sizes_and_cost(
+    scripts: SimpleNamespace, results: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A published table has rows for each of its sizes."""
     section = scripts.numbers.collect_section({"finetune": results}, {})
     runs = {"finetune": scripts.records.Run(commit="", machine="", seconds=5400)}
-    sections = dict.fromkeys(scripts.page.LANGUAGE_MODELS, section)
+    second = results.assign(num_test=400, num_scored=400, num_correct=None)
+    both = pd.concat([results, second], ignore_index=True).assign(fit_seconds=1.0, predict_seconds=0.5, looks="")
+    both.to_csv(tmp_path / "scores.csv", index=False)
+    monkeypatch.setattr(scripts.numbers, "DOCS", tmp_path)
+    monkeypatch.setitem(scripts.numbers.PUBLISHED, "answers", Path("scores.csv"))
+    monkeypatch.setitem(scripts.page.LANGUAGE_MODELS, "answers", "answers")
+    published = scripts.numbers.collect(tmp_path).sections
+    sections = scripts.page.find_language_models({**published, "trained": section, scripts.page.BITS: section})
     _, _, *rows = scripts.page.language_models_table(sections, runs).splitlines()
     cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
-    assert len(cells) == 2 * len(sections)
-    assert {row[1]: row[3] for row in cells if "biased" in row[0]} == {
-        kind: f"{section.methods[0].base:{'.4f' if 'bits' in kind else '.1%'}}"
-        for kind in scripts.page.LANGUAGE_MODELS.values()
-    }
-    assert {row[-1] for row in cells} == {"90.0"}
+    base, seconds = section.methods[0].base, 1.5 * len(results)
+    assert [[row[1], row[2], row[3], row[-1]] for row in cells if "biased" in row[0]] == [
+        ["classification", "50, 200", f"{base:.1%}", "90.0"],
+        ["language modeling, bits per byte", "50, 200", f"{base:.4f}", "90.0"],
+        ["answers", "50, 200", f"{base:.1%}", f"{seconds / 60:.1f}"],
+        ["answers", "50, 400", f"{base:.1%}", f"{seconds / 60:.1f}"],
+    ]
+    assert "(scores.csv)" in rows[-1]
+
+
+def test_published_tables_have_the_numbers_of_the_atlas(scripts: SimpleNamespace) -> None:
+    sections = scripts.records.Atlas.model_validate_json(PAGE.with_suffix(".json").read_text("utf-8")).sections
+    for name, path in scripts.numbers.PUBLISHED.items():
+        of_table = dict(scripts.numbers.collect_table(name, PAGE.parent / path))
+        assert {place: sections.get(place) for place in of_table} == of_table, "run benchmarks/atlas --no-run"
 
 
 def test_methods_that_ignore_texts_or_guess_are_not_judged(scripts: SimpleNamespace, results: Any) -> None:
