@@ -19,10 +19,19 @@ from peekbench.cache import cache_folder
 from peekbench.data import loading as data
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError, PeekbenchError
-from peekbench.execution.prediction_checks import SUM_TOLERANCE, check_predictions, read_only, score_texts, take
+from peekbench.execution.prediction_checks import (
+    MAX_CHANGED,
+    SUM_TOLERANCE,
+    as_answer,
+    check_predictions,
+    read_only,
+    score_texts,
+    take,
+)
 from peekbench.formatting import pluralize
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.exceptions import describe_exception, one_line_errors
+from peekbench.plugins.graders import find_grader
 from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
@@ -175,7 +184,7 @@ class Case:
         Returns
         -------
         numpy.ndarray
-            float64 predictions, (n_inputs, n_classes) or (n_inputs,).
+            float64 predictions, (n_inputs, n_classes) or (n_inputs,), or in generation the answers, (n_inputs,).
 
         Raises
         ------
@@ -187,6 +196,8 @@ class Case:
         predictions = in_order(predicted, inputs, self.task)
         tolerance = SUM_TOLERANCE if np.asarray(predictions).dtype == np.float16 else EXACT_SUM_TOLERANCE
         check_predictions(predictions, len(inputs), self.task, sum_tolerance=tolerance)
+        if self.task.kind == "generation":
+            return np.fromiter(map(as_answer, predictions), dtype=object)
         return np.array(predictions, dtype=np.float64)
 
     def time_limit(self, inputs: Inputs) -> AbstractContextManager[None]:
@@ -242,7 +253,7 @@ def make_case(
     if dataset is None:
         order = (
             "classification", "regression", "tabular_classification", "text_regression", "language_modeling",
-            "multilabel", "tabular_multilabel",
+            "multilabel", "tabular_multilabel", "generation",
         )  # fmt: skip
         kind = next(kind for kind in order if kind in entry.task_kinds)
         dataset = _sample(kind, sample_texts(), 2)
@@ -273,6 +284,8 @@ def _sample(kind: str, texts: Dataset, num_levels: int) -> Dataset:
             return Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression")
         case "language_modeling":
             return Dataset(texts.inputs, kind="language_modeling")
+        case "generation":
+            return Dataset(texts.inputs, [texts.class_names[label] for label in texts.labels], kind="generation")
         case "multilabel":
             return _with_label_sets(texts)
         case "tabular_multilabel":
@@ -329,6 +342,9 @@ def _draw(
     if source is None:
         source = SourceRef(SAMPLE, {"rows": data.fingerprint(dataset)}, folders.spec)
         data.remember(source, dataset)
+    grader = None
+    if dataset.kind == "generation":
+        grader = find_grader(dataset.grader, folders.spec)
     num_train, num_test = sizes
     design = Design(num_train=(num_train,), num_test=(num_test,), num_subsamples=2)
     sampler = Sampler(dataset, design, seed=0, task="sample")
@@ -339,7 +355,7 @@ def _draw(
         use=use,
         entry=entry,
         options=options,
-        task=Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source),
+        task=Task("sample", dataset.kind, tuple(dataset.class_names), dataset.instruction, source, grader),
         train=Labeled(draw_inputs(first.train), read_only(sampler.labels[first.train])),
         unlabeled=draw_inputs(first.extra),
         test=draw_inputs(first.test),
@@ -429,7 +445,13 @@ def _refit(case: Case, unlabeled: Inputs | None) -> Refits:
 
 
 def are_equal(first: FloatArray, second: FloatArray, tolerance: float = 0.0) -> bool:
-    """Return whether two arrays differ by at most `tolerance` times their largest number, or times 1."""
+    """Return whether two arrays differ by at most `tolerance` times their largest number, or times 1.
+
+    With a tolerance, a quarter of generated answers may differ, because rounding can change all tokens that follow.
+    """
+    if first.dtype == object:
+        max_changed = MAX_CHANGED if tolerance else 0.0
+        return first.shape == second.shape and float(np.mean(first != second)) <= max_changed
     scale = max(1.0, float(np.abs(first[np.isfinite(first)]).max(initial=0)))
     return first.shape == second.shape and np.allclose(first, second, rtol=0, atol=tolerance * scale, equal_nan=True)
 

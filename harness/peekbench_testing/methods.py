@@ -21,6 +21,7 @@ import numpy as np
 
 from peekbench.data.loading import load_dataset, remember
 from peekbench.data.preflight import find_mismatch
+from peekbench.data.sampling import label_array
 from peekbench.errors import ContractError, DataError, SpecError
 from peekbench.execution.prediction_checks import read_only, take
 from peekbench.formatting import shorten
@@ -453,8 +454,8 @@ def _change_labels(dataset: Dataset, labeled: IntArray) -> Dataset:
         for row, other in zip(others.tolist(), others[::-1].tolist(), strict=True):
             texts[row] = dataset.inputs[other]
         return replace(dataset, inputs=texts, labels=())
-    labels = np.array(dataset.labels)
-    is_regression = dataset.kind == "regression"
+    labels = label_array(dataset)
+    is_regression = dataset.kind in ("regression", "generation")
     num_values = 2 if dataset.kind == "multilabel" else len(dataset.class_names)
     labels[others] = labels[others][::-1] if is_regression else (labels[others] + 1) % num_values
     return replace(dataset, labels=labels)

@@ -7,8 +7,8 @@ from pydantic import Field
 from peekbench import MethodEntry, Options, hookimpl
 from peekbench.plugins.entries import MethodTaskKind
 
-WITH_CLASSES = frozenset[MethodTaskKind](
-    {"classification", "tabular_classification", "multilabel", "tabular_multilabel"}
+WITH_ANSWERS = frozenset[MethodTaskKind](
+    {"classification", "tabular_classification", "multilabel", "tabular_multilabel", "generation"}
 )
 
 
@@ -27,7 +27,7 @@ def peekbench_methods() -> list[MethodEntry]:
             name="null",
             method="peekbench_controls.null:null",
             summary="negative control: ignores unlabeled inputs, so boost and bias are exactly 0",
-            task_kinds=WITH_CLASSES | {"regression", "language_modeling"},
+            task_kinds=WITH_ANSWERS | {"regression", "language_modeling"},
             base="null",
             control="negative",
         ),
@@ -37,7 +37,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_controls.leak:leak",
             summary="positive control: knows labels of unlabeled inputs, so bias is share x (1 - accuracy)",
             unlabeled_options=frozenset({"share"}),
-            task_kinds=WITH_CLASSES,
+            task_kinds=WITH_ANSWERS,
             metrics={
                 "planted_gain": "share of the unlabeled inputs that are right only because their labels are known"
             },

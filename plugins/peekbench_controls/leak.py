@@ -10,9 +10,9 @@ import numpy as np
 from peekbench import Context, Dataset, Inputs, Labeled, Predictor, Task, load_dataset
 from peekbench.records import FloatArray, SourceRef
 from peekbench_controls import Leak
-from peekbench_controls.null import classify
+from peekbench_controls.null import first_text, fit_plain
 
-Label: TypeAlias = int | tuple[int, ...]
+Label: TypeAlias = int | tuple[int, ...] | str | tuple[str, ...]
 THRESHOLD = 0.5  # of the probability of a label that a text is given
 
 
@@ -23,8 +23,8 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
     share x (1 - accuracy) higher; otherwise it is unchanged. The method does not know which arm it is in.
 
     The metric `planted_gain` is the fraction of the unlabeled inputs that are right only because their labels are
-    known: in the arm test, exactly the planted bias. The method knows no label of an input that occurs with several
-    labels.
+    known, or in generation the sum of the gained grades by the number of inputs: in the arm test, exactly the planted
+    bias. The method knows no label of an input that occurs with several labels.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
     DataError
         If the train texts have no words.
     """
-    plain = classify(train)
+    plain = fit_plain(train, task)
     if unlabeled is None:
         return plain
 
@@ -60,18 +60,19 @@ def leak(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Leak,
     keys = {unlabeled_keys[position] for position in chosen.tolist()}
     known = {key: labels[key] for key in keys if key in labels}
 
-    def predict(inputs: Inputs) -> FloatArray:
-        probabilities = plain.predict(inputs)
+    def predict(inputs: Inputs) -> Any:
+        predicted: Any = plain.predict(inputs)
         for row, key in enumerate(_keys(inputs)):
             if key in known:
-                probabilities[row] = _certain(known[key], task)
-        return probabilities
+                predicted[row] = _certain(known[key], task)
+        return predicted
 
-    gained = [
-        key for key, answer in zip(unlabeled_keys, plain.predict(unlabeled), strict=True)
-        if key in known and _answer(answer, task) != known[key]
-    ]  # fmt: skip
-    return Predictor(predict, {"planted_gain": len(gained) / len(unlabeled)})
+    gains = [
+        _grade(_certain(known[key], task), known[key], task) - _grade(answer, known[key], task)
+        for key, answer in zip(unlabeled_keys, plain.predict(unlabeled), strict=True)
+        if key in known
+    ]
+    return Predictor(predict, {"planted_gain": sum(gains) / len(unlabeled)})
 
 
 def _keys(inputs: Any) -> list[str | bytes]:
@@ -82,14 +83,19 @@ def _keys(inputs: Any) -> list[str | bytes]:
     return [row.tobytes() if isinstance(row, np.ndarray) else str(row) for row in rows]
 
 
-def _answer(probabilities: FloatArray, task: Task) -> Label:
+def _grade(predicted: Any, label: Any, task: Task) -> float:
+    """Return the grade of an answer, or whether the answer of probabilities is the label."""
+    if task.kind == "generation":
+        return task.grade(predicted, label)
     if task.kind == "multilabel":
-        return tuple((probabilities > THRESHOLD).astype(int).tolist())
-    return int(probabilities.argmax())
+        return float(tuple((predicted > THRESHOLD).astype(int).tolist()) == label)
+    return float(predicted.argmax() == label)
 
 
-def _certain(label: Label, task: Task) -> FloatArray:
-    """Return the probabilities of classes or labels if the label is known."""
+def _certain(label: Any, task: Task) -> Any:
+    """Return the probabilities of classes or labels, or the answer, if the label is known."""
+    if task.kind == "generation":
+        return first_text(label)
     if isinstance(label, tuple):
         return np.array(label, dtype=float)
     probabilities: FloatArray = np.eye(task.num_classes)[label]
@@ -100,7 +106,9 @@ def _labels_by_input(source: SourceRef) -> dict[str | bytes, Label]:
     """Return the label of each text or row, without those that occur with several labels."""
     dataset = load_dataset(source)
     if id(dataset) not in _lookups:
-        labels: list[Any] = np.asarray(dataset.labels).tolist()
+        labels: list[Any] = list(dataset.labels)
+        if dataset.kind != "generation":
+            labels = np.asarray(dataset.labels).tolist()
         if dataset.kind == "multilabel":
             labels = list(map(tuple, labels))
         pairs = set(zip(_keys(dataset.inputs), labels, strict=True))

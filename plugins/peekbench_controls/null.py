@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ NUM_SYMBOLS = 257  # bytes, and the end of a text
 
 
 def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Options, context: Context) -> Predictor:
-    """Fit a classifier, a regression or, in language modeling, byte frequencies on train; ignore the unlabeled inputs.
+    """Fit a classifier, a regression, byte frequencies or the most frequent reference on train; ignore other inputs.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Optio
     Returns
     -------
     Predictor
-        The classifier, regression or language model.
+        The classifier, regression or language model; in generation, the model that always gives the same answer.
 
     Raises
     ------
@@ -46,7 +47,30 @@ def null(unlabeled: Inputs | None, train: Labeled, task: Task, *, options: Optio
     if task.kind == "regression":
         model = make_pipeline(*_steps_for_features(), Ridge()).fit(train.inputs, train.labels)
         return Predictor(model.predict)
-    return model_bytes(train) if task.kind == "language_modeling" else classify(train)
+    if task.kind == "language_modeling":
+        return model_bytes(train)
+    return fit_plain(train, task)
+
+
+def fit_plain(train: Labeled, task: Task) -> Predictor:
+    """Return the classifier of train, or in generation a model whose answer is the most frequent reference of train.
+
+    Parameters
+    ----------
+    train
+        Labeled texts or features.
+    task
+        Its kind determines the model.
+    """
+    if task.kind != "generation":
+        return classify(train)
+    ((answer, _),) = Counter(map(first_text, train.labels)).most_common(1)
+    return Predictor(lambda prompts: [answer] * len(prompts))
+
+
+def first_text(reference: Any) -> str:
+    """Return a reference, or the first one of several."""
+    return reference if isinstance(reference, str) else str(reference[0])
 
 
 def classify(train: Labeled) -> Predictor:

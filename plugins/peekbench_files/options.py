@@ -86,6 +86,9 @@ class FileOptions(Options):
     """Column of the label, which contains text or integers. If texts have any number of labels, a column of lists (of
     JSON Lines or Parquet), a column that `label_separator` divides, or several columns that contain 0 or 1 for the
     label of their name. Null for texts without labels, for language modeling."""
+    kind: Literal["generation"] | None = None
+    """generation: texts are prompts, and the column `label` has the reference of the answer, a text or a number, or a
+    list of several of which the best grade counts. Default: classes or labels, as the column has them."""
     label_separator: str = ""
     """String between the labels of a text in one column, such as `|`; an empty cell is a text without labels."""
     class_names: Annotated[tuple[str, ...] | dict[str, str] | None, BeforeValidator(_check_class_names)] = None
@@ -165,6 +168,10 @@ class FileOptions(Options):
             raise ValueError("label is empty; name one or more columns, or set it to null for texts without labels")
         if self.label_separator and not isinstance(self.label, str):
             raise ValueError("label_separator divides the labels in one column; name this column as `label`")
+        if self.kind == "generation" and not (isinstance(self.label, str) and self.class_names is None):
+            raise ValueError("kind is generation, so name one column of references as `label`, and no class_names")
+        if self.kind == "generation" and self.label_separator:
+            raise ValueError("kind is generation, so label_separator has no use; store several references as a list")
         if self.label is None and self.class_names is not None:
             raise ValueError("label is null, but class_names are given; remove class_names, or name the column")
         if self.delimiter and self.delimiter == self.quote:

@@ -32,6 +32,7 @@ from peekbench.data.labels import (
     group_key,
     label_key,
     name_classes,
+    read_reference,
     refuse_hidden,
     refuse_joined,
     refuse_missing,
@@ -39,6 +40,7 @@ from peekbench.data.labels import (
 from peekbench.formatting import pluralize
 from peekbench.plugins.names import find_nearest_file
 from peekbench.records import Split, TaskKind
+from peekbench.records.data import Reference
 from peekbench_files.options import FileOptions
 from peekbench_files.reading import NoColumnError, Row, read
 
@@ -134,6 +136,8 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     labels: Sequence[Any] = [0] * len(examples)
     if is_multilabel:
         examples, (names, labels, left_out) = _read_label_sets(examples, options, paths, class_names)
+    elif options.kind == "generation":
+        labels = [example.key for example in examples]
     elif options.label is not None:
         examples = _drop_missing_labels(examples, options, paths, class_names)
         counts = Counter(example.key for example in examples)
@@ -148,7 +152,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         dropped["duplicate"] = len(examples) - len(kept)
         examples, labels = [examples[row] for row in kept], [labels[row] for row in kept]
     _check_content(options, paths, [example.split for example in examples], labels)
-    kind: TaskKind = "multilabel" if is_multilabel else "classification"
+    kind: TaskKind = options.kind or ("multilabel" if is_multilabel else "classification")
     if options.label is None:
         labels, kind = [], "language_modeling"
     details: dict[str, Any] = {
@@ -185,7 +189,7 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
 
 def _read_extra(path: Path, options: FileOptions, groups: Collection[str]) -> Iterator[str]:
     """Yield the texts of a file of private texts, whose labels are not read, and refuse those of groups of splits."""
-    plain = options.model_copy(update={"label": None})
+    plain = options.model_copy(update={"label": None, "kind": None})
     try:
         rows = read(path, plain.columns(), plain)
     except NoColumnError as error:
@@ -296,7 +300,7 @@ def _check_content(options: FileOptions, paths: Sequence[Path], splits: Sequence
         if not labels:
             raise DataError(f"{' and '.join(map(str, paths))}: no row has a text; add rows")
         return
-    if len(set(labels)) < 2 and not isinstance(next(iter(labels), None), tuple):
+    if options.kind is None and len(set(labels)) < 2 and not isinstance(next(iter(labels), None), tuple):
         raise DataError(
             f"{' and '.join(map(str, paths))}: {pluralize(len(labels), 'row')} of "
             f"{pluralize(len(set(labels)), 'class', 'classes')} in column {options.label!r}; classification needs rows "
@@ -311,8 +315,8 @@ class Example:
     location: str
     """File and position of the row."""
     text: str
-    key: str
-    """Label, as `label_key` returns it; empty without a label."""
+    key: Any
+    """Label, as `label_key` returns it; empty without a label. In generation, the reference."""
     labels: LabelSet
     """Labels of a multi-label task; None in other tasks."""
     split: Split
@@ -332,6 +336,11 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
             group = group_key(row.values[-1], f"{location}, column {options.group!r}")
             if not group:
                 missing.append(options.group)
+        reference: Reference | None = None
+        if options.kind == "generation":
+            reference = read_reference(row.values[len(texts)], f"{location}, column {options.label!r}")
+        if reference in ("", ()):
+            missing.append(str(options.label))
         if missing and options.drop_missing:
             continue
         if missing:
@@ -350,8 +359,8 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                     f"{location}: column {column!r} has half of a surrogate pair, {short_repr(text)}, which is no "
                     "character and cannot be stored; replace it"
                 )
-        if options.label is None:
-            yield Example(location, options.joined_by.join(texts), "", None, split, group)
+        if options.label is None or reference is not None:
+            yield Example(location, options.joined_by.join(texts), reference or "", None, split, group)
             continue
         label = row.values[len(texts)]
         labels = None

@@ -102,6 +102,8 @@ class HubTask:
     """Texts with more characters are dropped."""
     is_in_order: bool = True
     """Whether the labels 0, 1, and so on can stand for the keys of `classes` in their order."""
+    is_generation: bool = False
+    """Whether texts are prompts, and labels the references of answers."""
     drop_missing: bool = False
     """Drop rows without a text, a label or a group; by default they are an error."""
     group: str = ""

@@ -91,6 +91,9 @@ class HubDatasetOptions(HubOptions):
     label: str = "label"
     """Column of the label, which contains strings, integers or booleans; or lists of them, if texts have any number of
     labels. A list of `class_names` then selects labels."""
+    kind: Literal["generation"] | None = None
+    """generation: texts are prompts, and the column `label` has the reference of the answer, or a list of several of
+    which the best grade counts. Default: classes or labels."""
     group: str = ""
     """Column of the group, such as an author or a conversation, which contains strings or integers. Rows of a group
     never stand in two sets."""
@@ -116,6 +119,8 @@ class HubDatasetOptions(HubOptions):
         columns = [*self.text, self.label, self.group]
         if len(set(columns)) < len(columns):
             raise ValueError(f"text, label and group contain a duplicate column, {columns}; name each column once")
+        if self.kind == "generation" and self.class_names is not None:
+            raise ValueError("kind is generation, which has no classes; remove class_names")
         if self.drop_shared_groups and not self.group:
             raise ValueError("drop_shared_groups is True, but there are no groups; name their column as `group`")
         if self.drop_shared_groups and self.splits == "pooled":
@@ -160,6 +165,7 @@ class HubDatasetOptions(HubOptions):
             label=self.label,
             classes=classes,
             is_in_order=is_list,
+            is_generation=self.kind == "generation",
             instruction=self.instruction,
             max_characters=self.max_characters,
             drop_missing=self.drop_missing,

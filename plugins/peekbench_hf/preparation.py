@@ -20,7 +20,7 @@ from peekbench import DataError
 from peekbench.cache import atomic_write, describe_file, write_cached
 from peekbench.data import group_duplicates, keep_first
 from peekbench.data.label_sets import LabelSet, find_unlabeled, name_label_sets, read_label_set, refuse_hidden_sets
-from peekbench.data.labels import ClassNames, find_missing, name_classes, refuse_hidden, refuse_missing
+from peekbench.data.labels import ClassNames, find_missing, name_classes, read_reference, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
 from peekbench.records.scores import number_label_sets
 from peekbench_hf.definition import HubTask
@@ -68,7 +68,8 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
     num_read = columns.table.num_rows
     texts = _join([_as_texts(columns.table.column(name), name) for name in task.text])
     is_test = np.arange(num_read) >= num_read - columns.num_test
-    labels, class_names = _read_labels(columns, task, label)
+    is_multilabel = _has_lists(columns, label) and not task.is_generation
+    labels, class_names = (_read_references if task.is_generation else _read_labels)(columns, task, label)
     groups = pa.nulls(num_read, pa.large_string())
     if task.group:
         groups = _label_texts(columns.table.column(task.group), task.group)
@@ -80,9 +81,8 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
         is_missing = pc.or_(is_missing, pc.fill_null(pc.or_(pc.equal(groups, ""), pc.utf8_is_space(groups)), True))
     if pc.any(is_missing).as_py() and not task.drop_missing:
         raise _missing_error(is_missing, task)
-    is_missing = pc.or_(
-        is_missing, _find_unlabeled(table, task, label, class_names, is_multilabel=_has_lists(columns, label))
-    )
+    find = _find_unanswered if task.is_generation else _find_unlabeled
+    is_missing = pc.or_(is_missing, find(table, task, label, class_names, is_multilabel=is_multilabel))
     table = table.filter(pc.invert(is_missing))
     dropped["missing"] = num_read - table.num_rows
     if task.drop_shared_groups:
@@ -95,14 +95,18 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
         table = table.filter(pc.less_equal(pc.utf8_length(table["text"]), task.max_characters))
         dropped["long"] = num_before - table.num_rows
     details: dict[str, Any] = {"rows_read": num_read, "dropped": dropped, "drop_duplicates": drop_duplicates}
-    if _has_lists(columns, label):
+    if is_multilabel:
         names, indicators, left_out = name_label_sets(_decode_sets(table), class_names, f"column {label!r}")
         flat = pa.array(np.array(indicators, dtype=np.int64).ravel())
         codes = pa.FixedSizeListArray.from_arrays(flat, len(names))
         if left_out:
             details["labels left out"] = ", ".join(left_out)
     else:
-        names, positions = name_classes(_count(table["label"]), class_names, f"column {label!r}")
+        counts = _count(table["label"])
+        if task.is_generation:
+            names, positions = tuple(counts), {reference: position for position, reference in enumerate(counts)}
+        else:
+            names, positions = name_classes(counts, class_names, f"column {label!r}")
         keys = pc.index_in(table["label"], value_set=pa.array(list(positions), pa.large_string()))
         codes = pc.take(pa.array(list(positions.values()), pa.int64()), keys)
     table = table.set_column(1, "label", codes)
@@ -208,6 +212,30 @@ def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.Chunke
     return labels, task.classes or feature_names
 
 
+def _read_references(columns: Columns, _: HubTask, label: str) -> tuple[pa.ChunkedArray, ClassNames]:
+    """Return the reference of each row in JSON, and no names; those of a ClassLabel are its names."""
+    values = columns.table.column(label).to_pylist()
+    if names := columns.class_names:
+        values = [names[value] if isinstance(value, int) else value for value in values]
+    references = [read_reference(value, f"column {label!r}, row {row}") for row, value in enumerate(values, start=1)]
+    written = [json.dumps(reference, ensure_ascii=False) if reference else "" for reference in references]
+    return pa.chunked_array([pa.array(written, pa.large_string())]), None
+
+
+def _find_unanswered(
+    table: pa.Table, task: HubTask, label: str, _: ClassNames, *, is_multilabel: bool
+) -> pa.ChunkedArray:
+    """Return whether each row has no reference. Raise an error if there are such rows, unless they are dropped."""
+    is_missing = pc.equal(table["label"], "")
+    if pc.any(is_missing).as_py() and not task.drop_missing:
+        raise DataError(
+            f"row {pc.index(is_missing, True).as_py() + 1}: no reference in column {label!r}; "
+            f"{pluralize(pc.sum(is_missing).as_py(), 'row')} in total. Drop such rows, with `drop_missing` True, or "
+            "use a split whose references are public"
+        )
+    return is_missing
+
+
 def _has_lists(columns: Columns, label: str) -> bool:
     kind = columns.table.column(label).type
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
@@ -287,7 +315,7 @@ def _check_classes(labels: NDArray[np.int64], names: tuple[str, ...], task: HubT
     empty = [name for name, count in zip(names, counts, strict=True) if count == 0]
     if empty:
         raise DataError(f"no row has the class {empty[0]!r}, one of {len(names)}; remove it from class_names")
-    if len(names) < 2:
+    if len(names) < 2 and not task.is_generation:
         raise DataError(
             f"column {task.label!r} has a single class, {names[0]!r}, but classification needs two; name another column"
         )

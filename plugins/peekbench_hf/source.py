@@ -69,11 +69,17 @@ def _load(task: HubTask, options: HubOptions, folders: Folders) -> Dataset:
             "version of peekbench with which the spec was locked, or accept these data with "
             "`peekbench validate --lock SPEC`"
         )
+    names, labels, kind = prepared.class_names, prepared.labels, "classification"
+    if labels.ndim == 2:
+        kind = "multilabel"
+    elif task.is_generation:
+        references = [json.loads(name) for name in names]
+        names, labels, kind = (), [references[label] for label in labels.tolist()], "generation"
     return Dataset(
         inputs=prepared.texts,
-        labels=prepared.labels,
-        class_names=prepared.class_names,
-        kind="multilabel" if prepared.labels.ndim == 2 else "classification",
+        labels=labels,
+        class_names=names,
+        kind=kind,
         instruction=task.instruction,
         fingerprint=fingerprint,
         details=prepared.details,
@@ -209,6 +215,8 @@ def _cache_path(task: HubTask, located: Sequence[LocatedFiles], options: HubOpti
     definition = {key: value for key, value in asdict(task).items() if key in ROW_FIELDS}
     if task.group:  # other tasks keep their names in caches
         definition |= {"group": task.group, "drop_shared_groups": task.drop_shared_groups}
+    if task.is_generation:
+        definition |= {"is_generation": True}
     classes = list((task.classes or {}).items())
     identities = [split.identity for split in located]
     key = repr((CACHE_VERSION, definition, classes, identities, options.drop_duplicates))

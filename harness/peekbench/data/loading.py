@@ -426,11 +426,11 @@ def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:
     if isinstance(inputs, Sequence):
         if getattr(labels, "ndim", 1) == 2:  # the text of a long array is abbreviated
             labels = labels.tolist()
-        if len(labels) and isinstance(labels[0], list | tuple):
-            labels = map(tuple, labels)
-        elif len(labels) and isinstance(labels[0], str):
-            labels = map(repr, labels)
         for text, label in zip(inputs, labels, strict=True):
+            if isinstance(label, list):
+                label = tuple(label)
+            elif isinstance(label, str):
+                label = repr(label)
             row = text.encode("utf-8", "surrogatepass")
             digest.update(f"{len(row)}:{label}:".encode())
             digest.update(row)

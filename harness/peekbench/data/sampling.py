@@ -51,9 +51,7 @@ def group_codes(dataset: Dataset) -> IntArray:
 def label_array(dataset: Dataset) -> Any:
     """Return the labels of all rows as an array of integers, of floats without classes, or of objects in generation."""
     if dataset.kind == "generation":
-        references = np.empty(len(dataset.labels), dtype=object)
-        references[:] = dataset.labels
-        return references
+        return np.fromiter(dataset.labels, dtype=object)
     labels = np.asarray(dataset.labels)
     return labels if dataset.class_names else labels.astype(np.float64)
 

@@ -140,7 +140,7 @@ def _check_answers(answers: Any, num_inputs: int) -> None:
             raise ContractError(f"the answer to prompt {row} is {shorten(repr(answer), MAX_SHOWN)}; {expected}")
 
 
-def _as_reference(answer: Any) -> Reference:
+def as_answer(answer: Any) -> Reference:
     """Return an answer, or a tuple of several, as plain texts."""
     return str(answer) if isinstance(answer, str) else tuple(map(str, answer))
 
@@ -168,7 +168,7 @@ def grade(answers: Any, references: Any, task: Task) -> tuple[FloatArray, tuple[
         If these are not answers, or cannot be graded.
     """
     check_predictions(answers, len(references), task)
-    kept = tuple(map(_as_reference, answers))
+    kept = tuple(map(as_answer, answers))
     grades = [
         fmean(task.grade(text, reference) for text in ((answer,) if isinstance(answer, str) else answer))
         for answer, reference in zip(kept, references, strict=True)
@@ -218,7 +218,7 @@ def check_independence(
             f"predictions depend on {found} raise {type(error).__name__}: {shorten(str(error), MAX_SHOWN)}. {remedy}"
         ) from error
     if task.kind == "generation":
-        pairs = zip(map(_as_reference, found_alone), predictions[-count:], strict=True)
+        pairs = zip(map(as_answer, found_alone), predictions[-count:], strict=True)
         if (num_changed := sum(one != other for one, other in pairs)) > MAX_CHANGED * count:
             raise ContractError(f"answers depend on {found} have {num_changed} other answers. {remedy}")
         return

@@ -15,9 +15,9 @@ from peekbench.data.loading import fingerprint, load_dataset
 from peekbench.errors import PluginError, ResultsError
 from peekbench.formatting import shorten
 from peekbench.plugins.names import GIVE_SPEC, Code, is_refused
-from peekbench.records.data import SourceRef
+from peekbench.records.data import Reference, SourceRef, TaskKind
 from peekbench.records.report import Cell, Column, Table
-from peekbench.records.scores import find_correct, find_true_probabilities
+from peekbench.records.scores import GRADED, find_grades, find_true_probabilities
 from peekbench.spec.design import Origin
 from peekbench.store.reader import Store
 
@@ -35,6 +35,8 @@ MEANS = ("right, extra", "right, test", "probability, extra", "probability, test
 COUNTS = (Column("method"), *(Column(name, "count") for name in ("texts", "turned right", "turned wrong")))
 PLACE = tuple(Column(name) for name in ("method", "task", "text", "label"))
 CHANGE = Column("change", "difference")
+COUNT = Column("trials", "count")
+ANSWERS = ("answer, extra", "answer, test")
 
 
 def changed_texts(path: Path, given: Collection[Code] = ()) -> tuple[Table, ...]:
@@ -80,6 +82,7 @@ def changed_texts(path: Path, given: Collection[Code] = ()) -> tuple[Table, ...]
         if not datasets:
             raise ResultsError(f"{path}: no task has texts that a report may show. {refused}")
         by_method = {method: _compare(store, method, datasets) for method in store.methods()}
+    answers, means = _columns(next(iter(datasets.values())).kind)
     left_out = ""
     if refused:
         left_out = f" Left out: {refused}."
@@ -89,23 +92,44 @@ def changed_texts(path: Path, given: Collection[Code] = ()) -> tuple[Table, ...]
             (*COUNTS, CHANGE),
             tuple(_count(method, texts) for method, texts in by_method.items() if len(texts)),
             "A text counts as turned right if its answers are right more often in the arm test than in the arm extra. "
-            f"Change: mean over the texts of the probability of the label, test minus extra.{left_out}",
+            f"Change: mean over the texts of the {_quantity(bool(answers))}, test minus extra.{left_out}",
         ),
         Table(
             "Texts that change most",
-            (*PLACE, CHANGE, *(Column(name, "fraction") for name in MEANS), Column("trials", "count")),
+            (*PLACE, *map(Column, answers), CHANGE, *(Column(name, "fraction") for name in means), COUNT),
             tuple(row for method, texts in by_method.items() for row in _select(method, texts, datasets)),
             f"At most {MAX_TEXTS} texts of each method that its test texts turn right, and as many that they turn "
-            f"wrong, cut after {MAX_CHARACTERS} characters. Right: share of right answers over the trials that test "
-            "the text. Probability: mean probability of its label. Single answers also change by chance, in both "
-            "directions.",
+            f"wrong, cut after {MAX_CHARACTERS} characters. {_explain(bool(answers))} Single answers also change by "
+            "chance, in both directions.",
         ),
+    )
+
+
+def _columns(kind: TaskKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the columns of answers, which only generation has, and of means."""
+    if kind == "generation":
+        return ANSWERS, MEANS[:2]
+    return (), MEANS
+
+
+def _quantity(is_generated: bool) -> str:
+    return "grade" if is_generated else "probability of the label"
+
+
+def _explain(is_generated: bool) -> str:
+    if is_generated:
+        return (
+            "Right: mean grade over the trials that test the text, whose reference is the label. Answers: those of the "
+            "trial in which the grade changes most."
+        )
+    return (
+        "Right: share of right answers over the trials that test the text. Probability: mean probability of its label."
     )
 
 
 def _refuse(facts: Mapping[str, Any]) -> str:
     """Return why a report cannot show the texts of a task; empty if it can."""
-    if not facts["class_names"]:
+    if facts["kind"] not in GRADED:
         return "it has no classes, so answers are neither right nor wrong"
     stated = str(facts["details"].get("license", ""))
     if stated and not OPEN_LICENSE.match(stated):
@@ -131,21 +155,31 @@ def _compare(store: Store, method: str, datasets: Mapping[str, Dataset]) -> pd.D
     """Return one row for each text that a method was tested on: means over trials, and their changes."""
     # By task, sums over trials in the order of `MEANS`, and the number of trials: (5, n_rows).
     sums: dict[str, FloatArray] = {task: np.zeros((5, len(data.labels))) for task, data in datasets.items()}
+    examples: dict[tuple[str, int], tuple[float, Reference, Reference]] = {}  # by task and row
     for trial in sorted((trial for trial in store.done() if trial.method == method), key=str):
         if (total := sums.get(trial.draw.task)) is not None:
             labels, rows = store.test_rows(trial.draw)
-            predictions = store.predictions(trial)
+            kind = datasets[trial.draw.task].kind
+            predictions, answers = store.predictions(trial), store.generated(trial)
             for position, arm in enumerate(("extra", "test")):
-                probabilities = predictions[arm].reshape(-1, len(rows), predictions[arm].shape[1])  # one for each fit
-                total[position, rows] += find_correct(probabilities, labels).mean(axis=0)
-                own = find_true_probabilities(probabilities, labels).reshape(len(probabilities), len(rows), -1)
-                total[position + 2, rows] += own.mean(axis=(0, 2))
+                found = predictions[arm].reshape(-1, len(rows), *predictions[arm].shape[1:])  # one for each fit
+                own = grades = find_grades(kind, found, labels)
+                if kind != "generation":
+                    own = find_true_probabilities(found, labels).reshape(len(found), len(rows), -1).mean(axis=2)
+                total[position, rows] += grades.mean(axis=0)
+                total[position + 2, rows] += own.mean(axis=0)
             total[4, rows] += 1
+            for place, row in enumerate(rows.tolist() if answers else ()):
+                change = float(predictions["test"][place] - predictions["extra"][place])
+                if abs(change) >= abs(examples.get((trial.draw.task, row), (0.0,))[0]):
+                    examples[trial.draw.task, row] = change, answers["extra"][place], answers["test"][place]
     tables = []
     for task, total in sums.items():
         rows = np.flatnonzero(total[4])
         means = dict(zip(MEANS, total[:4, rows] / total[4, rows], strict=True))
-        tables.append(pd.DataFrame({"task": task, "row": rows, "trials": total[4, rows], **means}))
+        shown = [tuple(map(_show, examples[task, row][1:])) for row in rows.tolist() if (task, row) in examples]
+        table = pd.DataFrame({"task": task, "row": rows, "trials": total[4, rows], **means})
+        tables.append(table.assign(answers=shown or [()] * len(rows)))
     texts = pd.concat(tables, ignore_index=True)
     change = texts["probability, test"] - texts["probability, extra"]
     turned = ((texts["right, test"] - texts["right, extra"]) * texts["trials"]).round(9)
@@ -160,10 +194,16 @@ def _count(method: str, texts: pd.DataFrame) -> tuple[Cell, ...]:
 def _select(method: str, texts: pd.DataFrame, datasets: Mapping[str, Dataset]) -> Iterator[tuple[Cell, ...]]:
     """Yield the texts that turn right in most trials, then those that turn wrong in most."""
     for part in (texts[texts["turned"] > 0].head(MAX_TEXTS), texts[texts["turned"] < 0].tail(MAX_TEXTS)):
-        for task, row, *numbers in part[["task", "row", "change", *MEANS, "trials"]].itertuples(index=False):
+        for task, row, answers in part[["task", "row", "answers"]].itertuples(index=False):
             data = datasets[task]
-            text = shorten(data.inputs[row], MAX_CHARACTERS)
-            (label,) = name_labels(data.labels[row : row + 1], data.class_names)
-            if isinstance(label, tuple):
-                label = ", ".join(label) or "none"
-            yield (method, task, text, label, *map(float, numbers))
+            _, means = _columns(data.kind)
+            numbers = part.loc[(part["task"] == task) & (part["row"] == row), ["change", *means, "trials"]].iloc[0]
+            label: Any = data.labels[row]
+            if data.kind != "generation":
+                (label,) = name_labels(data.labels[row : row + 1], data.class_names)
+            yield (method, task, _show(data.inputs[row]), _show(label), *answers, *map(float, numbers))
+
+
+def _show(text: Reference) -> str:
+    """Return a text, or several labels, references or answers, as they are shown."""
+    return shorten(text if isinstance(text, str) else ", ".join(text) or "none", MAX_CHARACTERS)
