@@ -160,7 +160,7 @@ def probabilistic_scores(results: pd.DataFrame, paired: Configurations) -> dict[
     scores = {}
     for score in OTHER_SCORES:
         values = rows[score.name] if score.is_higher_better else -rows[score.name]
-        if values.notna().all():
+        if values.notna().all() and not values.equals(rows["score"]):  # as mean grades are
             rescored = configurations(rows.assign(score=values, num_correct=None))
             by_key = {configuration.key: configuration for configuration in rescored.configurations}
             ordered = tuple(by_key[configuration.key] for configuration in paired.configurations)

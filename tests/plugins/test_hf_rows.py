@@ -486,3 +486,16 @@ def test_lists_of_a_class_label_have_its_names(load: Load) -> None:
     dataset = load(file.getvalue())
     assert dataset.class_names == ("calm", "joy", "fear")
     assert np.asarray(dataset.labels).tolist() == [[1, 0, 1], [0, 1, 0], [0, 0, 0]]
+
+
+def test_a_column_of_references_makes_a_generation_task(load: Load) -> None:
+    records = [{"text": f"prompt {row}", "label": label} for row, label in enumerate(["#### 4", "none", "#### 4"])]
+    dataset = load(records, kind="generation")
+    assert (dataset.kind, dataset.labels, dataset.class_names) == ("generation", ("#### 4", "none", "#### 4"), ())
+    listed = [{"text": "a", "label": ["4", "four"]}, {"text": "b", "label": ["5"]}]
+    assert load(listed, name="lists.jsonl", files="lists.jsonl", kind="generation").labels == (("4", "four"), ("5",))
+    missing = [*records, {"text": "c", "label": None}]
+    with pytest.raises(DataError, match="row 4: no reference in column 'label'"):
+        load(missing, "other.parquet", files="other.parquet", kind="generation")
+    dropped = load(missing, "other.parquet", files="other.parquet", kind="generation", drop_missing=True)
+    assert len(dropped.labels) == 3

@@ -220,7 +220,7 @@ def check_independence(
     if task.kind == "generation":
         pairs = zip(map(as_answer, found_alone), predictions[-count:], strict=True)
         if (num_changed := sum(one != other for one, other in pairs)) > MAX_CHANGED * count:
-            raise ContractError(f"answers depend on {found} have {num_changed} other answers. {remedy}")
+            raise ContractError(f"answers depend on {found} get {num_changed} other answers. {remedy}")
         return
     alone, predictions = np.asarray(found_alone, dtype=np.float64), np.asarray(predictions)
     change = float(np.abs(alone - predictions[-count:]).max())

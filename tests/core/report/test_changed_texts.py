@@ -69,7 +69,7 @@ def test_other_data_and_missing_predictions_are_refused(store: Path, monkeypatch
         with pytest.raises(ResultsError, match="its data are not those of the run"):
             changed_texts(store)
     with monkeypatch.context() as patch:
-        change_tasks(patch, class_names=[])
+        change_tasks(patch, kind="regression")
         with pytest.raises(ResultsError, match="it has no classes"):
             changed_texts(store)
     with sqlite3.connect(store) as connection:

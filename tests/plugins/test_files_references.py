@@ -1,0 +1,60 @@
+"""The data source `files` on prompts with references."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import needs_hf  # noqa: F401
+import pandas as pd
+import pytest
+
+from peekbench import load_dataset
+from peekbench.data.loading import fingerprint
+from peekbench.errors import DataError, SpecError
+
+ROWS = pd.DataFrame({"question": ["1 + 1", "2 - 3", "half", "who?"], "answer": ["2", "-1", "0.5", "Ann, or B;C"]})
+COLUMNS = {"text": "question", "label": "answer", "kind": "generation"}
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.tsv", "rows.jsonl", "rows.parquet"])
+def test_every_format_has_the_same_references(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    match path.suffix:
+        case ".parquet":
+            ROWS.to_parquet(path)
+        case ".jsonl":
+            ROWS.to_json(path, orient="records", lines=True)
+        case _:
+            ROWS.to_csv(path, index=False, sep="\t" if path.suffix == ".tsv" else ",")
+    dataset = load_dataset("files", {"path": str(path), **COLUMNS})
+    assert (dataset.kind, dataset.class_names) == ("generation", ())
+    assert dataset.inputs == tuple(ROWS["question"])
+    assert dataset.labels == tuple(ROWS["answer"])
+
+
+def write(path: Path, answers: list[Any]) -> dict[str, Any]:
+    lines = [json.dumps({"question": f"prompt {row}", "answer": answer}) for row, answer in enumerate(answers)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return {"path": str(path), **COLUMNS}
+
+
+def test_references_can_be_numbers_and_lists(tmp_path: Path) -> None:
+    options = write(tmp_path / "rows.jsonl", [42, 0.5, ["4", "four", 4.25], "none"])
+    dataset = load_dataset("files", options)
+    assert dataset.labels == ("42", "0.5", ("4", "four", "4.25"), "none")
+    other = load_dataset("files", write(tmp_path / "other.jsonl", [42, 0.5, ["4", "four", 4.5], "none"]))
+    assert fingerprint(dataset) != fingerprint(other)
+
+
+def test_missing_and_unsuitable_references_are_refused(tmp_path: Path) -> None:
+    options = write(tmp_path / "rows.jsonl", ["1", None, "3", "4"])
+    with pytest.raises(DataError, match=r"line 2: no value in column 'answer'; add one, or set `drop_missing`"):
+        load_dataset("files", options)
+    assert load_dataset("files", {**options, "drop_missing": True}).labels == ("1", "3", "4")
+    with pytest.raises(DataError, match="line 1, column 'answer': .* is dict, but a reference is text or a number"):
+        load_dataset("files", write(tmp_path / "nested.jsonl", [{"value": 1}]))
+    for changed in ({"label": None}, {"class_names": ["a", "b"]}, {"label_separator": ";"}):
+        with pytest.raises(SpecError, match="kind is generation"):
+            load_dataset("files", {**options, **changed})
