@@ -32,7 +32,7 @@ import pandas as pd
 from peekbench.cli.app import app
 from peekbench.errors import PeekbenchError
 from peekbench.results import load_results
-from peekbench.spec.yaml_loader import read_yaml
+from peekbench.yaml_loader import read_yaml
 
 ROOT = Path(__file__).parents[1]
 FIXTURES = ROOT / "tests" / "fixtures"

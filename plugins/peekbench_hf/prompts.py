@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from peekbench import DataError, Folders, Options
+from peekbench.errors import SpecError
+from peekbench.yaml_loader import read_limited, read_yaml
 from peekbench_hf.definition import HubTask
 from peekbench_hf.options import ClassNames, HubTaskOptions
 from peekbench_hf.tasks import TASKS
@@ -83,45 +83,31 @@ def _rename(task: HubTask, names: ClassNames, place: str) -> Mapping[str, str] |
     return renamed
 
 
-class _Loader(yaml.SafeLoader):
-    """Loads YAML without code, and refuses a key that occurs twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        """Return the value of a mapping."""
-        keys = [key.value for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise ValueError(f"the key {key!r} occurs twice; remove one")
-        return super().construct_mapping(node, deep)
-
-
 def _read(path: Path) -> dict[str, TaskPrompt]:
     """Return the prompts of a file by the name of the task."""
     try:
-        return _parse(path.read_text("utf-8"))
+        return _parse(read_limited(path).decode("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"prompts: cannot read {path}: {error}; give the path of a YAML file in UTF-8") from error
-    except yaml.MarkedYAMLError as error:
-        place = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
-        raise DataError(f"prompts: {path}{place}: {error.problem}; put sentences in quotes") from error
-    except (yaml.YAMLError, ValueError) as error:
-        raise DataError(f"prompts: {path}: {error}") from error
+    except SpecError as error:
+        raise DataError(f"prompts: {error}") from error
 
 
 @cache  # one parse for all tasks that share the file
-def _parse(text: str) -> dict[str, TaskPrompt]:
+def _parse(text: str, origin: str) -> dict[str, TaskPrompt]:
     try:
-        prompts = _PROMPTS.validate_python(yaml.load(text, _Loader) or {})  # noqa: S506 - a safe loader
+        prompts = _PROMPTS.validate_python(read_yaml(text, origin) or {})
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         place = ".".join(map(str, detail["loc"][:2])) or "the file"
-        raise ValueError(
-            f"{place}: {detail['msg']}; expected for each task, such as hf.trec, an `instruction` and, if the names "
-            "differ, `class_names`"
+        raise SpecError(
+            f"{origin}: {place}: {detail['msg']}; expected for each task, such as hf.trec, an `instruction` and, if "
+            "the names differ, `class_names`"
         ) from error
     known = [f"hf.{task.name}" for task in TASKS]
     for name in prompts:
         if name not in known:
             near = get_close_matches(name, known, n=1, cutoff=0.4)
-            raise ValueError(f"{name}: no such task; did you mean {near[0]}?" if near else f"{name}: no such task")
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise SpecError(f"{origin}: {name}: no such task{hint}")
     return prompts

@@ -66,15 +66,16 @@ def test_prompts_of_several_tasks_come_from_one_file(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("hf.trek: {}", "hf.trek: no such task; did you mean hf.trec?"),
-        ("hf.trec: {}\nhf.trec: {}", "the key 'hf.trec' occurs twice"),
+        ("hf.trec: {}\nhf.trec: {}", "line 2: the key 'hf.trec' is a duplicate of line 1"),
         ("hf.trec: {instructions: a}", "hf.trec.instructions: Extra inputs are not permitted"),
         ("hf.trec: Which kind?", "hf.trec: .* expected for each task"),
         ("[1]", "the file: .* expected for each task"),
-        ("hf.trec: {}\nhf.emo: {instruction: Who?}", r"line 2: expected ',' or '}', .*; put sentences in quotes"),
+        ("hf.trec: {}\nhf.emo: {instruction: 'Who?}", "is not valid YAML: line 2.*; close the quotation mark"),
+        ("[" * 200 + "]" * 200, "line 1: nested more than 100 levels deep"),
     ],
 )
 def test_a_wrong_file_of_prompts_is_refused(text: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=rf"prompts.yml(: |, ){problem}"):
+    with pytest.raises(DataError, match=f"prompts.yml:? {problem}"):
         load_trec(tmp_path, text)
 
 

@@ -18,8 +18,8 @@ from peekbench.plugins.names import Code, find_nearest_file
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS
 from peekbench.spec.design import NAME
 from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec
-from peekbench.spec.yaml_loader import read_limited, read_yaml
 from peekbench.store.files import RUNS, crate_store, is_store
+from peekbench.yaml_loader import read_limited, read_yaml
 
 Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "folder", "stream", "other"]
 """What commands can do with a file."""

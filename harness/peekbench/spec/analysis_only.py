@@ -15,7 +15,7 @@ from peekbench.records.trials import Trial
 from peekbench.spec.components import AnalysisSpec, ReportSpec, validate
 from peekbench.spec.design import Counts, Name, Origin, SpecModel
 from peekbench.spec.error_messages import MAX_MESSAGE
-from peekbench.spec.yaml_loader import read_text, read_yaml
+from peekbench.yaml_loader import read_text, read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd

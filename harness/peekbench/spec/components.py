@@ -43,7 +43,7 @@ from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.runs import DEFAULT_FORMATS
 from peekbench.spec.design import Count, Counts, FrozenDict, Name, Origin, SpecModel, freeze
 from peekbench.spec.error_messages import Written, describe, problem
-from peekbench.spec.yaml_loader import read_yaml
+from peekbench.yaml_loader import read_yaml
 
 
 class StoredOptions(Options):

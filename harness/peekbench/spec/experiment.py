@@ -43,7 +43,7 @@ from peekbench.spec.components import (
 from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel, list_trials
 from peekbench.spec.error_messages import Written, describe, problem
 from peekbench.spec.lockfile import lock_path, read_pinned
-from peekbench.spec.yaml_loader import read_text, read_yaml
+from peekbench.yaml_loader import read_text, read_yaml
 
 
 def expand_groups(tasks: Any, info: ValidationInfo) -> Any:

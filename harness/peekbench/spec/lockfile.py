@@ -15,7 +15,7 @@ from peekbench.errors import SpecError
 from peekbench.records.data import Folders
 from peekbench.spec.components import PinnableSpec
 from peekbench.spec.design import SpecModel
-from peekbench.spec.yaml_loader import read_limited, read_yaml
+from peekbench.yaml_loader import read_limited, read_yaml
 
 SUFFIX = ".lock"
 HEAD = "# Written by `peekbench validate --lock`. Runs of the spec beside this file use these versions.\n"

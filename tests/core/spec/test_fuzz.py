@@ -12,8 +12,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from peekbench import yaml_loader
 from peekbench.errors import PeekbenchError
-from peekbench.spec import yaml_loader
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec, parse_spec
 
 VALID: dict[str, Any] = {
