@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from peekbench import Context, Inputs, Labeled, Predictor, Task
+from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
 from peekbench_generation.options import Finetuned, Prompting, Sampling, Supervised, Training
 from peekbench_generation.prompts import PromptEncoder
 from peekbench_lm.completions import Completion, train_completions
@@ -18,6 +18,8 @@ from peekbench_lm.options import Recipe
 from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Epochs, TrainingResult
 from peekbench_lm.training_loop import train as train_model
+
+LINE_BREAK = "\n"  # ends an answer by default
 
 
 class AnsweringModel:
@@ -37,7 +39,7 @@ class AnsweringModel:
     Raises
     ------
     SpecError, DataError
-        If the device does not exist, or the model is unavailable or not causal.
+        If the device does not exist, the model is unavailable or not causal, or train has too few examples.
     """
 
     def __init__(self, train: Labeled, task: Task, options: Prompting, context: Context) -> None:
@@ -52,11 +54,19 @@ class AnsweringModel:
         self.model = self._lease.model
         """The model."""
         limit = self.model.context_limit(options.context_length)
+        if options.num_examples > len(train.labels):
+            raise DataError(
+                f"task {task.name}: num_examples is {options.num_examples}, but there are {len(train.labels)} train "
+                "prompts; reduce num_examples or increase num_train"
+            )
         generator = np.random.default_rng(seed_for(context.seed, "examples"))
         rows = generator.permutation(len(train.labels))[: options.num_examples].tolist()
         examples = [(train.inputs[row], first_reference(train.labels[row])) for row in rows]
         self.encoder = PromptEncoder(self.model.tokenizer, task, options, limit, examples)
         """Writes and tokenizes the prompts."""
+        self._stop = options.answers.stop
+        if self._stop is None:
+            self._stop = () if self.encoder.is_chat else (LINE_BREAK,)
 
     def answer(self, prompts: Sequence[Sequence[int]], sampling: Sampling | None, seed: int) -> list[list[Answer]]:
         """Return answers to prompts, as samples or as predictions.
@@ -72,7 +82,7 @@ class AnsweringModel:
         """
         options = self._options.answers
         chosen = options if sampling is None else sampling
-        decoding = Decoding(options.max_tokens, chosen.temperature, options.stop)
+        decoding = Decoding(options.max_tokens, chosen.temperature, self._stop)
         return generate(self.model, prompts, decoding, options.batch_size, chosen.num_samples, seed)
 
     def sample(self, prompts: Sequence[Sequence[int]], sampling: Sampling, seed: int) -> list[list[Answer]]:

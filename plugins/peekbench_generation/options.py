@@ -17,8 +17,9 @@ class Answers(Options):
 
     max_tokens: int = Field(default=64, ge=1)
     """Maximum number of tokens of an answer."""
-    stop: tuple[str, ...] = ("\n",)
-    """Strings that end an answer, as the end-of-text token does; empty for long answers, such as solutions."""
+    stop: tuple[str, ...] | None = None
+    """Strings that end an answer, as the end-of-text token does. By default a line break, or none if prompts are chat
+    messages; an empty list for answers of several lines."""
     num_samples: int = Field(default=1, ge=1)
     """Answers predicted for each prompt. The score of the prompt is the mean of their grades."""
     temperature: float = Field(default=0.0, ge=0)
@@ -68,7 +69,7 @@ class Training(RecipeOptions):
     """Learning rate of the first step."""
 
 
-class Finetuned(TrainedModelOptions, Prompting):
+class Finetuned(Prompting, TrainedModelOptions):
     """Options of methods that can train on the references of the train prompts."""
 
     finetuning: Training | None = None

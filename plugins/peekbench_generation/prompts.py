@@ -42,9 +42,10 @@ class PromptEncoder:
         self._limit = limit
         self._max_tokens = options.answers.max_tokens
         self._examples = examples
-        self._is_chat = options.chat_template == "auto" and bool(tokenizer.chat_template)
-        self._delimiter = "" if self._is_chat else options.delimiter
-        self._special = [] if self._is_chat else special_prefix(tokenizer)
+        self.is_chat = options.chat_template == "auto" and bool(tokenizer.chat_template)
+        """Whether prompts are chat messages."""
+        self._delimiter = "" if self.is_chat else options.delimiter
+        self._special = [] if self.is_chat else special_prefix(tokenizer)
 
     def encode(self, prompts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of prompts, after the instruction and the examples.
@@ -90,7 +91,7 @@ class PromptEncoder:
 
     def _write(self, prompt: str) -> str:
         instruction = f"{self._task.instruction}{GAP}" if self._task.instruction else ""
-        if not self._is_chat:
+        if not self.is_chat:
             examples = (f"{question}{self._delimiter}{answer}{GAP}" for question, answer in self._examples)
             return "".join([instruction, *examples, prompt])
         messages = []

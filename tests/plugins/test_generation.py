@@ -111,6 +111,8 @@ def test_prompts_that_do_not_fit_are_refused(run_method: Callable[..., Predictor
         predictor.predict(["The engine " * 40])
     with pytest.raises(DataError, match="has no tokens"):
         predictor.predict([""])
+    with pytest.raises(DataError, match="num_examples is 5, but there are 4 train prompts"):
+        run_method("prompt", num_examples=5)
 
 
 @pytest.mark.parametrize("name", ADAPTED)
