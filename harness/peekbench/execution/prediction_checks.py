@@ -176,6 +176,21 @@ def grade(answers: Any, references: Any, task: Task) -> tuple[FloatArray, tuple[
     return np.array(grades), kept
 
 
+def to_stored_type(predictions: FloatArray, num_inputs: int, task: Task) -> FloatArray:
+    """Check predictions, and convert them to float32, or to float64 if they are no probabilities and may have any size.
+
+    The predictor may keep and change the array that it returned, for example at the next call.
+    """
+    check_predictions(predictions, num_inputs, task)
+    dtype: type[np.floating[Any]] = np.float64
+    if task.class_names:
+        dtype = np.float32
+    with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which the check refuses
+        stored: FloatArray = np.array(predictions, dtype=dtype)
+    check_predictions(stored, num_inputs, task)  # the conversion may have changed numbers
+    return stored
+
+
 def check_independence(
     predictor: Predictor, inputs: Inputs, predictions: FloatArray | Sequence[Reference], task: Task
 ) -> None:

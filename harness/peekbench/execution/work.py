@@ -32,13 +32,13 @@ from peekbench.execution.hosts import check_code, host_name, load_expected, pack
 from peekbench.execution.prediction_checks import (
     check_independence,
     check_metrics,
-    check_predictions,
     compute_scores,
     grade,
     read_only,
     score_texts,
     take,
     take_rows,
+    to_stored_type,
 )
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
@@ -432,7 +432,7 @@ class SpecWork:
                 if task.kind == "generation":
                     numbers, answers = grade(predicted, labels[rows_of(part, subsample.sets)], task)
                 else:
-                    numbers = _to_stored_type(predicted, len(test_inputs), task)
+                    numbers = to_stored_type(predicted, len(test_inputs), task)
                 predictions[part] = Prediction(numbers, texts, seconds, answers)
             key = (method.name, task.name, unlabeled is None)
             # Plugins have `peekbench check`, and batches measure the dependence.
@@ -466,21 +466,6 @@ def _find_needs(method: MethodSpec, options: Options, folders: Folders) -> Resou
             "return peekbench.records.Resources with finite numbers that are not negative"
         )
     return needs
-
-
-def _to_stored_type(predictions: FloatArray, num_inputs: int, task: Task) -> FloatArray:
-    """Check predictions, and convert them to float32, or to float64 if they are no probabilities and may have any size.
-
-    The predictor may keep and change the array that it returned, for example at the next call.
-    """
-    check_predictions(predictions, num_inputs, task)
-    dtype: type[np.floating[Any]] = np.float64
-    if task.class_names:
-        dtype = np.float32
-    with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which the check refuses
-        stored: FloatArray = np.array(predictions, dtype=dtype)
-    check_predictions(stored, num_inputs, task)  # the conversion may have changed numbers
-    return stored
 
 
 def _make_failure(trial: Trial, error: BaseException, note: str, host: str) -> TrialFailure:
