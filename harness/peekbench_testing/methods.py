@@ -60,7 +60,10 @@ LARGE_BATCH = 500  # inputs, the largest usual test set
 NUM_SINGLE = 3  # inputs that are predicted one by one
 MAX_KEPT = 32 * 2**20  # bytes; less may be noise of the allocator
 NUM_GROWING = 3  # last fits, after those that load a model
-INDEPENDENTLY = "; adapt to `unlabeled` in the fit, and predict each input independently"
+INDEPENDENTLY = (
+    "; adapt to `unlabeled` in the fit, and predict each input independently, or measure what predicting them together "
+    "adds with the arm alone"
+)
 DEPENDS_ON_BATCH = (
     f"predictions depend on the inputs that are predicted together, so predict adapts to its batch{INDEPENDENTLY}"
 )

@@ -55,6 +55,8 @@ def test_no_rule_is_recommended_by_scores_that_are_not_means_over_texts() -> Non
         assert any("not known to be a mean over texts" in text for text in by_score.warnings) != is_mean
     regression = summarize(table.assign(num_correct=None, num_scored=None))
     assert [row["rule"] for row in find_rows(regression, SENTENCES)] == ["batches-2", "alone"]
+    bits = summarize(table.assign(num_correct=None, bits_per_byte=-table["score"]))
+    assert "cross-5" in [row["rule"] for row in find_rows(bits, SENTENCES)], "a mean over bytes"
     assert find_score("neg_mean_squared_error").is_mean and not find_score("roc_auc").is_mean
 
 

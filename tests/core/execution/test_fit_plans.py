@@ -195,7 +195,7 @@ def test_prequential_scores_are_those_of_a_loop_over_blocks(
         train = Labeled(take(data.inputs, drawn.train), sampler.labels[drawn.train])
         context = Context(seed_of_fit(spec.seed, *trial.draw), 1, spec.folders())
         for arm, starts in (("prequential", range(10)), ("prequential-3", (0, 3, 6))):
-            scores = []
+            scores: list[Any] = []
             for of_set in drawn.sets[: crossover or 1]:
                 predictions = []
                 for start, block in zip(starts, np.split(of_set, starts)[1:], strict=True):

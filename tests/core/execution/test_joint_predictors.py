@@ -74,8 +74,9 @@ def test_the_interval_of_the_effect_covers_its_expectation() -> None:
     assert isinstance(verdicts["alone"].evidence, TrialEvidence)
     assert "Report the scores of alone" in str(report)
     (rules,) = (table.rows for table in report.document.tables if table.title.startswith("Rules for a benchmark"))
-    assert "Each test row is predicted by itself. On these rows" in dict(rules)["alone"]
-    assert "differs from the mean score of rows that are predicted together by -" in dict(rules)["alone"]
+    (sentence,) = (str(sentence) for rule, sentence in rules if rule == "alone")
+    assert sentence.startswith("Each test row is predicted by itself. On these rows")
+    assert "differs from the mean score of rows that are predicted together by -" in sentence
 
 
 def test_a_joint_classifier_is_measured_and_the_report_says_what_that_means() -> None:
@@ -96,7 +97,7 @@ def test_a_joint_classifier_is_measured_and_the_report_says_what_that_means() ->
 def test_folds_have_the_arm_alone() -> None:
     train, test = (ROWS[:20], LABELS[:20]), (ROWS[20:60], LABELS[20:60])
     arms = ["base", "extra", "test", "all", "alone"]
-    options = {"folds": 4, "num_subsamples": 2, "progress": False, "score": MSE, "region": 0.1}
+    options: dict[str, Any] = {"folds": 4, "num_subsamples": 2, "progress": False, "score": MSE, "region": 0.1}
     run = pb.measure(center, train=train, test=test, arms=arms, **options)
     scores = errors_of(run)
     mean = LABELS[:20].mean()
