@@ -34,6 +34,8 @@ from peekbench_logs.tables import (
 
 TIME = r"_\d{4}-\d\d-\d\dT[\d.-]+"
 """End of the name of a file with results, by which its samples are found."""
+OF_ANSWERS = ("output_type", "generation_kwargs", "repeats")
+"""Settings of a task that say how answers are obtained. Prompts may differ, if they contain unlabeled texts."""
 BITS = "bits_per_byte"
 LIKELIHOODS = {"perplexity", "word_perplexity", "byte_perplexity", BITS}
 """Metrics whose lines have log-likelihoods, of which lm-evaluation-harness states functions of the (weighted) mean."""
@@ -48,6 +50,7 @@ class Results(Part):
     """Direction of each metric."""
     num_fewshot: dict[str, Any] | None = Field(default=None, alias="n-shot")
     versions: dict[str, Any] | None = None
+    configs: dict[str, dict[str, Any]] | None = None
 
 
 class Line(Part):
@@ -117,16 +120,19 @@ def _read_task(file: Path, task: str, content: Results) -> TaskLog:
         value = stated.get(name)
         if not name.startswith(BITS) and is_number(value) and value > 0:
             stated[name] = math.log(value)
-    settings = {
+    by_setting = {
         "n-shot": content.num_fewshot,
         "version": content.versions,
         "higher_is_better": content.higher_is_better,
     }
+    config = (content.configs or {}).get(task) or {}
+    settings = {name: (by_task or {}).get(task) for name, by_task in by_setting.items()}
+    settings |= {name: config.get(name) for name in OF_ANSWERS}
     return TaskLog(
         file,
         answers,
         {name: value for name, value in stated.items() if value == value},  # NaN says nothing
-        settings={name: (by_task or {}).get(task) for name, by_task in settings.items()},
+        settings=settings,
         lower_is_better=frozenset(name for name in names if directions.get(name.partition(",")[0]) is False),
         losses=losses,
         has_directions=content.higher_is_better is not None or losses >= names.keys(),

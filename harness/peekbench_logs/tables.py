@@ -401,7 +401,7 @@ def _choose_metric(wanted: Sequence[str], log: TaskLog) -> str:
     if not chosen:
         problem = f"no metric {_listed(wanted)}"
     raise ResultsError(
-        f"{log.origin} has {problem}; choose one for each kind of task with --metric: {_listed(available)}"
+        f"{log.origin} has {problem}; choose one for each kind of task with --metric: {_listed(chosen or available)}"
     )
 
 
@@ -452,13 +452,18 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _another_metric(log: TaskLog, metric: str) -> str:
-    others = [name for name in _metrics(log) if name != metric]
+    others = [name for name in _metrics(log) if name != metric and _has_numbers(log, name)]
     if others:
         return f"choose another metric with --metric: {_listed(others)}"
     return (
         f"{metric} is the only metric of the log, so add one that gives each text a number to the task (metric_list of "
         "lm-evaluation-harness, scorer of Inspect), and evaluate again"
     )
+
+
+def _has_numbers(log: TaskLog, metric: str) -> bool:
+    """Return whether the texts have numbers; those of metrics of a whole corpus, such as BLEU, have pairs of texts."""
+    return any(is_number(answer.values.get(metric)) for answer in log.answers)
 
 
 def _check_equal(task: str, first: TaskLog, log: TaskLog) -> None:

@@ -23,6 +23,7 @@ from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.tidying import tidy_table
 
 LOGS = Path(__file__).parents[1] / "fixtures/logs"
+GENERATED = [(arm, LOGS / "lm_eval_generation" / arm) for arm in ("extra", "test")]
 
 
 def test_arms_of_lm_eval_are_paired_text_by_text(tmp_path: Path) -> None:
@@ -84,6 +85,41 @@ def test_logs_of_lm_eval_itself_are_read() -> None:
     ):
         with pytest.raises(ResultsError, match=message):
             import_table("lm-eval", logs, metrics=metrics, tasks=tasks)
+
+
+@pytest.mark.parametrize(
+    ("task", "metric"),
+    [
+        *(("next_word", f"{metric},{name}") for metric in ("exact_match", "starts") for name in ("whole", "word")),
+        *(("votes", f"{metric},all") for metric in ("share", "any")),
+    ],
+)
+def test_scores_of_generated_answers_are_those_that_lm_eval_states(task: str, metric: str) -> None:
+    """Logs that lm-evaluation-harness wrote: greedy answers with two filters, and five samples for each prompt."""
+    table = import_table("lm-eval", GENERATED, tasks=[task], metrics=[metric])
+    name, _, chosen = metric.partition(",")
+    for arm, path in GENERATED:
+        stated = json.loads(next(path.glob("results_*.json")).read_text())["results"][task][metric]
+        lines = map(json.loads, next(path.glob(f"samples_{task}_*.jsonl")).read_text().splitlines())
+        scores = table[table["arm"] == arm].set_index("text")["score"]
+        assert scores.to_dict() == {str(line["doc_id"]): line[name] for line in lines if line["filter"] == chosen}
+        assert scores.mean() == pytest.approx(stated, abs=1e-12)
+
+
+def test_ambiguous_scores_of_generated_answers_are_refused(tmp_path: Path) -> None:
+    for metrics, message in (
+        (["exact_match"], "several metrics.* with --metric: exact_match,whole, exact_match,word$"),
+        (["bleu,word"], r"is \['Lily', 'Lily'\], not a number.*: exact_match,whole, starts,whole, exact_match,word, "
+                        "starts,word$"),
+    ):  # fmt: skip
+        with pytest.raises(ResultsError, match=message):
+            import_table("lm-eval", GENERATED, tasks=["next_word"], metrics=metrics)
+    for arm, path in GENERATED:
+        shutil.copytree(path, tmp_path / arm)
+    results = next((tmp_path / "test").glob("results_*.json"))
+    results.write_text(results.read_text().replace('"temperature": 0.7', '"temperature": 1.0'))
+    with pytest.raises(ResultsError, match="task votes: generation_kwargs is .*0.7.* and .*1.0.* same settings"):
+        import_table("lm-eval", [(arm, tmp_path / arm) for arm in ("extra", "test")], tasks=["votes"], metrics=["any"])
 
 
 def test_losses_are_read_with_their_direction(tmp_path: Path) -> None:
