@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import Decimal
 from difflib import get_close_matches
@@ -32,7 +32,7 @@ from peekbench.data.labels import (
     refuse_missing,
 )
 from peekbench.formatting import list_names, pluralize, shorten, visible
-from peekbench.records import BoolArray, FloatArray, IntArray, Split
+from peekbench.records import BoolArray, FloatArray, Split
 from peekbench_tabular.options import TableOptions
 
 NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -96,17 +96,14 @@ class Table:
 @dataclass(frozen=True, slots=True)
 class _Feature:
     name: str
-    numbers: FloatArray | None
-    """Values of a column of numbers, NaN if missing."""
-    codes: IntArray | None = None
-    """Positions of categories, -1 if missing."""
-    categories: tuple[str, ...] = ()
+    values: FloatArray
+    """Numbers, or positions of categories; NaN if missing."""
+    categories: tuple[str, ...] | None = None
+    """None for a column of numbers."""
 
     @property
     def is_missing(self) -> BoolArray:
-        if self.numbers is not None:
-            return np.isnan(self.numbers)
-        return np.asarray(self.codes) < 0
+        return np.isnan(self.values)
 
 
 def make_dataset(table: Table, options: TableOptions, details: Mapping[str, Any]) -> Dataset:
@@ -144,7 +141,7 @@ def make_dataset(table: Table, options: TableOptions, details: Mapping[str, Any]
         is_kept &= ~np.array(is_shared)
     kept = np.flatnonzero(is_kept)
     features = [_read_feature(table, column, options, signs) for column in chosen]
-    features = [_take(feature, kept) for feature in features]
+    features = [replace(feature, values=feature.values[kept]) for feature in features]
     class_names: tuple[str, ...] = ()
     labels: Any = targets[kept]
     if options.kind == "classification":
@@ -250,12 +247,12 @@ def _read_labels(
     if options.kind == "regression":
         column = Column(label.name, [None if key in missing else key for key in keys])
         feature = _read_feature(table, column, options, signs)
-        if feature.numbers is None:
+        if feature.categories is not None:
             raise DataError(
                 f"{table.place}: column {label.name!r} has values such as {feature.categories[0]!r}, but `kind` is "
                 "regression; set it to classification, or name another column as `label`"
             )
-        targets = feature.numbers
+        targets = feature.values
     return keys, missing, targets
 
 
@@ -325,8 +322,8 @@ def _read_feature(table: Table, column: Column, options: TableOptions, signs: Co
             )
         categories = declared
     position: dict[str | None, int] = {name: number for number, name in enumerate(categories)}
-    codes = np.array([position.get(texts[value], -1) for value in column.values], dtype=np.int64)
-    return _Feature(column.name, None, codes, categories)
+    codes = np.array([position.get(texts[value], np.nan) for value in column.values], dtype=float)
+    return _Feature(column.name, codes, categories)
 
 
 def _distinct(table: Table, column: Column) -> dict[Any, None]:
@@ -397,28 +394,16 @@ def _refuse_notations(table: Table, column: Column, others: Sequence[Any], num_n
         )
 
 
-def _take(feature: _Feature, rows: IntArray) -> _Feature:
-    if feature.numbers is not None:
-        return _Feature(feature.name, feature.numbers[rows])
-    return _Feature(feature.name, None, np.asarray(feature.codes)[rows], feature.categories)
-
-
 def _codes(features: Sequence[_Feature]) -> FloatArray:
     """Return numbers and positions of categories, NaN if missing: (n, n_columns)."""
-    columns = []
-    for feature in features:
-        values = feature.numbers
-        if values is None:
-            values = np.where(feature.is_missing, np.nan, np.asarray(feature.codes, dtype=float))
-        columns.append(values)
-    return np.column_stack(columns)
+    return np.column_stack([feature.values for feature in features])
 
 
 def _as_column(feature: _Feature) -> Any:
-    if feature.numbers is not None:
-        return feature.numbers
-    categories: Any = list(feature.categories)
-    return pd.Categorical.from_codes(np.asarray(feature.codes), categories)
+    if feature.categories is None:
+        return feature.values
+    codes, categories = np.where(feature.is_missing, -1, feature.values).astype(np.int64), list(feature.categories)
+    return pd.Categorical.from_codes(codes, categories)
 
 
 def _encode(features: Sequence[_Feature], options: TableOptions, place: str) -> Any:
@@ -426,19 +411,20 @@ def _encode(features: Sequence[_Feature], options: TableOptions, place: str) -> 
         return _codes(features)
     if options.encode == "none":
         return pd.DataFrame({feature.name: _as_column(feature) for feature in features})
-    number, num_rows = sum(len(feature.categories) for feature in features), len(features[0].is_missing)
+    sizes = {feature.name: len(feature.categories or ()) for feature in features}
+    number, num_rows = sum(sizes.values()), len(features[0].values)
     if number > MAX_FEATURES or number * num_rows > MAX_CELLS:
-        worst = max(features, key=lambda feature: len(feature.categories))
+        worst = max(sizes, key=lambda name: sizes[name])
         raise DataError(
-            f"{place}: one-hot codes of {num_rows:,} rows would be {number:,} features, of which {worst.name!r} has "
-            f"{len(worst.categories):,}; add it to `drop`, or set `encode` to ordinal"
+            f"{place}: one-hot codes of {num_rows:,} rows would be {number:,} features, of which {worst!r} has "
+            f"{sizes[worst]:,}; add it to `drop`, or set `encode` to ordinal"
         )
-    columns = []
+    columns: list[Any] = []
     for feature in features:
-        if feature.numbers is not None:
-            columns.append(feature.numbers[:, None])
-        else:
-            columns.append(np.asarray(feature.codes)[:, None] == np.arange(len(feature.categories)))
+        column = feature.values[:, None]
+        if feature.categories is not None:
+            column = column == np.arange(len(feature.categories))
+        columns.append(column)
     return np.column_stack(columns).astype(float)
 
 
@@ -454,8 +440,8 @@ def _describe(features: Sequence[_Feature], labels: Any, class_names: Sequence[s
         yield f"{rows} of {pluralize(len(class_names), 'class', 'classes')} ({listed})"
     else:
         yield f"{rows} with targets from {labels.min():g} to {labels.max():g}"
-    numbers = [feature.name for feature in features if feature.numbers is not None]
-    others = [f"{feature.name} {len(feature.categories)}" for feature in features if feature.numbers is None]
+    numbers = [feature.name for feature in features if feature.categories is None]
+    others = [f"{feature.name} {len(feature.categories)}" for feature in features if feature.categories is not None]
     columns = []
     if numbers:
         columns.append(f"{pluralize(len(numbers), 'column')} of numbers")
@@ -472,22 +458,19 @@ def _describe(features: Sequence[_Feature], labels: Any, class_names: Sequence[s
 
 def _find_doubtful(features: Sequence[_Feature]) -> Iterator[str]:
     """Yield sentences on columns that are constant or like identifiers, and on duplicates."""
-    num_rows = len(features[0].is_missing)
+    num_rows = len(features[0].values)
     if num_rows < MIN_ROWS:
         return
     for feature in features:
-        name, values = shorten(visible(repr(feature.name)), 60), feature.numbers
-        if values is None:
-            values = np.asarray(feature.codes, dtype=float)
-        present = values[~feature.is_missing]
+        name, present = shorten(visible(repr(feature.name)), 60), feature.values[~feature.is_missing]
         num_distinct = len(np.unique(present))
-        is_whole = feature.numbers is not None and bool((present % 1 == 0).all())
+        is_whole = feature.categories is None and bool((present % 1 == 0).all())
         is_counter = is_whole and num_distinct == num_rows == np.ptp(present) + 1
         if num_distinct <= 1 and len(present) == num_rows:
             yield f"Column {name} is constant, so it tells methods nothing: add it to `drop`"
         elif not len(present):
             yield f"Column {name} has no values: add it to `drop`"
-        elif is_counter or (feature.numbers is None and num_distinct > COMMON_CODES * len(present)):
+        elif is_counter or (feature.categories is not None and num_distinct > COMMON_CODES * len(present)):
             yield (
                 f"Column {name} has {num_distinct:,} different values in {num_rows:,} rows, like an identifier or free "
                 "text: add it to `drop` unless new rows would have such values"
