@@ -74,6 +74,9 @@ OMITTED: Mapping[str, str] = {
     "tabular.pca": "has no texts",
     "tabular.screening": "has no texts",
     "tabular.standardize": "has no texts",
+    "prompting.neighbor_voting": "measured by `benchmarks/prompting/in_context.py`",
+    "prompting.prompt_choice": "measured by `benchmarks/prompting/in_context.py`",
+    "prompting.self_labeled": "measured by `benchmarks/prompting/in_context.py`",
 }
 """Methods of peekbench that no spec of the atlas runs, and why."""
 STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
