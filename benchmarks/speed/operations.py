@@ -29,8 +29,11 @@ BATCH_SIZE = 16
 NARROW = {
     "bert-base": {"hidden_size": 48, "intermediate_size": 96},
     "gpt2": {"n_embd": 48},
+    "gemma-270m": {"hidden_size": 48, "intermediate_size": 96, "head_dim": 16, "vocab_size": 40_000},
 }
 """Settings that replace those of the published shapes."""
+RANKS = {"gemma-270m": 16}
+"""Models of which adapters of this rank are trained, instead of all weights."""
 WITHOUT_LAUNCH = {
     "local_scalar_dense", "reshape_alias", "unsafe_view", "alias", "as_strided", "detach", "diagonal", "empty",
     "empty_like", "empty_strided", "expand", "is_pinned", "is_same_size", "lift_fresh", "narrow", "new_empty",
@@ -41,11 +44,13 @@ WITHOUT_LAUNCH = {
 FILLS = {"fill", "full", "full_like", "new_full", "new_zeros", "ones_like", "zero", "zeros", "zeros_like"}
 
 
-def count(folder: Path, texts: list[str], num_steps: int) -> Counter[str]:
+def count(folder: Path, texts: list[str], num_steps: int, rank: int | None) -> Counter[str]:
     """Return the number of operations of some training steps in bf16, by name."""
     with simulated_cuda() as device, deterministic(CUDA, 1):
-        model = LanguageModel(folder, CUDA)
+        model = LanguageModel(folder, CUDA, "frozen" if rank else "trained")
         model.precision = "bf16"
+        if rank:
+            model.add_adapters(rank, 2 * rank, 0.0, 0)
         ids = encode(model.tokenizer, texts[: num_steps * BATCH_SIZE], 256)
         recipe = Pretraining(epochs=1, batch_size=BATCH_SIZE).recipe(model.kind)
         device.operations.clear()
@@ -67,8 +72,8 @@ def main() -> None:
         SHAPES[name] = network, config, {**own, **settings}
         with tempfile.TemporaryDirectory() as temporary:
             make_model(name, Path(temporary))
-            totals = count(Path(temporary), texts, 4)
-            totals.subtract(count(Path(temporary), texts, 2))
+            totals = count(Path(temporary), texts, 4, RANKS.get(name))
+            totals.subtract(count(Path(temporary), texts, 2, RANKS.get(name)))
         launched = {key: number / 2 for key, number in totals.items() if key not in WITHOUT_LAUNCH}
         fills = sum(number for key, number in launched.items() if key in FILLS)
         print(f"{name}: {sum(launched.values()):,.0f} operations a step, {fills:,.0f} of them fills", flush=True)
