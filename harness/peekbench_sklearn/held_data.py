@@ -21,7 +21,6 @@ from peekbench.data.labels import (
     group_key,
     label_key,
     name_classes,
-    read_reference,
     refuse_hidden,
     refuse_joined,
     refuse_missing,
@@ -35,9 +34,12 @@ from peekbench_sklearn.held_inputs import (
     as_array,
     find_blank,
     identify,
+    is_hugging_face,
     join_inputs,
     read_inputs,
+    read_references,
     refuse_missing_values,
+    take_rows,
 )
 from peekbench_sklearn.label_sets import HeldLabels, find_label_sets
 
@@ -51,7 +53,6 @@ TRAIN: Split = "train"
 TEST: Split = "test"
 VALIDATION = "use the validation split, with test_split='validation'"
 MAX_CLASSES_PER_ROW = 1 / 3  # floats and texts with more different values are no classes
-
 
 _Finish: TypeAlias = Callable[[list[int], dict[str, Any]], dict[str, Any]]
 """Takes the numbers of the rows that are kept, and facts about the data to add to; returns fields of a `Dataset`."""
@@ -142,7 +143,7 @@ class _Reader:
         parts = {"": data}
         if isinstance(data, OfficialSplits):
             parts = {TRAIN: data.train, TEST: data.test}
-        elif _is_hugging_face(data) and isinstance(data, Mapping):
+        elif is_hugging_face(data) and isinstance(data, Mapping):
             parts = self._splits_of(data)
         pairs = {
             split: self._with_label_sets(self._pair_of(part() if callable(part) else part, split))
@@ -241,7 +242,7 @@ class _Reader:
         text, label = self.text, self.label
         if not isinstance(label, str):
             label = list(label)
-        if _is_hugging_face(data):
+        if is_hugging_face(data):
             self._check_columns(data.column_names or ())
             frame = data.select_columns([*self.columns.values()]).to_pandas()
             names = None
@@ -334,11 +335,7 @@ class _Reader:
 
     def _read_references(self, labels: pd.Series) -> tuple[Any, _Finish]:
         """Return whether the reference of each row is missing, and a function that returns those of selected rows."""
-        values = (label.item() if isinstance(label, np.generic) else label for label in labels)
-        references = [read_reference(value, f"{self.name}, row {row}") for row, value in enumerate(values)]
-        is_missing = np.array([not reference for reference in references], dtype=bool)
-        if not self.drop_missing:
-            refuse_missing_values(self.name, "no reference", is_missing)
+        references, is_missing = read_references(labels, self.name, drop_missing=self.drop_missing)
         return is_missing, lambda kept, _: {"labels": [references[row] for row in kept], "kind": GENERATION}
 
     def _read_labels(
@@ -396,7 +393,7 @@ class _Reader:
             ]
         kept: list[int] = np.flatnonzero(~(is_missing | is_shared)).tolist()
         if len(kept) < len(rows):
-            rows = tuple(rows[row] for row in kept) if isinstance(rows, tuple) else _take(rows, kept)
+            rows = tuple(rows[row] for row in kept) if isinstance(rows, tuple) else take_rows(rows, kept)
         dropped = {"missing": int(is_missing.sum())}
         if is_shared.any():
             dropped["group of the test split"] = int(is_shared.sum())
@@ -502,11 +499,3 @@ class _Reader:
                     f"are {counts[0]:,} different values such as {first.tolist()[0]!r}; labels and texts seem to be "
                     "swapped. Give texts first, as in (texts, labels), or their column as `text`"
                 )
-
-
-def _is_hugging_face(data: Any) -> bool:
-    return type(data).__module__.partition(".")[0] == "datasets"
-
-
-def _take(rows: Any, kept: Any) -> Any:
-    return rows.iloc[kept] if isinstance(rows, pd.DataFrame) else rows[kept]

@@ -11,8 +11,10 @@ import pandas as pd
 
 from peekbench import DataError, Dataset
 from peekbench.data import hash_rows
+from peekbench.data.labels import read_reference
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
+from peekbench.records.data import Reference
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns
 
 
@@ -104,6 +106,16 @@ def refuse_missing_values(name: str, what: str, is_missing: Any, remedy: str = "
         )
 
 
+def read_references(labels: Any, name: str, *, drop_missing: bool) -> tuple[list[Reference], Any]:
+    """Return the reference of each row, and whether it is missing, which is an error unless such rows are dropped."""
+    values = (label.item() if isinstance(label, np.generic) else label for label in labels)
+    references = [read_reference(value, f"{name}, row {row}") for row, value in enumerate(values)]
+    is_missing = np.array([not reference for reference in references], dtype=bool)
+    if not drop_missing:
+        refuse_missing_values(name, "no reference", is_missing)
+    return references, is_missing
+
+
 def join_inputs(parts: Sequence[Any]) -> Any:
     """Return the rows of several inputs of the same type."""
     if isinstance(parts[0], pd.Series | pd.DataFrame):
@@ -137,3 +149,13 @@ def identify(dataset: Dataset) -> Dataset:
         rows[0] += hash_rows(hashes, [""] * len(hashes))
     columns = [f"{name}: {dtype}" for name, dtype in frame.dtypes.items()]
     return replace(dataset, fingerprint=hash_rows(rows, dataset.labels, [*columns, *dataset.class_names]))
+
+
+def is_hugging_face(data: Any) -> bool:
+    """Return whether data are of the library `datasets`."""
+    return type(data).__module__.partition(".")[0] == "datasets"
+
+
+def take_rows(rows: Any, kept: Any) -> Any:
+    """Return some rows of a data frame or an array."""
+    return rows.iloc[kept] if isinstance(rows, pd.DataFrame) else rows[kept]

@@ -17,7 +17,8 @@ from peekbench import Dataset
 from peekbench.errors import SpecError
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import FloatArray, IntArray, TaskKind
-from peekbench.records.scores import SCORE_NAMES, THRESHOLD, find_score
+from peekbench.records.answers import THRESHOLD
+from peekbench.records.scores import SCORE_NAMES, find_score
 
 Scorer: TypeAlias = Callable[[FloatArray, IntArray | FloatArray], float]
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from peekbench.cache import cache_folder
 from peekbench.data import loading as data
+from peekbench.data.labels import name_labels
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError, PeekbenchError
 from peekbench.execution.prediction_checks import (
@@ -285,7 +286,7 @@ def _sample(kind: str, texts: Dataset, num_levels: int) -> Dataset:
         case "language_modeling":
             return Dataset(texts.inputs, kind="language_modeling")
         case "generation":
-            return Dataset(texts.inputs, [texts.class_names[label] for label in texts.labels], kind="generation")
+            return Dataset(texts.inputs, name_labels(texts.labels, texts.class_names), kind="generation")
         case "multilabel":
             return _with_label_sets(texts)
         case "tabular_multilabel":
@@ -450,8 +451,7 @@ def are_equal(first: FloatArray, second: FloatArray, tolerance: float = 0.0) -> 
     With a tolerance, a quarter of generated answers may differ, because rounding can change all tokens that follow.
     """
     if first.dtype == object:
-        max_changed = MAX_CHANGED if tolerance else 0.0
-        return first.shape == second.shape and float(np.mean(first != second)) <= max_changed
+        return first.shape == second.shape and float(np.mean(first != second)) <= (MAX_CHANGED if tolerance else 0)
     scale = max(1.0, float(np.abs(first[np.isfinite(first)]).max(initial=0)))
     return first.shape == second.shape and np.allclose(first, second, rtol=0, atol=tolerance * scale, equal_nan=True)
 

@@ -22,7 +22,7 @@ from peekbench.data import group_duplicates, keep_first
 from peekbench.data.label_sets import LabelSet, find_unlabeled, name_label_sets, read_label_set, refuse_hidden_sets
 from peekbench.data.labels import ClassNames, find_missing, name_classes, read_reference, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
-from peekbench.records.scores import number_label_sets
+from peekbench.records.answers import number_label_sets
 from peekbench_hf.definition import HubTask
 from peekbench_hf.options import HubOptions
 from peekbench_hf.prepared import PreparedTask, find_prepared, list_groups, list_labels, metadata_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_references_are_the_values_of_expressions() -> None:
 
 def test_stories_are_told_correctly() -> None:
     dataset = load_dataset("arithmetic.problems", {"rows": 500, "steps": 3, "template": "Q: {story}"})
-    events = {
+    events: dict[str, Callable[..., int]] = {
         r" has (\d+) \w+\.": lambda count, number: number,
         r" gives (?!\d+ of )\w+ (\d+) \w+\.": lambda count, number: count + number,
         r" buys (\d+) bags of (\d+) \w+ each\.": lambda count, bags, size: count + bags * size,

@@ -121,7 +121,7 @@ def test_leak_knows_the_requested_share_of_labels(tmp_path: Path) -> None:
     for share, num_known in ((0.0, 0), (0.25, 15), (1.0, 60)):
         spec = make_component(MethodSpec, "controls.leak", {"share": share})
         case = make_case("controls.leak", spec.entry, spec.options, tmp_path)
-        certain = case.fit(case.unlabeled).predict(case.unlabeled).max(axis=1) == 1
+        certain = np.asarray(case.fit(case.unlabeled).predict(case.unlabeled)).max(axis=1) == 1
         assert certain.sum() == num_known
         assert len(case.unlabeled) == 60
 
@@ -139,11 +139,11 @@ def test_leak_knows_no_label_of_texts_with_several_labels(tmp_path: Path) -> Non
         labels_by_text.setdefault(text, set()).add(label)
     single = np.array([len(labels_by_text[text]) == 1 for text in case.unlabeled])
     leaking, plain = case.fit(case.unlabeled), case.fit(None)
-    certain = leaking.predict(case.unlabeled).max(axis=1) == 1
+    certain = np.asarray(leaking.predict(case.unlabeled)).max(axis=1) == 1
     assert 0 < single.sum() < len(single)
     assert (certain == single).all()
     known = [text for text, is_single in zip(case.unlabeled, single, strict=True) if is_single]
-    answers = [predictor.predict(known).argmax(axis=1) for predictor in (leaking, plain)]
+    answers = [np.asarray(predictor.predict(known)).argmax(axis=1) for predictor in (leaking, plain)]
     truth = np.array([min(labels_by_text[text]) for text in known])
     gain = ((answers[0] == truth).sum() - (answers[1] == truth).sum()) / len(case.unlabeled)
     assert leaking.metrics["planted_gain"] == pytest.approx(gain)

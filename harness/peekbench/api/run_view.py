@@ -15,8 +15,8 @@ from peekbench.api.report_view import ReportView
 from peekbench.data.labels import name_labels
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
+from peekbench.records.answers import find_answers, find_correct
 from peekbench.records.data import FloatArray, IntArray, Reference
-from peekbench.records.scores import find_answers, find_correct
 from peekbench.records.trials import Trial
 from peekbench.report.facts.reports import report_of_run
 from peekbench.results.paired_effects import paired_scores

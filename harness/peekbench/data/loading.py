@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
-import marshal
 import math
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,10 +21,10 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.exceptions import one_line_errors
-from peekbench.plugins.graders import find_grader
+from peekbench.plugins.graders import describe_grader, find_grader
 from peekbench.plugins.names import locate_code
 from peekbench.plugins.validation import DATA_SUFFIXES
-from peekbench.records.data import Dataset, Folders, Grader, SourceRef, Split, Task, TaskKind
+from peekbench.records.data import Dataset, Folders, SourceRef, Split, Task, TaskKind, as_texts
 from peekbench.spec.components import TaskSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -228,8 +225,11 @@ def check_dataset(dataset: Dataset, use: str) -> None:
 
 def _check_references(dataset: Dataset, use: str) -> None:
     """Refuse references of generation that are no texts."""
-    for row, reference in enumerate(dataset.labels if dataset.kind == "generation" else ()):
-        texts = (reference,) if isinstance(reference, str) else reference
+    references: Sequence[Any] = ()
+    if dataset.kind == "generation":
+        references = list(dataset.labels)
+    for row, reference in enumerate(references):
+        texts: Any = as_texts(reference)
         if not isinstance(texts, tuple) or not texts or not all(isinstance(text, str) for text in texts):
             raise DataError(
                 f"{use}: the reference of row {row} is {shorten(repr(reference), 100)}; give a text, as str(...) does "
@@ -384,20 +384,10 @@ def fingerprint(dataset: Dataset) -> str:
     if dataset.groups:
         rows = _hash(json.dumps([rows, *map(str, dataset.groups)]))
     if dataset.kind == "generation":
-        rows = _hash(json.dumps([rows, _describe_grader(dataset.grader)]))
+        rows = _hash(json.dumps([rows, describe_grader(dataset.grader)]))
     if len(dataset.extra) and not hasattr(dataset.extra, "iloc"):  # the fingerprint of a data frame has its extra rows
         rows = _hash(rows + hash_rows(dataset.extra, [0] * len(dataset.extra)))
     return rows
-
-
-def _describe_grader(grader: str | Grader) -> str:
-    """Return the name of a grader, or the source of the module of a function, and its code if there is no source."""
-    if isinstance(grader, str):
-        return grader
-    try:
-        return inspect.getsource(sys.modules[grader.__module__])
-    except (OSError, TypeError, KeyError):
-        return marshal.dumps(getattr(grader, "__code__", repr(grader))).hex()
 
 
 def hash_rows(inputs: Any, labels: Any, class_names: Sequence[str] = ()) -> str:

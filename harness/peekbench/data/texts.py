@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.sampling import Sampler
+from peekbench.records.answers import number_label_sets
 from peekbench.records.data import Dataset, IntArray, Split
-from peekbench.records.scores import number_label_sets
 from peekbench.records.trials import Draw, Subsample
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec

@@ -11,7 +11,7 @@ import numpy as np
 from peekbench.errors import ContractError
 from peekbench.formatting import shorten
 from peekbench.plugins.predictors import MAX_SHOWN, in_order
-from peekbench.records.data import Dataset, FloatArray, Inputs, IntArray, Reference, Task, count_bytes
+from peekbench.records.data import Dataset, FloatArray, Inputs, IntArray, Reference, Task, as_texts, count_bytes
 from peekbench.records.scores import ScoringInput, TextLikelihoods, score_all
 from peekbench.records.trials import Predictor
 
@@ -125,14 +125,14 @@ def check_predictions(
 
 
 def _check_answers(answers: Any, num_inputs: int) -> None:
-    """Refuse what is no text, or as many texts as for the others, for each prompt."""
+    """Refuse anything but a text, or the same number of texts, for each prompt."""
     expected = "return a text for each prompt, or a list of k texts for each, in the order of the prompts"
     if isinstance(answers, str) or not isinstance(answers, Sequence | np.ndarray):
         raise ContractError(f"answers are a {type(answers).__name__}; {expected}")
     if len(answers) != num_inputs:
         raise ContractError(f"{len(answers)} answers to {num_inputs} prompts; {expected}")
     for row, answer in enumerate(answers):
-        texts = [answer] if isinstance(answer, str) else answer
+        texts: Any = as_texts(answer)
         is_valid = (
             isinstance(texts, Sequence | np.ndarray) and len(texts) and all(isinstance(text, str) for text in texts)
         )
@@ -142,38 +142,45 @@ def _check_answers(answers: Any, num_inputs: int) -> None:
 
 def as_answer(answer: Any) -> Reference:
     """Return an answer, or a tuple of several, as plain texts."""
-    return str(answer) if isinstance(answer, str) else tuple(map(str, answer))
+    if isinstance(answer, str):
+        return str(answer)
+    return tuple(map(str, answer))
 
 
-def grade(answers: Any, references: Any, task: Task) -> tuple[FloatArray, tuple[Reference, ...]]:
-    """Grade answers to prompts.
+def as_stored(predictions: Any, labels: Any, task: Task) -> tuple[FloatArray, tuple[Reference, ...]]:
+    """Check predictions, and return them as they are stored.
+
+    The predictor may keep and change the array that it returned, for example at the next call.
 
     Parameters
     ----------
-    answers
-        What a predictor returned: a text for each prompt, or k texts for each.
-    references
-        Reference of each prompt.
+    predictions
+        What a predictor returned; see `check_predictions`.
+    labels
+        Labels of the inputs, of which only references are used, to grade answers.
     task
-        Task of the prompts.
+        Task of the inputs.
 
     Returns
     -------
     tuple
-        float64: the mean grade of the answers to each prompt, shape (n,); and the answers.
+        Probabilities as float32, or as float64 other numbers, which can have any size, and the mean grades of answers;
+        and in generation the answers.
 
     Raises
     ------
     ContractError
-        If these are not answers, or cannot be graded.
+        If predictions cannot be scored, or answers cannot be graded.
     """
-    check_predictions(answers, len(references), task)
-    kept = tuple(map(as_answer, answers))
-    grades = [
-        fmean(task.grade(text, reference) for text in ((answer,) if isinstance(answer, str) else answer))
-        for answer, reference in zip(kept, references, strict=True)
-    ]
-    return np.array(grades), kept
+    if task.kind == "generation":
+        check_predictions(predictions, len(labels), task)
+        answers = tuple(map(as_answer, predictions))
+        grades = [
+            fmean(task.grade(text, reference) for text in as_texts(answer))
+            for answer, reference in zip(answers, labels, strict=True)
+        ]
+        return np.array(grades), answers
+    return to_stored_type(predictions, len(labels), task), ()
 
 
 def to_stored_type(predictions: FloatArray, num_inputs: int, task: Task) -> FloatArray:

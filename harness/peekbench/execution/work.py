@@ -30,15 +30,14 @@ from peekbench.execution.determinism import ONE_FIT, ProcessState, one_thread_po
 from peekbench.execution.fit_plans import Part, Unlabeled, plan_arm, rows_of
 from peekbench.execution.hosts import check_code, host_name, load_expected, pack, prepare_host, unpack
 from peekbench.execution.prediction_checks import (
+    as_stored,
     check_independence,
     check_metrics,
     compute_scores,
-    grade,
     read_only,
     score_texts,
     take,
     take_rows,
-    to_stored_type,
 )
 from peekbench.formatting import shorten
 from peekbench.plugins.exceptions import find_place, one_line_errors
@@ -428,11 +427,7 @@ class SpecWork:
                 predicted = in_order(predictor.predict(test_inputs), test_inputs, task)
                 texts = score_texts(predictor, test_inputs, task)
                 seconds = time.perf_counter() - start
-                answers: tuple[Reference, ...] = ()
-                if task.kind == "generation":
-                    numbers, answers = grade(predicted, labels[rows_of(part, subsample.sets)], task)
-                else:
-                    numbers = to_stored_type(predicted, len(test_inputs), task)
+                numbers, answers = as_stored(predicted, labels[rows_of(part, subsample.sets)], task)
                 predictions[part] = Prediction(numbers, texts, seconds, answers)
             key = (method.name, task.name, unlabeled is None)
             # Plugins have `peekbench check`, and batches measure the dependence.

@@ -5,7 +5,10 @@ A task names one: 'exact', 'number', 'choice', or a function in a file or a modu
 
 from __future__ import annotations
 
+import inspect
+import marshal
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping
 from fractions import Fraction
@@ -146,7 +149,8 @@ def _find_letter(text: str) -> str | None:
         return alone[1].upper()
     for pattern in (STATED, LETTER):
         if found := list(pattern.finditer(text)):
-            return next(filter(None, found[-1].groups())).upper()
+            letter: str = next(filter(None, found[-1].groups()))
+            return letter.upper()
     return None
 
 
@@ -192,3 +196,13 @@ def find_grader(grader: str | Grader, folder: Path) -> Grader:
     if not callable(found):
         raise PluginError(f"{code.rstrip(':')} has no function {name!r}; write `def {name}(answer, reference)` there")
     return found
+
+
+def describe_grader(grader: str | Grader) -> str:
+    """Return the name of a grader, or the source of the module of a function, and its code if there is no source."""
+    if isinstance(grader, str):
+        return grader
+    try:
+        return inspect.getsource(sys.modules[grader.__module__])
+    except (OSError, TypeError, KeyError):
+        return marshal.dumps(getattr(grader, "__code__", repr(grader))).hex()

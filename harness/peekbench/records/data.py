@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
 from peekbench.errors import Argument, ContractError
@@ -65,10 +64,6 @@ if TYPE_CHECKING:
 else:  # plugins import these names at run time, when annotations are not evaluated
     BoolArray = IntArray = FloatArray = Inputs = Any
 
-
-SHOWN = Repr()
-SHOWN.maxstring = 200
-"""Shows answers and references in messages."""
 
 TaskKind: TypeAlias = Literal["classification", "multilabel", "regression", "language_modeling", "generation"]
 """What a method predicts: a class, any number of labels, a number, the text itself, or the answer to a prompt."""
@@ -154,12 +149,7 @@ class Task:
         return len(self.class_names)
 
     def grade(self, answer: str, reference: Reference) -> float:
-        """Return the grade of an answer by a reference, or the best one by several references, from 0 to 1.
-
-        Raises
-        ------
-        ContractError
-            If the grader raises an exception, or returns no such number.
+        """Return the grade of an answer by a reference, or the best one by several, from 0 to 1, or a `ContractError`.
 
         Examples
         --------
@@ -171,12 +161,12 @@ class Task:
         if not isinstance(reference, str):
             return max(self.grade(answer, text) for text in reference)
         name = getattr(self.grader, "__name__", "grader")
-        place = f"of the answer {SHOWN.repr(answer)} by the reference {SHOWN.repr(reference)}"
+        place = f"of the answer {answer!r:.200} by the reference {reference!r:.200}"
         try:
             grade = float(self.grader(answer, reference))
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise ContractError(f"task {self.name}: {name} raised {problem}; this is the grade {place}") from error
+            problem = f"{name} raised {type(error).__name__}: {error}; this is the grade {place}"
+            raise ContractError(f"task {self.name}: {problem}") from error
         if not 0 <= grade <= 1:
             raise ContractError(f"task {self.name}: {name} returned {grade}, not a number from 0 to 1, {place}")
         return grade
@@ -264,6 +254,11 @@ class OfficialSplits:
     """Private texts without labels."""
 
 
+def as_texts(reference: Reference) -> tuple[str, ...]:
+    """Return a text alone in a tuple, and several as they are."""
+    return (reference,) if isinstance(reference, str) else reference
+
+
 def count_bytes(texts: Inputs) -> tuple[int, ...]:
     """Return the number of bytes of each text in UTF-8."""
     return tuple(len(text.encode("utf-8", "surrogatepass")) for text in texts)
@@ -327,8 +322,8 @@ class Labeled:
     inputs: Inputs
     """Texts, or features of shape (n, n_features)."""
     labels: IntArray | FloatArray
-    """Class indices, targets, in language modeling the texts' bytes in UTF-8, or in generation the references, as
-    objects, shape (n,); for 'multilabel' 0 or 1, shape (n, n_labels)."""
+    """Class indices, targets, the texts' bytes in UTF-8 in language modeling, or references as objects, shape (n,); for
+    'multilabel' 0 or 1, shape (n, n_labels)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,9 @@ from peekbench.errors import DataError, ResultsError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.references import missing_remedy
+from peekbench.records.answers import GRADED
 from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOptions
-from peekbench.records.scores import GRADED, average_sets
+from peekbench.records.scores import average_sets
 from peekbench.records.trials import Draw, Trial
 from peekbench.results.cells import natural_key, refuse_duplicates
 from peekbench.results.columns import (

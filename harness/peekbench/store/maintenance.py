@@ -19,9 +19,10 @@ from peekbench.errors import PeekbenchError, StoreError
 from peekbench.records.scores import SCORES, ScoringInput, average_scores, score_all
 from peekbench.records.trials import Draw
 from peekbench.store.files import log_path, real_path, refuse_lost_log
-from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
+from peekbench.store.reader import SELECT_DRAW, Store
 from peekbench.store.schema import (
     SCORE_COLUMNS,
+    compare_predictions,
     decode_labels,
     decode_predictions,
     find_damage,
@@ -156,3 +157,23 @@ def _is_equal(stored: float | None, computed: float | None) -> bool:
     if stored is None or computed is None:
         return stored is computed
     return math.isclose(stored, computed, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)
+
+
+def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
+    """Compare all predictions with the hashes of their arms, and yield what is missing or changed."""
+    query = (
+        f"{SELECT_DRAW}, arms.owner, arms.arm, arms.predictions_checksum, predictions.numbers, predictions.answers "
+        "FROM arms JOIN draws ON draws.id = arms.draw LEFT JOIN predictions ON predictions.arm = arms.id"
+    )
+    for *draw, owner, arm, checksum, numbers, answers in connection.execute(query):
+        if damage := compare_predictions(numbers, answers, checksum):
+            yield quote(f"the predictions of {describe_arm(Draw(*draw), owner, arm)} are {damage}")
+    ((extra,),) = connection.execute("SELECT count(*) FROM predictions WHERE arm NOT IN (SELECT id FROM arms)")
+    if extra:
+        yield f"the table predictions has {extra} rows without an arm"
+
+
+def describe_arm(draw: Draw, owner: str, arm: str) -> str:
+    """Return an arm in words. Its owner is a method, or the key of a base arm that methods may share."""
+    place = f"num_train {draw.num_train}, num_test {draw.num_test}, subsample {draw.subsample}"
+    return f"arm {arm} of task {draw.task}, {place}, method or base arm {owner}"

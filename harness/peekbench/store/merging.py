@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 from peekbench.errors import StoreError
 from peekbench.records.trials import Draw
 from peekbench.store.files import has_log, log_path, read_state, real_path, refuse_foreign_log
-from peekbench.store.reader import Store, describe_arm, find_damaged_predictions
+from peekbench.store.maintenance import describe_arm, find_damaged_predictions
+from peekbench.store.reader import Store
 from peekbench.store.schema import (
     ARM_COLUMNS,
     DRAW_COLUMNS,

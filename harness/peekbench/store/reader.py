@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,9 +14,9 @@ from typing import Any, Self
 import numpy as np
 
 from peekbench.errors import StoreError
+from peekbench.records.answers import find_grades, number_label_sets
 from peekbench.records.data import Answers, FloatArray, IntArray, Reference
 from peekbench.records.runs import PlannedLook
-from peekbench.records.scores import find_grades, number_label_sets
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
@@ -42,7 +42,6 @@ from peekbench.store.schema import (
     find_damage,
     is_empty,
     placeholders,
-    quote,
     refuse_other_tables,
     refuse_other_versions,
     translate_errors,
@@ -418,8 +417,9 @@ class Store:
             "ORDER BY draws.subsample",
             *(task, method, num_train, num_test, *arms),
         )
-        for arm, subsample, _, _, *blobs, checksum, _ in rows:
-            self._check_predictions(Trial(Draw(task, num_train, num_test, subsample), method), arm, *blobs, checksum)
+        for arm, subsample, _, _, found, generated, checksum, _ in rows:
+            trial = Trial(Draw(task, num_train, num_test, subsample), method)
+            self._check_predictions(trial, arm, found, generated, checksum)
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
         facts = self.tasks()[task]
@@ -469,12 +469,7 @@ class Store:
         return {arm: decode_predictions(blob, num_classes) for arm, blob, _ in self._blobs(trial)}
 
     def generated(self, trial: Trial) -> dict[str, list[Reference]]:
-        """Return the answers of a finished trial to prompts by arm; empty for other kinds of tasks.
-
-        Returns
-        -------
-        dict
-            The answer to each prompt, or a tuple of several, length n_scored.
+        """Return the answer to each prompt of a finished trial, or a tuple of several, by arm; empty without prompts.
 
         Raises
         ------
@@ -493,30 +488,10 @@ class Store:
             trial.method,
             *draw,
         )
-        for arm, *blobs, checksum in rows:
-            self._check_predictions(trial, arm, *blobs, checksum)
+        for arm, numbers, answers, checksum in rows:
+            self._check_predictions(trial, arm, numbers, answers, checksum)
         return [(arm, numbers, answers) for arm, numbers, answers, _ in rows]
 
     def _check_predictions(self, trial: Trial, arm: str, numbers: object, answers: object, checksum: bytes) -> None:
         if damage := compare_predictions(numbers, answers, checksum):
             raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")
-
-
-def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
-    """Compare all predictions with the hashes of their arms, and yield what is missing or changed."""
-    query = (
-        f"{SELECT_DRAW}, arms.owner, arms.arm, arms.predictions_checksum, predictions.numbers, predictions.answers "
-        "FROM arms JOIN draws ON draws.id = arms.draw LEFT JOIN predictions ON predictions.arm = arms.id"
-    )
-    for *draw, owner, arm, checksum, numbers, answers in connection.execute(query):
-        if damage := compare_predictions(numbers, answers, checksum):
-            yield quote(f"the predictions of {describe_arm(Draw(*draw), owner, arm)} are {damage}")
-    ((extra,),) = connection.execute("SELECT count(*) FROM predictions WHERE arm NOT IN (SELECT id FROM arms)")
-    if extra:
-        yield f"the table predictions has {extra} rows without an arm"
-
-
-def describe_arm(draw: Draw, owner: str, arm: str) -> str:
-    """Return an arm in words. Its owner is a method, or the key of a base arm that methods may share."""
-    place = f"num_train {draw.num_train}, num_test {draw.num_test}, subsample {draw.subsample}"
-    return f"arm {arm} of task {draw.task}, {place}, method or base arm {owner}"

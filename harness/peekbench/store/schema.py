@@ -431,8 +431,9 @@ def compare_predictions(numbers: object, answers: object, checksum: bytes) -> st
     """Return what is wrong with stored predictions; empty if they are those that were stored."""
     if numbers is None:
         return "missing"
+    if not isinstance(numbers, bytes) or not isinstance(answers, bytes | None):
+        return "changed"
     with suppress(zlib.error):
-        is_readable = isinstance(numbers, bytes) and isinstance(answers, bytes | None)
-        if is_readable and hash_predictions(numbers, answers) == checksum:
+        if hash_predictions(numbers, answers) == checksum:
             return ""
     return "changed"

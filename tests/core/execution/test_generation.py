@@ -63,7 +63,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("generation")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        parts = {"design": {**DESIGN, "crossover": 2}, "arms": ["base", "extra", "test", {"cross": 4}]}
+        parts: dict[str, Any] = {"design": {**DESIGN, "crossover": 2}, "arms": ["base", "extra", "test", {"cross": 4}]}
         return pb.run(write_spec(folder, **parts), progress=False)
 
 
@@ -95,7 +95,7 @@ def test_the_viewer_shows_prompts_references_and_answers(run: Any) -> None:
     counts, texts = changed_texts(run.store, run.spec.code)
     assert {row[0] for row in counts.rows} == {"fit", "controls.leak", "controls.null"}
     names = [column.name for column in texts.columns]
-    row = dict(zip(names, next(row for row in texts.rows if row[0] == "fit"), strict=True))
+    row: dict[str, Any] = dict(zip(names, next(row for row in texts.rows if row[0] == "fit"), strict=True))
     assert sum(map(int, row["text"].split("+"))) == int(row["label"]) == int(row["answer, test"])
     assert row["answer, extra"] == "0"
     assert row["right, test"] > row["right, extra"]
@@ -126,7 +126,7 @@ def test_several_answers_have_their_mean_grade(tmp_path: Path, monkeypatch: pyte
 
 def test_a_changed_grader_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    parts = {"methods": ["controls.null"]}
+    parts: dict[str, Any] = {"methods": ["controls.null"]}
     pb.run(write_spec(tmp_path, **parts), progress=False)
     more = write_spec(tmp_path, grade="1.0", design={**DESIGN, "num_subsamples": 7}, **parts)
     with pytest.raises(StoreError, match=r"graders has changed.*\n.*plugin sums\.py"):
@@ -158,7 +158,7 @@ def fit_to(answers: Any) -> Any:
 
 
 SUMS = ([f"{a} and {b}" for a in range(10) for b in range(10)], [str(a + b) for a in range(10) for b in range(10)])
-FEW = {"kind": "generation", "num_train": 5, "num_test": 20, "num_subsamples": 2, "progress": False}
+FEW: dict[str, Any] = {"kind": "generation", "num_train": 5, "num_test": 20, "num_subsamples": 2, "progress": False}
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,9 @@ def test_a_grader_of_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_mistakes_in_data_and_specs_have_remedies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    references: Any = ["3", 4]
     with pytest.raises(DataError, match=r"the reference of row 1 is 4; give a text, as str\(\.\.\.\) does"):
-        pb.measure(fit_to(None), lambda: Dataset(["a", "b"], ["3", 4], kind="generation"), progress=False)
+        pb.measure(fit_to(None), lambda: Dataset(["a", "b"], references, kind="generation"), progress=False)
     with pytest.raises(DataError, match="row 0 has no reference"):
         pb.measure(fit_to(None), (["a", "b"], [None, "4"]), kind="generation", progress=False)
     for grader in ("numbr", "sums.py:graed"):

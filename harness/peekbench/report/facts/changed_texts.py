@@ -15,9 +15,9 @@ from peekbench.data.loading import fingerprint, load_dataset
 from peekbench.errors import PluginError, ResultsError
 from peekbench.formatting import shorten
 from peekbench.plugins.names import GIVE_SPEC, Code, is_refused
+from peekbench.records.answers import GRADED, find_grades, find_true_probabilities
 from peekbench.records.data import Reference, SourceRef, TaskKind
 from peekbench.records.report import Cell, Column, Table
-from peekbench.records.scores import GRADED, find_grades, find_true_probabilities
 from peekbench.spec.design import Origin
 from peekbench.store.reader import Store
 
@@ -170,16 +170,16 @@ def _compare(store: Store, method: str, datasets: Mapping[str, Dataset]) -> pd.D
                 total[position + 2, rows] += own.mean(axis=0)
             total[4, rows] += 1
             for place, row in enumerate(rows.tolist() if answers else ()):
-                change = float(predictions["test"][place] - predictions["extra"][place])
-                if abs(change) >= abs(examples.get((trial.draw.task, row), (0.0,))[0]):
-                    examples[trial.draw.task, row] = change, answers["extra"][place], answers["test"][place]
+                size = abs(float(predictions["test"][place] - predictions["extra"][place]))
+                if size >= examples.get((trial.draw.task, row), (0.0,))[0]:
+                    examples[trial.draw.task, row] = size, answers["extra"][place], answers["test"][place]
     tables = []
     for task, total in sums.items():
         rows = np.flatnonzero(total[4])
         means = dict(zip(MEANS, total[:4, rows] / total[4, rows], strict=True))
         shown = [tuple(map(_show, examples[task, row][1:])) for row in rows.tolist() if (task, row) in examples]
         table = pd.DataFrame({"task": task, "row": rows, "trials": total[4, rows], **means})
-        tables.append(table.assign(answers=shown or [()] * len(rows)))
+        tables.append(table.assign(answers=pd.Series(shown or [()] * len(rows), dtype=object)))
     texts = pd.concat(tables, ignore_index=True)
     change = texts["probability, test"] - texts["probability, extra"]
     turned = ((texts["right, test"] - texts["right, extra"]) * texts["trials"]).round(9)
