@@ -78,8 +78,12 @@ class Pool:
 
     def probabilities(self, number: int) -> FloatArray:
         """Return the class probabilities of all texts by a prompt; shape (n, num_classes)."""
-        make = partial(make_encoder, self.model, self.task, PromptChoice(model="x"), template=PROMPTS[number])
-        compute = partial(self._score, ExamplePrompts(make), self.texts)
+        options = PromptChoice(model="x")
+
+        def compute() -> FloatArray:
+            make = partial(make_encoder, self.model, self.task, options, template=PROMPTS[number])
+            return self._score(ExamplePrompts(make), self.texts)
+
         return self.costs.measure(f"prompt_{number}", compute, len(self.texts))
 
     def embeddings(self) -> FloatArray:
