@@ -56,7 +56,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 """Section of the page to the specs whose methods are adjusted together in it."""
 RULES: Mapping[str, str] = {"cross-fitting": "cross-5", "more folds": "cross-20", "membership": "swap-in-5"}
 """Section to the arm whose bias it has, in place of that of `test`."""
-PUBLISHED: dict[str, Path] = {}
+PUBLISHED: dict[str, Path] = {"gemma": Path("methods", "gemma_scores.csv")}
 """Tables of scores below docs/, which `peekbench analyze` reads: name to path. A table is a section for each of its
 sizes, named as in 'gemma, 50, 100'."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)

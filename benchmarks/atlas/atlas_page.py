@@ -33,7 +33,11 @@ TITLES = {
     "language models": "Language models and generated answers",
     "protocols": "Rules of adaptation",
 }
-LANGUAGE_MODELS = {"trained": "classification", BITS: "language modeling, bits per byte"}
+LANGUAGE_MODELS = {
+    "trained": "classification",
+    "gemma": "classification (Gemma 3 270M, tasks of the Hub)",
+    BITS: "language modeling, bits per byte",
+}
 """Sections and published tables that share the table of language models, and what their methods are scored on."""
 ADJUSTED = "95% intervals for new subsamples of these tasks, adjusted for all estimates."
 SHORT = "The numbers are in the tables of this page."  # alternative text of figures

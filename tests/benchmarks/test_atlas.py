@@ -136,7 +136,8 @@ def test_language_models_share_a_table_with_unit_sizes_and_cost(
     both = pd.concat([results, second], ignore_index=True).assign(fit_seconds=1.0, predict_seconds=0.5, looks="")
     both.to_csv(tmp_path / "scores.csv", index=False)
     monkeypatch.setattr(scripts.numbers, "DOCS", tmp_path)
-    monkeypatch.setitem(scripts.numbers.PUBLISHED, "answers", Path("scores.csv"))
+    for module in (scripts.numbers, scripts.page):
+        monkeypatch.setattr(module, "PUBLISHED", {"answers": Path("scores.csv")})
     monkeypatch.setitem(scripts.page.LANGUAGE_MODELS, "answers", "answers")
     published = scripts.numbers.collect(tmp_path).sections
     sections = scripts.page.find_language_models({**published, "trained": section, scripts.page.BITS: section})
