@@ -354,7 +354,7 @@ def are_accuracies(results: pd.DataFrame) -> bool:
     --------
     >>> import pandas as pd
     >>> from peekbench.results import tidy
-    >>> are_accuracies(tidy(pd.DataFrame({"extra": [0.5], "test": [0.6], "num_test": 10}), "my scores"))
+    >>> are_accuracies(tidy(pd.DataFrame({"task": ["a"], "extra": [0.5], "test": [0.6], "num_test": 10}), "my scores"))
     True
     """
     return bool((results["num_correct"].notna() | (results["score"] == results["grade"])).all())

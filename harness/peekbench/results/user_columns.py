@@ -434,7 +434,7 @@ def find_metric(results: pd.DataFrame, origin: str = "") -> str:
     Examples
     --------
     >>> from peekbench.results import tidy
-    >>> find_metric(tidy(pd.DataFrame({"extra": [0.5], "test": [0.6], "num_test": 10}), "my scores"))
+    >>> find_metric(tidy(pd.DataFrame({"task": ["a"], "extra": [0.5], "test": [0.6], "num_test": 10}), "my scores"))
     'accuracy'
     """
     stated = results.get(METRIC.name, pd.Series("", index=results.index))
