@@ -65,7 +65,13 @@ ON_THE_HUB = (
 )  # fmt: skip
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "`finetune.tapt` with more epochs",
+    "generation.majority_vote": "answers prompts instead of classifying texts",
+    "generation.policy_gradient": "answers prompts instead of classifying texts",
+    "generation.entropy_minimization": "answers prompts instead of classifying texts",
+    "generation.perplexity": "answers prompts instead of classifying texts",
     "prompting.batch_calibration_few_shot": "`prompting.batch_calibration` with longer prompts",
+    "generation.prompt": "ignores unlabeled texts",
+    "generation.supervised": "ignores unlabeled texts",
     "prompting.few_shot": "ignores unlabeled texts",
     "prompting.zero_shot": "ignores unlabeled texts",
     "prompting.packed": "`prompting.pretrain` with longer prompts",

@@ -24,6 +24,7 @@ GENERATION: frozenset[TaskKind] = frozenset({"generation"})
 ANSWERING = {
     "answer_tokens": "tokens of the predicted answers",
     "answer_seconds": "time to predict the answers",
+    "share_cut": "share of the prompts that are too long for the context and lack their beginning",
     "share_unfinished": "share of the predicted answers that `max_tokens` ended",
 }
 SAMPLING = {

@@ -64,9 +64,9 @@ class AnsweringModel:
         examples = [(train.inputs[row], first_reference(train.labels[row])) for row in rows]
         self.encoder = PromptEncoder(self.model.tokenizer, task, options, limit, examples)
         """Writes and tokenizes the prompts."""
-        self._stop = options.answers.stop
-        if self._stop is None:
-            self._stop = () if self.encoder.is_chat else (LINE_BREAK,)
+        self._stop = options.answers.stop or ()
+        if options.answers.stop is None and not self.encoder.is_chat:
+            self._stop = (LINE_BREAK,)
 
     def answer(self, prompts: Sequence[Sequence[int]], sampling: Sampling | None, seed: int) -> list[list[Answer]]:
         """Return answers to prompts, as samples or as predictions.
@@ -138,6 +138,7 @@ class AnsweringModel:
             with computing(options):
                 answers = self.answer(self.encoder.encode(list(inputs)), None, seed_for(self.seed, "answers"))
             flat = [answer for row in answers for answer in row]
+            self.metrics["share_cut"] = self.encoder.share_cut
             self.metrics["answer_seconds"] = time.perf_counter() - started
             self.metrics["answer_tokens"] = sum(len(answer.ids) for answer in flat)
             self.metrics["share_unfinished"] = sum(answer.is_cut for answer in flat) / max(1, len(flat))
@@ -185,7 +186,7 @@ def fit(
     Raises
     ------
     SpecError, DataError
-        If the device does not exist; the model is unavailable or not causal; or a prompt is too long.
+        If the device does not exist; the model is unavailable or not causal; or a reference is too long.
     PeekbenchError
         If a single prompt does not fit into memory.
     """

@@ -41,8 +41,8 @@ class Prompting(LanguageModelOptions):
     """Id of a causal model on the Hub, a folder or GGUF file (`./` in front; relative to the spec), builtin:gemma-270m
     or builtin:gpt2-nano."""
     context_length: int = Field(default=512, ge=8)
-    """Maximum number of tokens of a prompt and its answer; less if the model reads fewer. Longer prompts are refused,
-    because the question is often at their end."""
+    """Maximum number of tokens of a prompt and its answer; less if the model reads fewer. Longer prompts lose their
+    beginning, because the question is often at their end."""
     num_examples: int = Field(default=0, ge=0)
     """Train prompts with their references that precede each prompt."""
     delimiter: str = " "

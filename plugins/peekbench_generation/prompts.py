@@ -8,13 +8,13 @@ from typing import Any
 from jinja2 import TemplateError
 
 from peekbench import DataError, Task
+from peekbench.errors import SpecError
 from peekbench_generation.options import Prompting
 from peekbench_lm.completions import Completion
 from peekbench_lm.tokenizer import one_thread, special_prefix
 
 GAP = "\n\n"  # between the instruction, examples and the prompt
 DATE = "26 Jul 2024"  # for chat templates that print it, so that prompts do not depend on the day
-MAX_SHOWN = 60  # characters of a prompt in messages
 
 
 class PromptEncoder:
@@ -32,6 +32,11 @@ class PromptEncoder:
         Maximum number of tokens of a prompt and its answer.
     examples
         Prompts and references that precede each prompt.
+
+    Raises
+    ------
+    SpecError
+        If the longest answer leaves no room for a prompt.
     """
 
     def __init__(
@@ -40,12 +45,19 @@ class PromptEncoder:
         self._tokenizer = tokenizer
         self._task = task
         self._limit = limit
-        self._max_tokens = options.answers.max_tokens
+        self._room = limit - options.answers.max_tokens
+        self.share_cut = 0.0
+        """Share of the prompts encoded last that are too long for the context and lack their beginning."""
         self._examples = examples
         self.is_chat = options.chat_template == "auto" and bool(tokenizer.chat_template)
         """Whether prompts are chat messages."""
         self._delimiter = "" if self.is_chat else options.delimiter
         self._special = [] if self.is_chat else special_prefix(tokenizer)
+        if self._room <= len(self._special):
+            raise SpecError(
+                f"answers.max_tokens: {options.answers.max_tokens} leaves no room for a prompt in a context of {limit} "
+                "tokens; reduce it, or choose a larger context_length or a model with a longer context"
+            )
 
     def encode(self, prompts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of prompts, after the instruction and the examples.
@@ -58,12 +70,11 @@ class PromptEncoder:
         Raises
         ------
         DataError
-            If a prompt and its answer do not fit into the context of the model, or its chat template fails.
+            If the chat template of the model fails.
         """
         encoded = self._tokenize([self._write(prompt) for prompt in prompts])
-        for prompt, ids in zip(prompts, encoded, strict=True):
-            self._check_length(prompt, len(ids), self._max_tokens)
-        return encoded
+        self.share_cut = sum(len(ids) > self._room for ids in encoded) / max(1, len(encoded))
+        return [self._cut(ids, self._room) for ids in encoded]
 
     def complete(self, prompt: str, answer: str) -> Completion:
         """Return the token ids of a prompt and its answer, of which those of the answer and its end are predicted.
@@ -78,16 +89,32 @@ class PromptEncoder:
         Raises
         ------
         DataError
-            If both do not fit into the context of the model, or its chat template fails.
+            If the answer does not fit into the context of the model, or its chat template fails.
         """
         written = self._write(prompt)
         alone, whole = self._tokenize([written, f"{written}{self._delimiter}{answer}"])
         pairs = enumerate(zip(alone, whole, strict=False))
         num_shared = next((place for place, (token, other) in pairs if token != other), len(alone))
         end = self._tokenizer.eos_token_id
-        ids = [*whole, *(() if end is None else (end,))]
-        self._check_length(prompt, num_shared, len(ids) - num_shared)
-        return Completion(ids, num_shared)
+        answer_ids = [*whole[num_shared:], *(() if end is None else (end,))]
+        room = self._limit - len(answer_ids)
+        if room <= len(self._special):
+            raise DataError(
+                f"task {self._task.name}: a reference has {len(answer_ids)} tokens, but the context has {self._limit}; "
+                "choose a larger context_length or a model with a longer context"
+            )
+        prompt_ids = self._cut(whole[:num_shared], room)
+        return Completion([*prompt_ids, *answer_ids], len(prompt_ids))
+
+    def _cut(self, ids: list[int], room: int) -> list[int]:
+        """Remove the beginning of a prompt that is too long, but no special tokens: the question is often at its end.
+
+        A prompt without tokens becomes an end-of-text token.
+        """
+        if not ids:
+            return [self._tokenizer.eos_token_id or 0]
+        num_special = len(self._special)
+        return [*ids[:num_special], *ids[num_special:][-(room - num_special) :]]
 
     def _write(self, prompt: str) -> str:
         instruction = f"{self._task.instruction}{GAP}" if self._task.instruction else ""
@@ -115,15 +142,3 @@ class PromptEncoder:
                 list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False
             )["input_ids"]
         return [[*self._special, *ids] for ids in encoded]
-
-    def _check_length(self, prompt: str, num_tokens: int, num_answer: int) -> None:
-        if num_tokens and num_tokens + num_answer <= self._limit:
-            return
-        shown = repr(prompt if len(prompt) <= MAX_SHOWN else f"{prompt[:MAX_SHOWN]}...")
-        if not num_tokens:
-            raise DataError(f"task {self._task.name}: the prompt {shown} has no tokens; remove it from the data")
-        raise DataError(
-            f"task {self._task.name}: the prompt {shown} has {num_tokens} tokens and its answer up to {num_answer}, "
-            f"but the context has {self._limit}; choose a larger context_length, a model with a longer context, a "
-            "smaller answers.max_tokens or fewer num_examples, or remove long prompts from the data"
-        )

@@ -14,6 +14,7 @@ from small_models import save_model
 from torch.nn.functional import cross_entropy
 
 from peekbench import Context, DataError, Folders, Labeled, Predictor, Task
+from peekbench.errors import SpecError
 from peekbench.plugins.graders import exact, number
 from peekbench.records import SourceRef
 from peekbench_generation import adaptation, fit, options
@@ -103,14 +104,29 @@ def test_chat_messages_hold_the_prompt_and_its_examples(folder: Path) -> None:
         encoder.encode(["The engine"])
 
 
-def test_prompts_that_do_not_fit_are_refused(run_method: Callable[..., Predictor]) -> None:
+def test_long_prompts_lose_their_beginning(folder: Path, run_method: Callable[..., Predictor]) -> None:
     predictor = run_method("prompt")
-    with pytest.raises(
-        DataError, match=r"task sums: the prompt 'The engine The engine.*\.\.\.' has .* but the context"
-    ):
-        predictor.predict(["The engine " * 40])
-    with pytest.raises(DataError, match="has no tokens"):
-        predictor.predict([""])
+    answers = predictor.predict(["A rabbit plays " * 40, "The engine"])
+    assert predictor.metrics["share_cut"] == 0.5
+    assert answers[1:] == predictor.predict(["The engine"])
+    tokenizer = load_tokenizer(folder)
+    encoder = PromptEncoder(tokenizer, make_task(), options.Prompting(model="./x", answers={"max_tokens": 3}), 8)
+    (ids,) = encoder.encode(["The engine follows the long melody"])
+    assert ids == tokenizer.encode("The engine follows the long melody")[-5:]
+    completion = encoder.complete("The engine follows the long melody", "in spring")
+    assert len(completion.ids) == 8
+    assert tokenizer.decode(completion.ids[completion.start :]) == f" in spring{tokenizer.eos_token}"
+    with pytest.raises(DataError, match="a reference has .* tokens, but the context has 8"):
+        encoder.complete("The engine", "follows " * 20)
+
+
+def test_an_empty_prompt_has_an_answer(run_method: Callable[..., Predictor]) -> None:
+    assert isinstance(run_method("prompt").predict([""])[0], str)
+
+
+def test_impossible_sizes_are_refused(run_method: Callable[..., Predictor]) -> None:
+    with pytest.raises(SpecError, match=r"answers.max_tokens: 64 leaves no room for a prompt in a context of 64"):
+        run_method("prompt", answers={"max_tokens": 64})
     with pytest.raises(DataError, match="num_examples is 5, but there are 4 train prompts"):
         run_method("prompt", num_examples=5)
 
