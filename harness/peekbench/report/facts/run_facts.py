@@ -370,7 +370,7 @@ def describe_experiment(
         sizes += f", the official test split in {' or '.join(map(str, design.folds))} folds"
     if private := _count_in_words(tasks, "extra", f"private {rows.removesuffix('s')}"):
         sizes += f", {private} in the place of the left-out fold"
-    if design.train != "balanced":
+    if design.train != "balanced" and any(facts["class_names"] for facts in tasks.values()):
         sizes += "; training rows at natural class shares"
     if groups := _count_in_words(tasks, "groups", "group"):
         sizes += f"; {groups}, none in two sets"
