@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
-from peekbench_lm.devices import to_device
+from peekbench_lm.devices import matrix_dtype, to_device
 from peekbench_lm.forward_context import ForwardContext, current_context
 from peekbench_lm.layout import Block, Part
 
@@ -33,7 +33,8 @@ def register_attention() -> None:
 class _Pad(torch.autograd.Function):
     """Map (heads, num_tokens, size) to (heads, num_texts * width, size).
 
-    Padding repeats a token. It is masked as a key and dropped as a query, so its gradient is zero.
+    Padding repeats a token. It is masked as a key and dropped as a query, so its gradient is zero. Selecting tokens
+    also changes the order of dimensions in memory: heads come first in attention, and tokens outside of it.
     """
 
     @staticmethod
@@ -43,21 +44,68 @@ class _Pad(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return gradients[0].index_select(1, ctx.block.indices), None
+        return gradients[0].transpose(0, 1).index_select(0, ctx.block.indices).transpose(0, 1), None
 
 
 class _Unpad(torch.autograd.Function):
-    """Map (heads, num_texts * width, size) to (heads, num_tokens, size)."""
+    """Map (heads, num_texts * width, size) to (num_tokens, heads, size)."""
 
     @staticmethod
     def forward(ctx: Any, padded: Tensor, block: Block) -> Tensor:
         ctx.block = block
-        return padded.index_select(1, block.indices)
+        return padded.transpose(0, 1).index_select(0, block.indices)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         # A deterministic `index_copy_` sorts its indices on a GPU, in each layer.
-        return gradients[0].index_select(1, ctx.block.places).masked_fill_(ctx.block.is_foreign, 0), None
+        block = ctx.block
+        padded = gradients[0].transpose(0, 1).index_select(1, block.places)
+        if len(block.indices) < padded.shape[1]:
+            padded.masked_fill_(block.is_foreign, 0)
+        return padded, None
+
+
+class _Attend(torch.autograd.Function):
+    """Attention with explicit matrices to the texts of a block, in which no operation only scales or converts.
+
+    Query, key and value have the shape (heads, num_texts, width, size), like the output.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, query: Tensor, key: Tensor, value: Tensor, block: Block, options: _AttentionOptions
+    ) -> Tensor:
+        shape = query.shape
+        query, key, value = (heads.flatten(0, 1) for heads in (query, key, value))  # (heads * num_texts, width, size)
+        scores = torch.baddbmm(query.new_empty(()), query, key.transpose(1, 2), beta=0, alpha=options.scale)
+        scores = scores.view(*shape[:2], block.width, block.width)
+        hidden_cells = block.hidden_cells(options.is_causal, options.window)
+        if hidden_cells is not None:
+            scores.masked_fill_(hidden_cells, -math.inf)
+        # In fp32 inside, whatever the data type of scores.
+        weights = kept = torch.ops.aten._softmax(scores, -1, False)
+        cells = None
+        if options.keep is not None:
+            cells = options.keep[block.offset * shape[0] :][: block.group.num_cells * shape[0]]
+            cells = cells.view(shape[0], -1, block.width, block.width)[:, block.rows]
+            kept = torch.ops.aten.native_dropout_backward(weights, cells, 1 / (1 - options.dropout))
+        ctx.options, ctx.shape = options, shape
+        ctx.save_for_backward(query, key, value, weights, kept, cells)
+        return torch.bmm(kept.flatten(0, 1), value).view(shape)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        query, key, value, weights, kept, cells = ctx.saved_tensors
+        gradient = gradients[0].flatten(0, 1)
+        value_gradient = torch.bmm(kept.flatten(0, 1).transpose(1, 2), gradient)
+        of_weights = torch.bmm(gradient, value.transpose(1, 2)).view(weights.shape)
+        if cells is not None:
+            of_weights = torch.ops.aten.native_dropout_backward(of_weights, cells, 1 / (1 - ctx.options.dropout))
+        scores = torch.ops.aten._softmax_backward_data(of_weights, weights, -1, weights.dtype).flatten(0, 1)
+        empty, scale = query.new_empty(()), ctx.options.scale
+        query_gradient = torch.baddbmm(empty, scores, key, beta=0, alpha=scale)
+        key_gradient = torch.baddbmm(empty, scores.transpose(1, 2), query, beta=0, alpha=scale)
+        return *(grad.view(ctx.shape) for grad in (query_gradient, key_gradient, value_gradient)), None, None
 
 
 class _Repeat(torch.autograd.Function):
@@ -160,11 +208,13 @@ def packed_attention(
         return _attend_to_vectors(context, query, value, dropout), None
     scale = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
     options = _AttentionOptions(causal, window, scale, dropout, context.keep_cells(dropout, query.shape[1]))
-    padded = zip(*(_pad_blocks(part, projected.squeeze(0)) for projected in (query, key, value)), strict=True)
-    outputs = [_attend(block, projections, options) for block, projections in zip(part.blocks, padded, strict=True)]
+    dtype = matrix_dtype(query.device) if torch.is_autocast_enabled(query.device.type) else query.dtype
+    projections = (projected.squeeze(0).to(dtype) for projected in (query, key, value))
+    padded = zip(*(_pad_blocks(part, projected) for projected in projections), strict=True)
+    outputs = [_attend(block, texts, options) for block, texts in zip(part.blocks, padded, strict=True)]
     if len(outputs) > 1:
-        outputs = [torch.cat(outputs, dim=1)]  # (num_heads, num_tokens, head_size)
-    return outputs[0].transpose(0, 1)[None], None
+        outputs = [torch.cat(outputs)]  # (num_tokens, num_heads, head_size)
+    return outputs[0][None], None
 
 
 def check_arguments(
@@ -235,7 +285,7 @@ def _attend(block: Block, projections: Sequence[Tensor], options: _AttentionOpti
     Returns
     -------
     Tensor
-        Outputs of the tokens of the block; shape (heads, num_tokens, size).
+        Outputs of the tokens of the block; shape (num_tokens, heads, size).
     """
     query, key, value = projections
     num_heads = len(query)
@@ -243,30 +293,11 @@ def _attend(block: Block, projections: Sequence[Tensor], options: _AttentionOpti
         key, value = (heads.repeat_interleave(num_heads // len(heads), dim=0) for heads in (key, value))
     if options.is_causal and options.keep is None and MAX_MATRIX_WIDTH < block.width <= options.window:
         # Padding follows the tokens of a text, which therefore do not attend to it.
-        output = scaled_dot_product_attention(query, key, value, is_causal=True, scale=options.scale).flatten(1, 2)
+        output = scaled_dot_product_attention(query, key, value, is_causal=True, scale=options.scale)
     else:
-        output = _attend_with_matrices(block, (query, key, value), options)
-    return _Unpad.apply(output, block) if len(block.indices) < output.shape[1] else output  # type: ignore[no-untyped-call]
-
-
-def _attend_with_matrices(block: Block, projections: Sequence[Tensor], options: _AttentionOptions) -> Tensor:
-    """Attend with explicit attention matrices; return outputs of shape (heads, num_texts * width, size)."""
-    query, key, value = projections
-    scores = (query * options.scale) @ key.transpose(-1, -2)  # (heads, num_texts, width, width)
-    if block.is_ragged and not options.is_causal:
-        scores = scores.masked_fill(block.padding, -math.inf)
-    if options.is_causal:
-        # Padding follows the tokens of a text. It must attend to itself: a row of which all cells are hidden would have
-        # the weights NaN, and NaN times the gradient zero would be the gradient of all values.
-        scores = scores.masked_fill(block.later, -math.inf)
-        if block.width > options.window:
-            scores = scores.masked_fill(torch.ones_like(block.later).tril(-int(options.window)), -math.inf)
-    weights = scores.softmax(-1)
-    if options.keep is not None:
-        cells = options.keep[block.offset * len(query) :][: block.group.num_cells * len(query)]
-        cells = cells.view(len(query), -1, block.width, block.width)[:, block.rows]
-        weights, value = weights * cells, value / (1 - options.dropout)
-    return (weights @ value).flatten(1, 2)
+        output = _Attend.apply(query, key, value, block, options)  # type: ignore[no-untyped-call]
+    unpadded: Tensor = _Unpad.apply(output.flatten(1, 2), block)  # type: ignore[no-untyped-call]
+    return unpadded
 
 
 def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
@@ -281,10 +312,8 @@ def _pad_blocks(part: Part, packed: Tensor) -> list[Tensor]:
         # One split, because the gradient of each slice would be as large as the whole tensor.
         split = list(torch.split(packed, sizes, dim=1))
     if not part.step.num_shared:
-        split = [
-            _Pad.apply(tokens, block) if block.is_ragged else tokens  # type: ignore[no-untyped-call]
-            for tokens, block in zip(split, part.blocks, strict=True)
-        ]
+        padded = zip(split, part.blocks, strict=True)
+        split = [_Pad.apply(tokens, block) for tokens, block in padded]  # type: ignore[no-untyped-call]
     return [
         tokens.reshape(len(tokens), block.num_texts, block.width, tokens.shape[-1])
         for tokens, block in zip(split, part.blocks, strict=True)

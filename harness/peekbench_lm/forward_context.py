@@ -167,7 +167,7 @@ def replace_dropout(module: nn.Module) -> None:
             replace_dropout(child)
 
 
-def set_checkpointing(network: nn.Module, enabled: bool) -> bool:
+def set_checkpointing(network: nn.Module, enabled: bool) -> int:
     """Enable or disable gradient checkpointing.
 
     Parameters
@@ -179,14 +179,14 @@ def set_checkpointing(network: nn.Module, enabled: bool) -> bool:
 
     Returns
     -------
-    bool
-        Whether the network has layers that support checkpointing.
+    int
+        Number of layers that support checkpointing.
     """
     layers: list[Any] = [module for module in network.modules() if isinstance(module, GradientCheckpointingLayer)]
     for layer in layers:
         layer.gradient_checkpointing = enabled
         layer._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False, context_fn=_contexts)
-    return bool(layers)
+    return len(layers)
 
 
 def _contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:

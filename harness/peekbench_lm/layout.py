@@ -279,11 +279,38 @@ class Block:
         columns = torch.arange(group.width)[None, :].minimum(lengths[:, None] - 1)
         self.sources = to_device((offsets[:, None] + columns).flatten(), part.device)
         """Index of the token at each cell of the padded block; padding repeats the last token of a text."""
-        self.padding = to_device((~is_real)[:, None, :], part.device)
-        """True for padding; shape (num_texts, 1, width)."""
+        self._padding = to_device((~is_real)[:, None, :], part.device)  # (num_texts, 1, width)
         self._device = part.device
+        self._hidden_cells: dict[tuple[bool, float], Tensor | None] = {}
 
-    @cached_property
-    def later(self) -> Tensor:
-        """True for keys that follow the query; shape (width, width)."""
-        return torch.ones(self.width, self.width, dtype=torch.bool, device=self._device).triu(1)
+    def hidden_cells(self, is_causal: bool, window: float) -> Tensor | None:
+        """Return the cells of attention matrices that must not be attended to; None if there are none.
+
+        Padding of causal texts is not hidden: it follows their tokens, which do not attend to it, and must attend to
+        itself. A row of which all cells are hidden would have the weights NaN, and NaN times the gradient zero would be
+        the gradient of all values.
+
+        Parameters
+        ----------
+        is_causal
+            Whether tokens attend only to themselves and earlier tokens.
+        window
+            Number of tokens that a token attends to, itself included; infinite for no limit.
+
+        Returns
+        -------
+        Tensor or None
+            True for hidden cells; shape (num_texts, 1, width) or (width, width).
+        """
+        key = (is_causal, window)
+        if key not in self._hidden_cells:
+            self._hidden_cells[key] = self._hide_cells(is_causal, window)
+        return self._hidden_cells[key]
+
+    def _hide_cells(self, is_causal: bool, window: float) -> Tensor | None:
+        if not is_causal:
+            return self._padding if self.is_ragged else None
+        later = torch.ones(self.width, self.width, dtype=torch.bool, device=self._device).triu(1)
+        if self.width > window:
+            later |= torch.ones_like(later).tril(-int(window))
+        return later

@@ -37,6 +37,7 @@ ACTIVATION_BYTES = 34
 arXiv 2205.05198, equation 1, without the scores of attention, which are not kept)."""
 CHECKPOINT_BYTES = 4  # of the same, if only the inputs of blocks are kept
 LOSS_ROWS, LOSS_BYTES = 1024, 16  # tokens whose scores are in memory at once, and bytes of one score
+KEPT_BYTES = 2  # of the score of each word that a training step keeps for each token to predict
 PREDICTION_BATCH = 64  # texts of a fit that trains nothing
 NAMES = {
     "hidden": ("hidden_size", "n_embd", "d_model", "dim"),
@@ -71,13 +72,14 @@ def estimate_memory(options: ModelOptions, folders: Folders) -> int:
     if not num_weights or not hidden or not layers:
         return 0
     recipes = list(_find_recipes(options))
-    length = getattr(options, "sequence_length", options.context_length)  # of a packed sequence, or of a text
-    tokens = max((recipe.batch_size for recipe in recipes), default=PREDICTION_BATCH) * length
+    tokens = count_step_tokens(options)
     adapters = getattr(options, "lora", None)
     num_trained = 0
     if adapters is not None:
         num_trained = ADAPTER_WIDTHS * adapters.rank * layers * hidden
     size: float = num_trained * ADAPTER_BYTES + LOSS_ROWS * vocabulary * LOSS_BYTES
+    if recipes:
+        size += tokens * vocabulary * KEPT_BYTES
     if getattr(options, "weights", "") == "nf4":
         size += NF4_BYTES * num_weights + 4 * vocabulary * hidden  # embedding and head stay in bf16
     elif recipes and adapters is None:
@@ -96,6 +98,44 @@ def estimate_memory(options: ModelOptions, folders: Folders) -> int:
     else:
         size += tokens * hidden * layers * ACTIVATION_BYTES
     return math.ceil((CONTEXT + MARGIN * size) / UNIT) * UNIT
+
+
+def count_step_tokens(options: ModelOptions) -> int:
+    """Return the number of tokens of the largest step, if all its texts are as long as the context.
+
+    Parameters
+    ----------
+    options
+        Options of the method.
+
+    Returns
+    -------
+    int
+        Tokens of a batch of the largest training stage, or of predictions if nothing is trained.
+    """
+    length: int = getattr(options, "sequence_length", options.context_length)  # of a packed sequence, or of a text
+    return max((recipe.batch_size for recipe in _find_recipes(options)), default=PREDICTION_BATCH) * length
+
+
+def count_kept_tokens(step_tokens: int, num_layers: int) -> int:
+    """Return how many tokens a step may have whose layers need no recomputation to save memory.
+
+    Such a step takes no more memory than the largest step with recomputation, for which memory is estimated. The number
+    depends on the options and the model only, so results do not depend on the memory of a card.
+
+    Parameters
+    ----------
+    step_tokens
+        Tokens of the largest step.
+    num_layers
+        Number of layers of the model.
+
+    Examples
+    --------
+    >>> count_kept_tokens(16 * 512, 32)
+    1219
+    """
+    return step_tokens * (num_layers * CHECKPOINT_BYTES + ACTIVATION_BYTES) // (num_layers * ACTIVATION_BYTES)
 
 
 def _find_recipes(options: BaseModel) -> Iterator[RecipeOptions]:

@@ -234,12 +234,16 @@ def backward(model: PackedNetwork, batch: Batch, seed: int, clear_gradients: Cal
         total = torch.zeros((), device=model.device)
         clear_gradients()
         for part in parts:
-            with forward_context(part, seed, model.precision), rounded_weights(model.body, model.device):
+            with (
+                forward_context(part, seed, model.precision),
+                rounded_weights(model.body, model.siblings, model.device),
+            ):
                 loss = batch.loss(part)  # scalar
             (loss / max(1, batch.num_targets)).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         return total
 
+    model.choose_checkpointing(batch.step)
     if batch.is_whole:
         num_texts = len(batch.step.texts)
         return model.micro_batch.run_whole(num_texts, lambda size: attempt(batch.step.parts(size, model.device)))

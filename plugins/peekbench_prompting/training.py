@@ -17,6 +17,7 @@ from peekbench_lm.fit import load_for_fit, prepare_training
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.likelihood import score_pairs
+from peekbench_lm.memory import count_step_tokens
 from peekbench_lm.seeds import seed_for
 from peekbench_lm.tokenizer import encode
 from peekbench_lm.training_loop import Batch, Epochs, shuffle_batches, train
@@ -118,7 +119,8 @@ def prepare(model: LanguageModel, options: Adapted, seed: int) -> None:
         Seed of the fit.
     """
     prepare_training(model, options, seed)
-    model.checkpoint_gradients(None if options.gradient_checkpointing == "auto" else options.gradient_checkpointing)
+    enabled = None if options.gradient_checkpointing == "auto" else options.gradient_checkpointing
+    model.checkpoint_gradients(enabled, count_step_tokens(options))
 
 
 def _train(

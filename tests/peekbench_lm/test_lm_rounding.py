@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import needs_torch  # noqa: F401
+import numpy as np
 import pytest
 import torch
 from simulated_cuda import CUDA, simulated_cuda
@@ -43,6 +44,10 @@ def test_steps_equal_those_of_autocast_with_fewer_conversions(
     recomputed_losses, recomputed, _ = train(model, is_recomputed=True)
     monkeypatch.setattr(training_loop, "rounded_weights", lambda *_: nullcontext())
     expected_losses, expected, expected_conversions = train(model)
-    assert losses == recomputed_losses == expected_losses
-    assert max_difference(trained, expected) == max_difference(recomputed, expected) == 0
+    assert recomputed_losses == expected_losses
+    assert max_difference(recomputed, expected) == 0
+    # Sums of the gradients of query, key and value are rounded once instead of twice.
+    assert losses == pytest.approx(expected_losses, rel=1e-5)
+    changes = [(trained[key] - weight).abs().mean().item() for key, weight in expected.items()]
+    assert np.median(changes) < 1e-4
     assert conversions < 0.8 * expected_conversions
