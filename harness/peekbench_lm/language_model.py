@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from peekbench import DataError
-from peekbench_lm.devices import matrix_dtype
 from peekbench_lm.forward_context import forward_context, replace_dropout
+from peekbench_lm.head import ROWS_PER_CHUNK, log_probabilities, summed_loss, token_moments
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import AutocastLinear, load_network, quiet_transformers
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import Kind, WeightMode
+from peekbench_lm.rounding import place_weight
 from peekbench_lm.tokenizer import check_mask, load_tokenizer, model_kind
 
 ADAPTER_MARK = "lora_"
@@ -70,123 +71,6 @@ def remove_adapters(module: nn.Module) -> None:
             setattr(module, name, child.base_layer)
         else:
             remove_adapters(child)
-
-
-ROWS_PER_CHUNK = 1024
-"""Tokens whose scores of all words are in memory at once."""
-
-
-class _SummedLoss(torch.autograd.Function):
-    """Sum of the cross-entropies of (n, size) hidden states under a head with a (vocabulary, size) weight.
-
-    Computed layer by layer, five tables of tokens by vocabulary would be in memory, which take most of the memory of a
-    step. Here, gradients are computed along with the loss, some rows at a time (as in Hsu et al. 2024, arXiv
-    2410.10989).
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, counts: Tensor | None
-    ) -> Tensor:
-        rounded = weight.to(hidden.dtype)
-        hidden_gradient = torch.empty_like(hidden)
-        weight_gradient: Tensor | None = None
-        bias_gradient = None if bias is None else torch.zeros_like(bias)
-        total = torch.zeros((), device=hidden.device)
-        for start in range(0, len(hidden), ROWS_PER_CHUNK):
-            rows = slice(start, start + ROWS_PER_CHUNK)
-            logits = (hidden[rows] @ rounded.T).float()  # (rows, vocabulary)
-            table = (logits if bias is None else logits.add_(bias)).log_softmax(-1)
-            chunk_targets = targets[rows, None]
-            chunk_counts = torch.ones_like(table[:, :1]) if counts is None else counts[rows, None]
-            total -= (table.gather(1, chunk_targets) * chunk_counts).sum()
-            gradient = table.exp_().mul_(chunk_counts).scatter_add_(1, chunk_targets, -chunk_counts)
-            if bias_gradient is not None:
-                bias_gradient += gradient.sum(0)
-            gradient = gradient.to(hidden.dtype)
-            hidden_gradient[rows] = gradient @ rounded
-            if not ctx.needs_input_grad[1]:
-                continue
-            of_rows = gradient.T @ hidden[rows]  # (vocabulary, size)
-            if weight_gradient is None:
-                weight_gradient = of_rows.to(weight.dtype)
-            else:
-                weight_gradient += of_rows
-        ctx.save_for_backward(hidden_gradient, weight_gradient, bias_gradient)
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        scaled = (
-            saved.mul_(gradients[0]) if saved is not None and needed else None
-            for saved, needed in zip(ctx.saved_tensors, ctx.needs_input_grad, strict=False)
-        )
-        return (*scaled, None, None)
-
-
-def summed_loss(head: nn.Linear, hidden: Tensor, targets: Tensor, counts: Tensor | None = None) -> Tensor:
-    """Return the sum of the cross-entropies of tokens, in the precision of the current autocast region.
-
-    Parameters
-    ----------
-    head
-        Layer that maps hidden states to a score for each word of the vocabulary.
-    hidden
-        Hidden states; shape (n, size).
-    targets
-        Token ids to predict; shape (n,).
-    counts
-        Weight of each token as a float, by default 1; shape (n,).
-    """
-    dtype = matrix_dtype(hidden.device)
-    total: Tensor = _SummedLoss.apply(hidden.to(dtype), head.weight, head.bias, targets, counts)  # type: ignore[no-untyped-call]
-    return total
-
-
-def log_probabilities(head: nn.Linear, hidden: Tensor, targets: Tensor) -> Tensor:
-    """Return natural logarithms of the probabilities of tokens, computed in fp32; shape (n,).
-
-    Parameters
-    ----------
-    head
-        Layer that maps hidden states to a score for each word of the vocabulary.
-    hidden
-        Hidden states; shape (n, size).
-    targets
-        Token ids; shape (n,).
-    """
-    chunks = []
-    size = ROWS_PER_CHUNK
-    for chunk, chunk_targets in zip(torch.split(hidden, size), torch.split(targets, size), strict=True):
-        scores = head(chunk).float()  # (rows, vocabulary)
-        chunks.append(scores.gather(1, chunk_targets[:, None])[:, 0] - scores.logsumexp(-1))
-    return torch.cat(chunks)
-
-
-def token_moments(scores: Tensor, targets: Tensor) -> Tensor:
-    """Return the log probability of each target, and the mean and the variance of the log probability of a random word.
-
-    The mean and the variance are those of the distribution that the model predicts, as in Min-K%++ (Zhang et al. 2024,
-    arXiv 2404.02936, equation 3).
-
-    Parameters
-    ----------
-    scores
-        Scores of the words of the vocabulary; shape (n, vocabulary).
-    targets
-        Token ids; shape (n,).
-
-    Returns
-    -------
-    Tensor
-        Log probability, mean and variance in nats; shape (n, 3).
-    """
-    log_table = scores.float().log_softmax(-1)  # (n, vocabulary)
-    table = log_table.exp()
-    finite = log_table.masked_fill(table == 0, 0)  # an impossible word has the log probability -inf, and counts 0 times
-    means = (table * finite).sum(-1)
-    variances = (table * (finite - means[:, None]).square()).sum(-1)
-    return torch.stack([log_table.gather(1, targets[:, None])[:, 0], means, variances], 1)
 
 
 ROUNDING = 1e-5  # relative difference between values computed from the same tokens
@@ -342,18 +226,29 @@ class LanguageModel(PackedNetwork):
     def _sparse_embedding_gradient(self) -> Iterator[None]:
         """Compute only the gradients of tokens that occur, if the gradient of the head has those of all tokens.
 
-        Both are one weight, as in most models, so torch adds the few rows to the gradient of the head.
+        Both are one weight, as in most models. Its rows are added in place, because torch would copy all of them.
         """
         embedding = self.network.get_input_embeddings()
-        is_tied = embedding.weight is self.network.get_output_embeddings().weight
-        if not is_tied or not isinstance(embedding, nn.Embedding) or self.device.type != "cpu":
+        weight = embedding.weight
+        is_tied = weight is self.network.get_output_embeddings().weight and isinstance(embedding, nn.Embedding)
+        if not is_tied or not weight.requires_grad or self.device.type != "cpu":
             yield
             return
+        rows = weight.detach().requires_grad_()  # the same values with a gradient of its own
+
+        def add_rows(rows: Tensor) -> None:
+            assert rows.grad is not None
+            gradient, rows.grad = rows.grad.coalesce(), None
+            weight.grad.index_add_(0, gradient.indices()[0], gradient.values())  # the head, computed last, comes first
+
+        rows.register_post_accumulate_grad_hook(add_rows)
         embedding.sparse = True
+        place_weight(embedding, "weight", rows)
         try:
             yield
         finally:
             embedding.sparse = False
+            place_weight(embedding, "weight", weight)
 
     @torch.no_grad()
     def _choose_layout(self) -> None:

@@ -21,7 +21,8 @@ from peekbench_embedding.trained_encoder import SentenceEncoder
 from peekbench_lm.attention import ATTENTION_NAME
 from peekbench_lm.devices import to_device
 from peekbench_lm.forward_context import forward_context, replace_dropout
-from peekbench_lm.language_model import patched_forward, summed_loss
+from peekbench_lm.head import summed_loss
+from peekbench_lm.language_model import patched_forward
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import quiet_transformers
 from peekbench_lm.seeds import seed_for

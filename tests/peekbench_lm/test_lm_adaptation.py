@@ -11,6 +11,7 @@ import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch
+from simulated_cuda import CUDA, simulated_cuda
 from small_models import SENTENCES, load_without_quantization, save_model
 from torch import nn
 from torch.utils._pytree import tree_leaves
@@ -20,7 +21,8 @@ from peekbench_lm import attention, completions, extras, language_model
 from peekbench_lm.completions import Completion, make_batch, train_completions
 from peekbench_lm.fit import language_models
 from peekbench_lm.forward_context import forward_context, set_checkpointing
-from peekbench_lm.language_model import ADAPTER_MARK, LanguageModel, add_adapters, summed_loss
+from peekbench_lm.head import summed_loss
+from peekbench_lm.language_model import ADAPTER_MARK, LanguageModel, add_adapters
 from peekbench_lm.layout import Step, count_shared
 from peekbench_lm.loading import compute_in_autocast_precision
 from peekbench_lm.model_files import find_model
@@ -135,7 +137,7 @@ def test_attention_without_matrices_gives_the_same_gradients_for_wide_texts(
     rows = [Completion(text) for text in texts_with_shared_start(model)]
     plain = gradients(model, rows)
     monkeypatch.setattr(attention, "MAX_MATRIX_WIDTH", 4)
-    monkeypatch.setattr(attention, "_attend_with_matrices", None)
+    monkeypatch.setattr(attention, "_Attend", None)
     assert max_relative_difference(gradients(model, rows), plain) < 1e-4
 
 
@@ -337,6 +339,23 @@ def test_recomputed_layers_draw_the_same_dropout_masks(folder: Path) -> None:
     assert max_relative_difference(gradients(model, rows, 2), plain) < 1e-4
     model.restore()
     assert not any(getattr(module, "gradient_checkpointing", False) for module in model.network.modules())
+
+
+def test_only_steps_with_many_tokens_are_recomputed_on_a_gpu(folder: Path) -> None:
+    with simulated_cuda():
+        model = LanguageModel(folder, CUDA, "frozen")
+        calls: list[int] = []
+        name = "h.0.ln_1" if hasattr(model.body, "h") else "layers.0.input_layernorm"
+        model.body.get_submodule(name).register_forward_hook(lambda *_: calls.append(1))
+        model.add_adapters(4, 8, 0.3, seed=1)
+        rows = [Completion(text) for text in texts_with_shared_start(model)]
+        found = []
+        for step_tokens in (10_000, 1):
+            model.checkpoint_gradients(None, step_tokens)
+            calls.clear()
+            found.append(gradients(model, rows))
+            assert len(calls) == (1 if step_tokens > 1 else 2)
+        assert all(torch.equal(actual, expected) for actual, expected in zip(*found, strict=True))
 
 
 def test_unsupported_checkpointing_is_an_error_if_requested_explicitly(

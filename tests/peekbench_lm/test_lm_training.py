@@ -15,10 +15,11 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from peekbench import PeekbenchError
-from peekbench_lm import language_model
+from peekbench_lm import head as head_module
 from peekbench_lm.devices import is_out_of_memory
 from peekbench_lm.forward_context import forward_context
-from peekbench_lm.language_model import LanguageModel, summed_loss
+from peekbench_lm.head import summed_loss
+from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Step
 from peekbench_lm.nano import train_tokenizer
 from peekbench_lm.options import Recipe
@@ -68,7 +69,7 @@ def test_a_step_equals_that_of_transformers(folder: Path) -> None:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_loss_of_the_head_has_the_gradient_of_cross_entropy(precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(language_model, "ROWS_PER_CHUNK", 64)  # three chunks
+    monkeypatch.setitem(head_module.BLOCK_CELLS, "cpu", 150 * 64)  # five blocks of words
     torch.manual_seed(3)
     head, hidden, targets = nn.Linear(16, 300), torch.randn(150, 16, requires_grad=True), torch.randint(300, (150,))
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
@@ -83,6 +84,18 @@ def test_loss_of_the_head_has_the_gradient_of_cross_entropy(precision: Any, monk
         found.append([tensor.grad.clone() for tensor in (hidden, head.weight, head.bias) if tensor.grad is not None])
     for gradient, expected in zip(*found, strict=True):
         assert (gradient - expected).norm() < tolerance * expected.norm()
+
+
+def test_tokens_that_are_certain_have_no_gradient_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(head_module.BLOCK_CELLS, "cpu", 12 * 5)
+    head, targets = nn.Linear(12, 12, bias=False), torch.arange(12)
+    with torch.no_grad():
+        head.weight.copy_(torch.eye(12) * 10 + 0.1)
+    hidden = torch.eye(12, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        summed_loss(head, hidden, targets).backward()
+    assert hidden.grad is not None
+    assert 0 < hidden.grad.norm() < 0.1, "0.01 for each token, which rounding of its probability would exceed"
 
 
 def test_loss_uses_the_scaled_scores_of_a_model_that_scales_them(tmp_path: Path, any_model: LanguageModel) -> None:
