@@ -118,6 +118,10 @@ def deterministic(device: torch.device, threads: int) -> Iterator[None]:
     was_warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     settings: Any = torch.utils.deterministic  # a module with a property, which type checkers do not know
     fills = settings.fill_uninitialized_memory
+    products = torch.get_float32_matmul_precision()
+    # Predictions are computed in fp32. TF32 and bf16, which users and some containers allow, would make the prediction
+    # for a text depend on the other texts of its batch.
+    torch.set_float32_matmul_precision("highest")
     torch.set_num_threads(threads)
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS may vary the order of sums
@@ -132,6 +136,7 @@ def deterministic(device: torch.device, threads: int) -> Iterator[None]:
         torch.set_num_threads(previous_threads)
         torch.use_deterministic_algorithms(was_enabled, warn_only=was_warn_only)
         settings.fill_uninitialized_memory = fills
+        torch.set_float32_matmul_precision(products)
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:

@@ -15,6 +15,7 @@ from peekbench_lm.continuations import score_continuations, supports_trees
 from peekbench_lm.devices import deterministic
 from peekbench_lm.fit import Lease, load_for_fit, record_memory
 from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.options import Precision
 from peekbench_lm.seeds import seed_for
 from peekbench_prompting.frame import fill_template, frame_prompt
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, Prompting, Scoring, ZeroShot
@@ -38,6 +39,11 @@ class Scorer:
     def __init__(self, model: LanguageModel, scoring: Scoring) -> None:
         self._model = model
         self._scoring = scoring
+        self._precision: Precision = "fp32"
+        if scoring.precision != "auto":
+            self._precision = scoring.precision
+        elif model.weight_mode == "nf4":
+            self._precision = "bf16"
         self._num_scored = self._num_by_tree = 0
 
     @property
@@ -88,8 +94,8 @@ class Scorer:
             stems = [prompts[row].ids[: len(prompts[row].ids) - answers.num_replaced] for row in rows]
             self._num_scored += len(rows)
             self._num_by_tree += len(rows) * supports_trees(self._model, stems, answers.tokens)
-            batch_size, precision = self._scoring.batch_size, self._scoring.precision
-            scores[rows] = score_continuations(self._model, stems, answers.tokens, batch_size, precision)
+            batch_size = self._scoring.batch_size
+            scores[rows] = score_continuations(self._model, stems, answers.tokens, batch_size, self._precision)
             if self._scoring.normalization == "mean":
                 scores[rows] /= [len(tokens) for tokens in answers.tokens]
         return scores

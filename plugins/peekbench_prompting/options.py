@@ -40,9 +40,9 @@ class Scoring(Options):
     arXiv 2102.09690), so that no class is favored for its name alone."""
     batch_size: int = Field(default=32, ge=1)
     """Texts per batch; changes results by rounding only."""
-    precision: Precision = "fp32"
+    precision: Literal["auto"] | Precision = "auto"
     """Precision of matrix products. With bf16, the prediction for a text depends noticeably on the other texts of its
-    batch."""
+    batch. auto: bf16 with `weights: nf4`, whose own rounding is larger, otherwise fp32."""
 
 
 class Prompting(LanguageModelOptions):
@@ -196,7 +196,8 @@ class Adapted(Prompting):
     precision: Precision = "bf16"
     """Precision of matrix products in training."""
     gradient_checkpointing: Literal["auto"] | bool = "auto"
-    """Recompute layers in the backward pass to save memory. auto: only on a GPU."""
+    """Recompute layers in the backward pass to save memory. auto: only on a GPU, and only in
+    steps with more tokens than fit into the memory of the largest step with recomputed layers."""
 
     @model_validator(mode="after")
     def _check_adapters(self) -> Self:

@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from safetensors.torch import load_file, save_file
 from small_models import max_difference, save_model, some_texts, weights
+from transformers.activations import GELUTanh, NewGELUActivation
 
 from peekbench import DataError, Folders, PeekbenchError
 from peekbench.errors import SpecError
@@ -89,6 +90,24 @@ def test_training_preserves_the_state_of_torchs_random_generator(model: Language
     with deterministic(CPU, 1):
         pretrain(model, some_texts(model), RECIPE, 0.15, seed=1)
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_fits_compute_products_in_fp32_whatever_the_process_allows() -> None:
+    torch.set_float32_matmul_precision("medium")
+    try:
+        with deterministic(CPU, 1):
+            assert torch.get_float32_matmul_precision() == "highest"
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+def test_gpt2_activations_are_one_operation(tmp_path: Path) -> None:
+    network = LanguageModel(save_model("gpt2", tmp_path / "gpt2"), CPU).network
+    values = torch.linspace(-4, 4, 101)
+    for block in network.transformer.h:
+        assert type(block.mlp.act) is GELUTanh
+        assert torch.allclose(block.mlp.act(values), NewGELUActivation()(values), atol=1e-6)
 
 
 def test_every_text_has_at_least_one_token_and_at_most_the_limit(model: LanguageModel) -> None:

@@ -251,7 +251,7 @@ def test_defaults_are_those_of_the_study() -> None:
         "mean",
         "none",
     )
-    assert (options.scoring.precision, FewShot(model="x").num_examples) == ("fp32", None)
+    assert (options.scoring.precision, FewShot(model="x").num_examples) == ("auto", None)
 
 
 def test_the_small_spec_uses_the_built_in_model() -> None:
