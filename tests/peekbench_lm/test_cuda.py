@@ -52,7 +52,7 @@ PREDICTIONS = {
     "_sum_log_probabilities",
     "_token_moments",
     "_score_batch",
-    "_compute_prefix",
+    "compute_prefix",
 }
 """Functions that return predictions as arrays."""
 IN_LIBRARIES = {"deberta-v2": {"PackedNetwork.hidden", "LanguageModel.logits"}}
