@@ -275,7 +275,7 @@ def fuse_activations(module: nn.Module) -> None:
     """Replace the GELU of GPT-2 by the same function in one operation. That of transformers takes eight."""
     for name, child in module.named_children():
         if type(child) is NewGELUActivation:
-            setattr(module, name, GELUTanh())  # type: ignore[no-untyped-call]
+            setattr(module, name, GELUTanh())
         else:
             fuse_activations(child)
 

@@ -72,13 +72,14 @@ class _Round(torch.autograd.Function):
         remaining = iter(full)
         of_weights: list[Tensor | None] = []
         for gradient, rows in zip(gradients, ctx.rows, strict=True):
-            of_weights += [None] * len(rows) if gradient is None else next(remaining).split(rows)
+            of_weights += [None] * len(rows) if gradient is None else torch.split(next(remaining), rows)
         return None, *of_weights
 
 
 def _split_rows(stacked: Sequence[Tensor], rows: Sequence[Sequence[int]]) -> list[Tensor]:
     """Return the parts of some tensors with these numbers of rows."""
-    return list(chain.from_iterable(whole.split(sizes) for whole, sizes in zip(stacked, rows, strict=True)))
+    pairs = zip(stacked, rows, strict=True)
+    return list(chain.from_iterable(torch.split(whole, list(sizes)) for whole, sizes in pairs))
 
 
 class _JointLinear:
@@ -93,7 +94,7 @@ class _JointLinear:
         """Return the output of the layer at a position of the group."""
         if hidden is not self._hidden:
             self._hidden = hidden
-            self._outputs = linear(hidden, self._weight, self._bias).split(self._rows, -1)
+            self._outputs = torch.split(linear(hidden, self._weight, self._bias), self._rows, -1)
         return self._outputs[position]
 
 

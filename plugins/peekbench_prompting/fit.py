@@ -15,7 +15,6 @@ from peekbench_lm.continuations import score_continuations, supports_trees
 from peekbench_lm.devices import deterministic
 from peekbench_lm.fit import Lease, load_for_fit, record_memory
 from peekbench_lm.language_model import LanguageModel
-from peekbench_lm.options import Precision
 from peekbench_lm.seeds import seed_for
 from peekbench_prompting.frame import fill_template, frame_prompt
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, Prompting, Scoring, ZeroShot
@@ -39,11 +38,7 @@ class Scorer:
     def __init__(self, model: LanguageModel, scoring: Scoring) -> None:
         self._model = model
         self._scoring = scoring
-        self._precision: Precision = "fp32"
-        if scoring.precision != "auto":
-            self._precision = scoring.precision
-        elif model.weight_mode == "nf4":
-            self._precision = "bf16"
+        self._precision = scoring.choose_precision(model.weight_mode)
         self._num_scored = self._num_by_tree = 0
 
     @property

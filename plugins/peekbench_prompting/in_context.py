@@ -190,10 +190,12 @@ def embed_texts(model: LanguageModel, texts: Inputs, options: NeighborVoting) ->
     limit = model.context_limit(options.context_length)
     ids = encode(model.tokenizer, [PromptFrame.cut(text) for text in texts], limit)
 
+    precision = options.scoring.choose_precision(model.weight_mode)
+
     def average(parts: Sequence[Part]) -> Tensor:
         means = []
         for part in parts:
-            with forward_context(part, 0, options.scoring.precision):
+            with forward_context(part, 0, precision):
                 hidden = model.hidden(part).double()
             means += [hidden[start:end].mean(dim=0) for start, end in part.spans]
         return torch.stack(means).cpu()

@@ -44,6 +44,12 @@ class Scoring(Options):
     """Precision of matrix products. With bf16, the prediction for a text depends noticeably on the other texts of its
     batch. auto: bf16 with `weights: nf4`, whose own rounding is larger, otherwise fp32."""
 
+    def choose_precision(self, weights: WeightMode) -> Precision:
+        """Return the precision of matrix products for a model in a weight mode."""
+        if self.precision != "auto":
+            return self.precision
+        return "bf16" if weights == "nf4" else "fp32"
+
 
 class Prompting(LanguageModelOptions):
     """Options of every method that prompts."""

@@ -47,7 +47,7 @@ def test_steps_equal_those_of_autocast_with_fewer_conversions(
     assert recomputed_losses == expected_losses
     assert max_difference(recomputed, expected) == 0
     # Sums of the gradients of query, key and value are rounded once instead of twice.
-    assert losses == pytest.approx(expected_losses, rel=1e-5)
+    assert losses == pytest.approx(expected_losses, rel=1e-4)
     changes = [(trained[key] - weight).abs().mean().item() for key, weight in expected.items()]
-    assert np.median(changes) < 1e-4
+    assert np.median(changes) < 5e-4, "a wrong gradient changes weights by about the learning rate, 1e-2"
     assert conversions < 0.8 * expected_conversions
