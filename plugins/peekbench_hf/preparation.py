@@ -213,10 +213,11 @@ def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.Chunke
 
 
 def _read_references(columns: Columns, _: HubTask, label: str) -> tuple[pa.ChunkedArray, ClassNames]:
-    """Return the reference of each row in JSON, and no names; those of a ClassLabel are its names."""
+    """Return the reference of each row in JSON, and no names; those of a ClassLabel are names, of which -1 has none."""
     values = columns.table.column(label).to_pylist()
     if names := columns.class_names:
-        values = [names[value] if isinstance(value, int) else value for value in values]
+        by_code = {**dict(enumerate(names)), -1: None}
+        values = [by_code.get(value, value) if isinstance(value, int) else value for value in values]
     references = [read_reference(value, f"column {label!r}, row {row}") for row, value in enumerate(values, start=1)]
     written = [json.dumps(reference, ensure_ascii=False) if reference else "" for reference in references]
     return pa.chunked_array([pa.array(written, pa.large_string())]), None

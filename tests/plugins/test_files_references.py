@@ -41,7 +41,7 @@ def write(path: Path, answers: list[Any]) -> dict[str, Any]:
 
 
 def test_references_can_be_numbers_and_lists(tmp_path: Path) -> None:
-    options = write(tmp_path / "rows.jsonl", [42, 0.5, ["4", "four", 4.25], "none"])
+    options = write(tmp_path / "rows.jsonl", [42, 0.5, ["4", None, "four", 4.25, ""], "none"])
     dataset = load_dataset("files", options)
     assert dataset.labels == ("42", "0.5", ("4", "four", "4.25"), "none")
     other = load_dataset("files", write(tmp_path / "other.jsonl", [42, 0.5, ["4", "four", 4.5], "none"]))
@@ -53,8 +53,11 @@ def test_missing_and_unsuitable_references_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"line 2: no value in column 'answer'; add one, or set `drop_missing`"):
         load_dataset("files", options)
     assert load_dataset("files", {**options, "drop_missing": True}).labels == ("1", "3", "4")
-    with pytest.raises(DataError, match="line 1, column 'answer': .* is dict, but a reference is text or a number"):
-        load_dataset("files", write(tmp_path / "nested.jsonl", [{"value": 1}]))
+    with pytest.raises(DataError, match="line 1: no value in column 'answer'"):
+        load_dataset("files", write(tmp_path / "missing.jsonl", [[None]]))
+    for answer, name in (({"value": 1}, "dict"), ([["4"]], "list")):
+        with pytest.raises(DataError, match=f"line 1, column 'answer': .* is {name}, but a reference is text or a"):
+            load_dataset("files", write(tmp_path / "nested.jsonl", [answer]))
     for changed in ({"label": None}, {"class_names": ["a", "b"]}, {"label_separator": ";"}):
         with pytest.raises(SpecError, match="kind is generation"):
             load_dataset("files", {**options, **changed})

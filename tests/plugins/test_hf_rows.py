@@ -499,3 +499,10 @@ def test_a_column_of_references_makes_a_generation_task(load: Load) -> None:
         load(missing, "other.parquet", files="other.parquet", kind="generation")
     dropped = load(missing, "other.parquet", files="other.parquet", kind="generation", drop_missing=True)
     assert len(dropped.labels) == 3
+
+
+def test_hidden_codes_of_a_class_label_are_no_references(load: Load) -> None:
+    records = [{"text": f"prompt {row}", "label": label} for row, label in enumerate([1, 0, -1])]
+    with pytest.raises(DataError, match="row 3: no reference in column 'label'"):
+        load(records, names=("no", "yes"), kind="generation")
+    assert load(records, names=("no", "yes"), kind="generation", drop_missing=True).labels == ("yes", "no")

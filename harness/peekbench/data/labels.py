@@ -53,6 +53,8 @@ def label_key(value: object) -> str | None:
 def read_reference(value: object, place: str) -> Reference:
     """Return the reference of an answer: a text or a number as text, or a tuple of several; empty if it is missing.
 
+    Missing parts of a list are left out.
+
     Raises
     ------
     DataError
@@ -64,7 +66,12 @@ def read_reference(value: object, place: str) -> Reference:
     ('42', ('4', 'four'), '')
     """
     if isinstance(value, list | tuple):
-        return tuple(str(read_reference(part, place)) for part in value)
+        parts = (_read_text(part, place) for part in value)
+        return tuple(part for part in parts if part)
+    return _read_text(value, place)
+
+
+def _read_text(value: object, place: str) -> str:
     key = label_key(value)
     if key is None and isinstance(value, float):
         key = repr(value)

@@ -41,6 +41,11 @@ def check_tasks(spec: ExperimentSpec) -> None:
     for task in spec.tasks:
         try:
             dataset = load_dataset(spec.source(task))
+            if task.grader and dataset.kind != "generation":
+                raise DataError(
+                    f"task {task.name} is {dataset.kind}, which has no answers to grade by `grader`; remove it, or "
+                    "give the data source the option `kind: generation`"
+                )
             check_sizes(dataset, spec.design_of(task), task.name)
             if dataset.groups:
                 from peekbench.data.sampling import check_groups  # noqa: PLC0415 - others validate without numpy

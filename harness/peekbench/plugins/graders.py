@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 FINAL = " .!?,;:"
 """Punctuation at the end of an answer that `exact` ignores."""
 NUMBER = re.compile(
-    r"(?<![\w.])([-+\u2212]?)\$?(\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))(\.\d+)?(?:\s*/\s*(\d+))?", re.ASCII
+    r"(?<![\w.])([-+\u2212]?)\$?(\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))(\.\d+)?(?:e([-+]?\d{1,3})(?!\w)|\s*/\s*(\d+))?",
+    re.ASCII | re.IGNORECASE,
 )  # fmt: skip
-"""Sign, digits, decimals and denominator of a number, but not of a part of a word, such as A1."""
+"""Sign, digits, decimals, and exponent or denominator of a number, but not of a part of a word, such as A1."""
+MAX_DIGITS = 1000
+"""A longer number, such as the digit that a model repeats without end, equals none: to convert it takes too long."""
 STATED = re.compile(r"(?i:answer|choice|option)(?i:\s+is|\s*:)*[\s*(]*(?:([A-Z])(?!\w)|([a-z])\W*$)")
 """Letter after such a word, as in 'The answer is **A**' and 'answer: a', but not 'the answer is a cat'."""
-LETTER = re.compile(r"\(([A-Z])\)|(?<!\w)([A-Z])(?=[).:]|\s*$)")
+LETTER = re.compile(r"[({]([A-Z])[)}]|(?<!\w)([A-Z])(?=[).:]|\s*$)")
 ALONE = re.compile(r"\W*([A-Za-z])\W*")
 
 
@@ -58,14 +61,16 @@ def exact(answer: str, reference: str) -> bool:
 
 
 def _normalize(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip(FINAL)
+    text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return text.rstrip(FINAL) or text  # an empty answer is not the reference '?'
 
 
 def number(answer: str, reference: str) -> bool:
     """Return whether the last number of an answer is the last number of the reference.
 
-    Numbers can have separators of thousands, decimals, a sign and a currency, and can be fractions or percentages: a
-    percentage equals its number, with or without the sign, and not a share.
+    Numbers can have separators of thousands, decimals, an exponent, a sign and a currency, and can be fractions or
+    percentages: a percentage equals its number, with or without the sign, and not a share. A number of more than 1,000
+    digits equals none.
 
     Parameters
     ----------
@@ -101,8 +106,10 @@ def _last_number(text: str) -> Fraction | None:
     found = NUMBER.findall(text)
     if not found:
         return None
-    sign, digits, decimals, denominator = found[-1]
-    value = Fraction(f"{digits.replace(',', '') or 0}{decimals}")
+    sign, digits, decimals, exponent, denominator = found[-1]
+    if max(map(len, found[-1])) > MAX_DIGITS:
+        return None
+    value = Fraction(f"{digits.replace(',', '') or 0}{decimals}e{exponent or 0}")
     if sign and sign != "+":
         value = -value
     if int(denominator or 0):
@@ -114,7 +121,8 @@ def choice(answer: str, reference: str) -> bool:
     """Return whether an answer chooses the letter of the reference.
 
     The letter is the one after the last 'answer', 'choice' or 'option', as in 'The answer is (A)'; otherwise the last
-    capital letter in parentheses, before a parenthesis, period or colon, or at the end; otherwise the only letter.
+    capital letter in parentheses or braces, before a parenthesis, period or colon, or at the end; otherwise the only
+    letter.
 
     Parameters
     ----------

@@ -208,6 +208,8 @@ def test_mistakes_in_data_and_specs_have_remedies(tmp_path: Path, monkeypatch: p
         pb.measure(fit_to(None), lambda: Dataset(["a", "b"], references, kind="generation"), progress=False)
     with pytest.raises(DataError, match="row 0 has no reference"):
         pb.measure(fit_to(None), (["a", "b"], [None, "4"]), kind="generation", progress=False)
+    with pytest.raises(DataError, match="task data is classification, which has no answers to grade by `grader`"):
+        pb.measure(fit_to(None), (["a", "b"] * 50, [0, 1] * 50), grader="number", progress=False)
     for grader in ("numbr", "sums.py:graed"):
         (tmp_path / "sums.py").write_text("def grade(answer, reference):\n    return 1\n", encoding="utf-8")
         with pytest.raises(SpecError, match=r"tasks\[0\]\.grader"):

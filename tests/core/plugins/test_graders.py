@@ -18,6 +18,7 @@ from peekbench.plugins.graders import choice, exact, find_grader, number
         ("the cat sat", "the cat", False),
         ("4.0", "4", False),
         ("", "the cat", False),
+        ("", "?", False),
     ],
 )
 def test_exact_ignores_case_spaces_and_final_punctuation(answer: str, reference: str, is_right: bool) -> None:
@@ -43,6 +44,11 @@ def test_exact_ignores_case_spaces_and_final_punctuation(answer: str, reference:
         ("step 2: 7. So 8", "7", False),
         ("no idea", "7", False),
         ("see A7", "7", False),
+        ("1e5", "1", False),
+        ("It is -1.2E+3.", "-1200", True),
+        ("3 eggs", "3", True),
+        ("9" * 5000, "7", False),
+        ("1/" + "9" * 5000, "7", False),
     ],
 )
 def test_number_compares_the_last_numbers(answer: str, reference: str, is_right: bool) -> None:
@@ -58,6 +64,7 @@ def test_number_compares_the_last_numbers(answer: str, reference: str, is_right:
         ("answer: a.", "A", True),
         ("The answer is **A**.", "A", True),
         ("Option B is wrong, so the answer is (A)", "A", True),
+        (r"The answer is $\boxed{C}$.", "C", True),
         ("A) a cat", "A", True),
         ("I think it is A", "A", True),
         ("A cat. The answer is a cat.", "A", False),
