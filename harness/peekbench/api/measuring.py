@@ -200,8 +200,9 @@ def measure(
     if has_splits:
         data, of_data = _join_splits(data, OfficialSplits(train, test, extra), of_data)
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
-    if grader is not None:
-        tasks = [{**task, "grader": _find_grader(grader, is_named="name" in spec)} for task in tasks]
+    for task in tasks:
+        if (chosen := task.get("grader") if grader is None else grader) is not None:
+            task["grader"] = _find_grader(chosen, is_named="name" in spec)
     forget()  # files may have changed
     held = [
         (task.get("name", ""), load_dataset(task["use"], task.get("options")))
@@ -343,7 +344,10 @@ def _make_task(data: Any, name: str, methods: Sequence[Any], options: Mapping[st
         )
     dataset = find_toolkit().read_held(data, name, methods, **options)
     check_dataset(dataset, name)
-    return {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name}
+    held: dict[str, Any] = {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name}
+    if dataset.kind == "generation" and not isinstance(dataset.grader, str):
+        held["grader"] = dataset.grader  # what it uses is then compared as with methods
+    return held
 
 
 def _suggest_key(unknown: Collection[str]) -> str:

@@ -201,6 +201,19 @@ def test_a_grader_of_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "25.0%" in str(found.report())
 
 
+def test_the_values_that_a_grader_of_data_uses_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    few = {key: value for key, value in FEW.items() if key != "kind"}
+
+    def measure(grade: float) -> Any:
+        data = Dataset(*SUMS, kind="generation", grader=lambda answer, reference: grade)
+        return pb.measure(fit_to(lambda prompts: ["x"] * len(prompts)), data, name="sums", **few)
+
+    assert (measure(0.25).arms["test"] == 0.25).all()
+    with pytest.raises(StoreError, match="code of its methods or graders has changed"):
+        measure(0.5)
+
+
 def test_mistakes_in_data_and_specs_have_remedies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     references: Any = ["3", 4]
