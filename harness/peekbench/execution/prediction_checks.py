@@ -18,6 +18,7 @@ from peekbench.records.trials import Predictor
 SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
 NUM_ALONE = 8  # inputs that are predicted once more
 BATCH_TOLERANCE = 0.02  # of the largest prediction; half precision rounds other batches in other ways
+MAX_ANSWER = 1_000_000  # characters
 MAX_CHANGED = 0.25  # share of generated answers, in which one token that is rounded otherwise changes all that follow
 
 
@@ -138,6 +139,10 @@ def _check_answers(answers: Any, num_inputs: int) -> None:
         )
         if not is_valid or np.size(answer) != np.size(answers[0]):
             raise ContractError(f"the answer to prompt {row} is {shorten(repr(answer), MAX_SHOWN)}; {expected}")
+        if max(map(len, texts)) > MAX_ANSWER:
+            raise ContractError(
+                f"an answer to prompt {row} has more than {MAX_ANSWER:,} characters; limit the number of new tokens"
+            )
 
 
 def as_answer(answer: Any) -> Reference:

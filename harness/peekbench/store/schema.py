@@ -141,6 +141,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 
 INTERRUPTED = "user-defined function raised exception"
 """Message of SQLite if a signal interrupts a function for the seal. These functions raise nothing themselves."""
+MAX_ANSWER_BYTES = 2**30  # of the answers of an arm: a forged store must not fill the memory
 MAX_TEXT, MAX_LINES = 240, 20  # characters of a description, and problems that SQLite reports
 STATEMENTS = [statement.strip() for statement in SCHEMA.split(";") if statement.strip()]
 
@@ -416,7 +417,7 @@ def encode_answers(answers: Sequence[Reference]) -> bytes | None:
 
 def decode_answers(answers: bytes) -> list[Reference]:
     """Return stored answers: a text for each prompt, or a tuple of several."""
-    found: list[Any] = json.loads(zlib.decompress(answers))
+    found: list[Any] = json.loads(_decompress(answers))
     return [answer if isinstance(answer, str) else tuple(answer) for answer in found]
 
 
@@ -424,7 +425,15 @@ def hash_predictions(numbers: bytes, answers: bytes | None) -> bytes:
     """Return the hash of predictions and answers. Versions of zlib differ, so that of answers is of their texts."""
     if answers is None:
         return hash_bytes(numbers)
-    return hash_bytes(numbers + zlib.decompress(answers))
+    return hash_bytes(numbers + _decompress(answers))
+
+
+def _decompress(answers: bytes) -> bytes:
+    decoder = zlib.decompressobj()
+    found = decoder.decompress(answers, MAX_ANSWER_BYTES)
+    if not decoder.eof:
+        raise zlib.error("answers are incomplete or too large")
+    return found
 
 
 def compare_predictions(numbers: object, answers: object, checksum: bytes) -> str:

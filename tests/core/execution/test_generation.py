@@ -15,6 +15,7 @@ from peekbench.errors import DataError, PluginError, SpecError, StoreError
 from peekbench.records.data import Dataset, SourceRef, Task
 from peekbench.report.facts.changed_texts import changed_texts
 from peekbench.store.reader import Store
+from peekbench.store.schema import compare_predictions, encode_answers, hash_predictions
 
 CODE = '''
 import random
@@ -110,6 +111,16 @@ def test_changed_answers_are_damage(run: Any, tmp_path: Path) -> None:
         store.generated(next(iter(run.predictions)))
 
 
+def test_answers_of_a_forged_store_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = encode_answers(["7" * 10_000])
+    assert answers is not None
+    checksum = hash_predictions(b"", answers)
+    assert compare_predictions(b"", answers, checksum) == ""
+    assert compare_predictions(b"", answers[:-1], checksum) == "changed"
+    monkeypatch.setattr("peekbench.store.schema.MAX_ANSWER_BYTES", 1000)
+    assert compare_predictions(b"", answers, checksum) == "changed"
+
+
 def test_several_answers_have_their_mean_grade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     methods = [{"use": "sums.py:fit", "options": {"samples": 3}}]
@@ -167,6 +178,7 @@ FEW: dict[str, Any] = {"kind": "generation", "num_train": 5, "num_test": 20, "nu
         (lambda prompts: [0.5] * len(prompts), "the answer to prompt 0 is 0.5; return a text for each prompt"),
         (lambda prompts: "7", "answers are a str; return a text"),
         (lambda prompts: ["7"], "1 answers to 20 prompts"),
+        (lambda prompts: ["7" * 1_000_001] * len(prompts), "answer to prompt 0 has more than 1,000,000 characters"),
         (
             lambda prompts: [["7"] * (1 + row) for row, _ in enumerate(prompts)],
             r"the answer to prompt 1 is \['7', '7'\]",
