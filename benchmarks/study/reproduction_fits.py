@@ -63,19 +63,14 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
         body.append(
             [f"{data}, n={size}, {effect}", f"{mean} ({sd})", f"{row['log-odds']:.4f} ({row['sd of log-odds']:.4f})"]
         )
-    averages: dict[str, dict[str, str]] = {}
     r_hats, few = [], []
     for data in ("few_shot", "zero_shot", "zero_shot_packed"):
-        for (m, n), results in scores[data].groupby(["num_train", "num_test"]):
+        for _, results in scores[data].groupby(["num_train", "num_test"]):
             fits = run("posteriors", results)
             biases = [pick_average(fit, "bias") for fit in fits]
             few += [biases] if data == "few_shot" else []
             checked = rows(fits[-1], "Checks of the fits")
             r_hats += [float(row["value"]) for row in checked if row["check"].startswith("R-hat")]
-            average = biases[-1]
-            interval = f"[{points(average['mean, low'])}, {points(average['mean, high'])}]"
-            averages.setdefault(f"`{data}`, m={m}", {})[f"n={n}"] = f"{points(average['mean'])} {interval}"
-    sizes = list(dict.fromkeys(size for line in averages.values() for size in line))
     excludes = {
         scale: [
             sum(row[f"{scale}, low"] * row[f"{scale}, high"] > 0 for row in column) for column in zip(*few, strict=True)
@@ -86,9 +81,6 @@ def posteriors(scores: Scores, folder: Path) -> dict[str, str]:
     title = "Posterior predictive distribution of the average bias"
     return {
         "notebooks": markdown(["", "the study", "here"], body),
-        "predictive": markdown(
-            ["", *sizes], [[label, *(line.get(size, "") for size in sizes)] for label, line in averages.items()]
-        ),
         "paper_excludes": str(excludes["log-odds"][0]),
         "excludes_log_odds": "{}, {} and {}".format(*excludes["log-odds"]),
         "excludes_points": "{}, {} and {}".format(*excludes["mean"]),
@@ -130,17 +122,11 @@ def checks(scores: Scores, folder: Path, data_sets: int = 1000) -> dict[str, str
     known = rows(run_with_options("bayes.recovery", few, num_data_sets=data_sets, seed=1), title)
     return {
         "priors": ", ".join(ranges),
-        "recovery": markdown(
-            ["true bias", "mean estimate", "89% intervals that contain it", "that exclude 0"],
-            [[points(row["true bias"]), points(row["mean estimate"]), f"{row['coverage']:.1%}",
-              f"{row['interval excludes 0']:.0%}"] for row in known],
-        ),
         "recovery_figure": picture(recovery, "Estimates in simulated", folder / "recovery.svg"),
         "recovery_share": f"{np.mean([row['coverage'] for row in known]):.1%}",
         "recovery_error": f"{(0.89 * 0.11 / data_sets / len(known)) ** 0.5 * 100:.1f}",
         "data_sets": f"{data_sets:,}",
-        "data_sets_error": f"{(0.89 * 0.11 / data_sets) ** 0.5 * 100:.1f}",
-    }  # fmt: skip
+    }
 
 
 def overconfidence(scores: Scores, _folder: Path, repeats: int = 400) -> dict[str, str]:
