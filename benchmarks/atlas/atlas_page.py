@@ -78,13 +78,13 @@ def write_page(atlas: Atlas, page: Path) -> None:
         replication=compare(chosen, atlas.sections.get("replication")),
         crossed=crossed, swapped=swapped, refined=describe_refined(crossed, atlas.sections.get("more folds")),
         boosts={(method.name, task): boost for method in chosen for task, boost in method.boosts.items()},
-        protocols=protocols_table, decay=decay_table, excluded=describe_excluded,
+        protocols=protocols_table, excluded=describe_excluded,
         names=names, effect=effect_text, membership=describe_membership(atlas),
         decay_of_biased=describe_decay(atlas.decay),
         draw_tasks=lambda: draw_picture(draw_tasks(chosen), figures / "tasks.svg", IN_JSON),
         draw_biases=lambda name: draw_picture(draw_biases(atlas.sections[name]), figures / f"{name}.svg", SHORT),
         draw_pairs=lambda *compared: draw_picture(draw_pairs(*compared), figures / "pairs.svg", IN_JSON),
-        draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg", SHORT),
+        draw_decay=lambda: draw_picture(draw_decay(atlas.decay), figures / "decay.svg", IN_JSON),
     )  # fmt: skip
     page.write_text(wrap_paragraphs(text), encoding="utf-8")
 
@@ -370,15 +370,6 @@ def protocols_table(protocols: Sequence[Protocol]) -> str:
             [each.method, percent(each.extra), *(effect_text(each.effects[arm], is_bold=True) for arm in arms)]
             for each in protocols
         ],
-    )
-
-
-def decay_table(lines: Sequence[Decay]) -> str:
-    """Return the table of biases by number of unlabeled texts."""
-    numbers = list(lines[0].biases)
-    return markdown(
-        ["method", *(f"{number:,}" for number in numbers)],
-        [[line.method, *(effect_text(line.biases[number], is_bold=True) for number in numbers)] for line in lines],
     )
 
 

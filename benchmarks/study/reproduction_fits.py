@@ -163,19 +163,15 @@ def pca(_scores: Scores, folder: Path) -> dict[str, str]:
     store = Path("runs", "pca.sqlite")
     (summary,) = analyze(store, AnalysisOptions(["summary"])).analyses
     by_task = {row["task"]: row for row in rows(summary, "Scores, boost and bias by task")}
-    body, same = [], 0
+    same = 0
     for rank, values in PUBLISHED["pca"].items():
-        cells = []
         for size, loop in zip(PCA_SIZES, values, strict=True):
             row = by_task[f"rank{rank}-n{size}"]
             value, error = (float(number) for number in loop.split(" ± "))
             ours = 1.96 * row["se of bias"]
             same += abs(row["bias"] - value) < math.hypot(error, ours)
-            cells.append(f"{row['bias']:.3f}")
-        body.append([f"rank {rank}", *cells])
     results = load_results(store)
     return {
-        "pca": markdown(["", *(f"n={size}" for size in PCA_SIZES)], body),
         "pca_trials": f"{len(results) // results['arm'].nunique():,}",
         "pca_same": str(same),
         "pca_figure": picture(summary, "Bias by number of test texts", folder / "pca.svg"),
