@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -19,6 +20,7 @@ SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
 NUM_ALONE = 8  # inputs that are predicted once more
 BATCH_TOLERANCE = 0.02  # of the largest prediction; half precision rounds other batches in other ways
 MAX_ANSWER = 1_000_000  # characters
+HALF_OF_PAIR = re.compile("[\ud800-\udfff]")
 MAX_CHANGED = 0.25  # share of generated answers, in which one token that is rounded otherwise changes all that follow
 
 
@@ -142,6 +144,11 @@ def _check_answers(answers: Any, num_inputs: int) -> None:
         if max(map(len, texts)) > MAX_ANSWER:
             raise ContractError(
                 f"an answer to prompt {row} has more than {MAX_ANSWER:,} characters; limit the number of new tokens"
+            )
+        if HALF_OF_PAIR.search("".join(texts)):
+            raise ContractError(
+                f"the answer to prompt {row} has half of a surrogate pair, {shorten(ascii(answer), MAX_SHOWN)}, which "
+                "is no character and cannot be written; decode bytes with errors='replace'"
             )
 
 
