@@ -201,8 +201,10 @@ def measure(
         data, of_data = _join_splits(data, OfficialSplits(train, test, extra), of_data)
     tasks = list(_make_tasks(spec.pop("tasks", data), list(methods.values()), of_data))
     for task in tasks:
-        if (chosen := task.get("grader") if grader is None else grader) is not None:
-            task["grader"] = _find_grader(chosen, is_named="name" in spec)
+        if grader is not None:
+            task["grader"] = grader
+        if "grader" in task:
+            task["grader"] = _find_grader(task["grader"], is_named="name" in spec)
     forget()  # files may have changed
     held = [
         (task.get("name", ""), load_dataset(task["use"], task.get("options")))
