@@ -9,7 +9,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial, reduce
 from math import isfinite
 from numbers import Real
@@ -113,6 +113,8 @@ def run_arms(
 ) -> Iterator[ArmResult]:
     """Run the fits of arms, and score each arm. Fits to the same unlabeled rows run once.
 
+    Their seconds are divided among the uses by other arms than rules, if there are any: rules come at no cost to them.
+
     Parameters
     ----------
     arms
@@ -130,10 +132,11 @@ def run_arms(
     size, folds = len(subsample.test), subsample.folds
     plans = [(arm, plan_arm(arm, len(sets), size, crossover=crossover, folds=folds)) for arm in arms]
     wanted: dict[Unlabeled, dict[Part, None]] = {}
-    uses: Counter[Unlabeled] = Counter()
-    for part, unlabeled in (pair for _, scored in plans for of_set in scored for pair in of_set):
-        wanted.setdefault(unlabeled, {})[part] = None
-        uses[unlabeled] += 1
+    uses: Counter[tuple[Unlabeled, bool]] = Counter()  # by arms that are rules, and by others
+    for arm, scored in plans:
+        for part, unlabeled in (pair for of_set in scored for pair in of_set):
+            wanted.setdefault(unlabeled, {})[part] = None
+            uses[unlabeled, arm.is_rule] += 1
     fits: dict[Unlabeled, Fit] = {}
     for arm, scored in plans:
         for _, unlabeled in (pair for of_set in scored for pair in of_set):
@@ -142,13 +145,19 @@ def run_arms(
                 rows = None
                 if unlabeled is not None:
                     rows = np.concatenate([*own, subsample.shared])
-                fit = run(rows, list(wanted[unlabeled]))
-                fits[unlabeled] = replace(fit, fit_seconds=fit.fit_seconds / uses[unlabeled])  # for each use
+                fits[unlabeled] = run(rows, list(wanted[unlabeled]))
+        seconds = sum(
+            fits[unlabeled].fit_seconds / uses[unlabeled, arm.is_rule]
+            for _, unlabeled in (pair for of_set in scored for pair in of_set)
+            if not (arm.is_rule and uses[unlabeled, False])
+        )
         fitted = [[(part, fits[unlabeled]) for part, unlabeled in of_set] for of_set in scored]
-        yield _join(arm.name, fitted, subsample, score)
+        yield _join(arm.name, fitted, seconds, subsample, score)
 
 
-def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Subsample, score: Score) -> ArmResult:
+def _join(
+    arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], fit_seconds: float, subsample: Subsample, score: Score
+) -> ArmResult:
     """Score each set from the predictions of its parts, and average scores and metrics."""
     pairs = [pair for of_set in scored for pair in of_set]
     predicted = [[fit.predictions[part] for part, fit in of_set] for of_set in scored]
@@ -165,7 +174,7 @@ def _join(arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], subsample: Sub
     return ArmResult(
         arm,
         average_scores(scores, len({part.number for part, _ in pairs})),
-        sum(fit.fit_seconds for _, fit in pairs),
+        fit_seconds,
         sum(part.seconds for predictions in predicted for part in predictions),
         {name: fmean(fit.metrics[name] for _, fit in pairs if name in fit.metrics) for name in names},
         np.concatenate(of_sets),

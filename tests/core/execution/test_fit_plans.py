@@ -126,8 +126,12 @@ def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
     def score(predictions: Any, rows: Any, texts: Any) -> Any:
         return dict.fromkeys((score.name for score in SCORES), 1.0)
 
-    results = {scored.arm: scored for scored in run_arms([BASE, EXTRA, TEST], sets, run, score, crossover=True)}
-    assert [results[arm].fit_seconds for arm in ("base", "extra", "test")] == pytest.approx([1.0, 2.0, 1.0])
+    rules = [NAMED["alone"], Arm(kind="stream", blocks=2), Arm(kind="blocks", blocks=2), NAMED["prequential"]]
+    results = {scored.arm: scored for scored in run_arms([BASE, EXTRA, TEST, *rules], sets, run, score, crossover=True)}
+    seconds = {name: scored.fit_seconds for name, scored in results.items()}
+    assert [seconds.pop(arm) for arm in ("base", "extra", "test")] == pytest.approx([1.0, 2.0, 1.0])
+    # Rules pay only for fits that no other arm has. Three of them share those to the first half of each set.
+    assert seconds == pytest.approx({"alone": 0.0, "stream-2": 1.0, "blocks-2": 1.0 + 3, "prequential": 1.0 + 3 * 18})
 
 
 @pytest.mark.parametrize("crossover", [False, 3])
