@@ -27,11 +27,13 @@ from peekbench.data.labels import (
 )
 from peekbench.data.loading import fingerprint, groups_in_both
 from peekbench.formatting import pluralize, shorten, visible
-from peekbench.records import Split, TaskKind
+from peekbench.records import Split
 from peekbench.records.data import OfficialSplits
 from peekbench_sklearn.estimators import tags_of
 from peekbench_sklearn.held_inputs import (
+    GENERATION,
     as_array,
+    check_kind,
     find_blank,
     identify,
     is_hugging_face,
@@ -48,7 +50,6 @@ HELD = (
     "its `save_to_disk`, a function that returns one of these, or a dictionary of them by name"
 )
 NESTED = (list, tuple, dict, set, np.ndarray)
-GENERATION: TaskKind = "generation"
 TRAIN: Split = "train"
 TEST: Split = "test"
 VALIDATION = "use the validation split, with test_split='validation'"
@@ -95,6 +96,7 @@ def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> D
         raise DataError(
             f"{name}: a Dataset has its texts and classes; change it instead of setting {', '.join(options)}"
         )
+    check_kind(name, options)
     class_names = options.get("class_names")
     if isinstance(class_names, Mapping):
         options["class_names"] = {label_key(key) or "": str(value) for key, value in class_names.items()}
@@ -315,7 +317,7 @@ class _Reader:
             refuse_hidden_sets(of_test, f"the split {self.test_split}", VALIDATION)
             is_missing, finish = self._read_label_sets(labels, feature_names)
         elif self.kind == GENERATION:
-            is_missing, finish = self._read_references(labels)
+            is_missing, finish = read_references(labels, self.name, feature_names, drop_missing=self.drop_missing)
         else:
             is_missing, finish = self._read_labels(labels, feature_names, splits)
         return self._select(rows, is_missing, splits, groups, finish)
@@ -332,11 +334,6 @@ class _Reader:
             return {"labels": indicators, "class_names": names, "kind": "multilabel"}
 
         return np.array(is_missing, dtype=bool), finish
-
-    def _read_references(self, labels: pd.Series) -> tuple[Any, _Finish]:
-        """Return whether the reference of each row is missing, and a function that returns those of selected rows."""
-        references, is_missing = read_references(labels, self.name, drop_missing=self.drop_missing)
-        return is_missing, lambda kept, _: {"labels": [references[row] for row in kept], "kind": GENERATION}
 
     def _read_labels(
         self, labels: Any, feature_names: Sequence[str] | None, splits: Sequence[Split]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,10 @@ from peekbench.data import hash_rows
 from peekbench.data.labels import read_reference
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
-from peekbench.records.data import Reference
+from peekbench.records import TaskKind
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns
+
+GENERATION: TaskKind = "generation"
 
 
 def read_inputs(inputs: Any, name: str, method: Any, *, drop_missing: bool) -> Any:
@@ -106,14 +108,67 @@ def refuse_missing_values(name: str, what: str, is_missing: Any, remedy: str = "
         )
 
 
-def read_references(labels: Any, name: str, *, drop_missing: bool) -> tuple[list[Reference], Any]:
-    """Return the reference of each row, and whether it is missing, which is an error unless such rows are dropped."""
-    values = (label.item() if isinstance(label, np.generic) else label for label in labels)
-    references = [read_reference(value, f"{name}, row {row}") for row, value in enumerate(values)]
+def check_kind(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse unknown kinds, and options of classes for references.
+
+    Raises
+    ------
+    DataError
+        If the options `kind` and others contradict each other.
+    """
+    kind = options.get("kind", "")
+    if kind not in ("", GENERATION):
+        raise DataError(f"{name}: kind is {kind!r}; use {GENERATION!r}, or leave it out for classes, labels or numbers")
+    useless = [option for option in ("class_names", "label_separator") if options.get(option)]
+    if kind and (useless or not isinstance(options.get("label", ""), str)):
+        useless = useless or ["all but one column of `label`"]
+        raise DataError(f"{name}: kind is {kind!r}, which has no classes; leave out {', '.join(useless)}")
+
+
+def read_references(
+    labels: Any, name: str, names: Sequence[str] | None, *, drop_missing: bool
+) -> tuple[Any, Callable[[list[int], Any], dict[str, Any]]]:
+    """Return whether the reference of each row is missing, and a function that returns those of selected rows.
+
+    Parameters
+    ----------
+    labels
+        Texts, numbers, or lists or arrays of them.
+    name
+        Name of the task, for messages.
+    names
+        Names of the codes of a ClassLabel, of which -1 has none.
+    drop_missing
+        Whether rows without a reference are dropped. Otherwise, they are an error.
+
+    Raises
+    ------
+    DataError
+        If a reference is of another type, or missing.
+    """
+    by_code: dict[Any, str | None] = {}
+    if names:
+        by_code = {**dict(enumerate(names)), -1: None}
+    values = map(_as_plain, labels)
+    named = (by_code.get(value, value) if isinstance(value, int) else value for value in values)
+    references = [read_reference(value, f"{name}, row {row}") for row, value in enumerate(named)]
     is_missing = np.array([not reference for reference in references], dtype=bool)
     if not drop_missing:
         refuse_missing_values(name, "no reference", is_missing)
-    return references, is_missing
+    return is_missing, lambda kept, _: {"labels": [references[row] for row in kept], "kind": GENERATION}
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a value of pandas or numpy as one of Python."""
+    if value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, list | tuple):
+        return [*map(_as_plain, value)]
+    if isinstance(value, np.ndarray):
+        return _as_plain(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
 
 
 def join_inputs(parts: Sequence[Any]) -> Any:

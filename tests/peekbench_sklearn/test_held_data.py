@@ -94,6 +94,41 @@ class SavedSplit:
         return self.frame
 
 
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (pd.array(["1", None, "3"], dtype="string"), ("1", "3")),
+        (pd.array([1, 2, None], dtype="Int64"), ("1", "2")),
+        ([np.array(["4", "four"]), np.array([5]), [None]], (("4", "four"), ("5",))),
+    ],
+)
+def test_references_of_a_data_frame(labels: Any, expected: Any) -> None:
+    frame = pd.DataFrame({"text": ["a", "b", "c"], "label": labels})
+    assert read_held(frame, "sums", [None], kind="generation", drop_missing=True).labels == expected
+    with pytest.raises(pb.DataError, match=r"sums: row \d has no reference"):
+        read_held(frame, "sums", [None], kind="generation")
+
+
+def test_references_of_a_class_label_are_its_names() -> None:
+    split = SavedSplit(pd.DataFrame({"text": ["a", "b", "c"], "topic": [2, 0, -1]}))
+    held = read_held(split, "topics", [None], label="topic", kind="generation", drop_missing=True)
+    assert held.labels == ("third", "first")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "generate"}, "kind is 'generate'; use 'generation', or leave it out"),
+        ({"kind": "generation", "class_names": ["a", "b"]}, "which has no classes; leave out class_names"),
+        ({"kind": "generation", "label_separator": ";"}, "leave out label_separator"),
+        ({"kind": "generation", "label": ["a", "b"]}, "leave out all but one column of `label`"),
+    ],
+)
+def test_kinds_that_data_cannot_have_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(pb.DataError, match=message):
+        read_held(pd.DataFrame({"text": ["a"], "label": ["b"]}), "data", [None], **options)
+
+
 def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> None:
     split = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": sample_texts(120).labels, "id": 0}))
     assert read_held(split, "data", [None], label="topic").class_names == ("first", "second", "third")
