@@ -48,7 +48,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "entropy_minimization": {"sampling": {"num_samples": 4}, "adaptation": GENTLE},
     "perplexity": {"adaptation": GENTLE},
 }
-PROMPTS, FEWEST, MOST = 1500, 8, 60  # of all subsamples of a size together; bounds of their number
+NUM_PROMPTS = 1500  # of all subsamples of a size together
+MIN_SUBSAMPLES, MAX_SUBSAMPLES = 8, 60
 ANSWERS = {"max_tokens": 5, "batch_size": 512}
 
 
@@ -134,7 +135,7 @@ def main() -> None:
     print(f"| method | n | subsamples | {' | '.join(heads)} | CPU s |\n|{'---|' * (len(heads) + 4)}")
     for method in arguments.methods:
         for size in arguments.sizes:
-            num_subsamples = arguments.subsamples or min(MOST, max(FEWEST, PROMPTS // size))
+            num_subsamples = arguments.subsamples or min(MAX_SUBSAMPLES, max(MIN_SUBSAMPLES, NUM_PROMPTS // size))
             scores, seconds = measure(folder, method, size, arms, num_subsamples)
             cells = [f"{scores['base'].mean():.1f}", *(interval(scores[one] - scores[other]) for one, other in pairs)]
             print(f"| {method} | {size} | {len(scores)} | {' | '.join(cells)} | {seconds:.2f} |", flush=True)

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from pandas import concat
-from scipy.sparse import issparse, vstack
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -35,6 +33,7 @@ from peekbench.plugins.entries import MethodTaskKind
 from peekbench.plugins.functions import clone_estimator
 from peekbench.plugins.predictors import as_predictor
 from peekbench_sklearn.label_sets import accepts_label_sets
+from peekbench_sklearn.rows import count_rows, divide_rows, stack_rows
 
 MULTILABEL = frozenset[MethodTaskKind]({"multilabel", "tabular_multilabel"})
 CLASSIFICATION = MULTILABEL | frozenset[MethodTaskKind]({"classification", "tabular_classification"})
@@ -401,7 +400,7 @@ class _Part:
     def fit(self, rows: Any, labels: Any) -> Self:
         """Fit the part."""
         if self.held is not None:
-            rows = _stack(rows, self.held)
+            rows = stack_rows(rows, self.held)
         train, others = self._start(rows, labels)
         with _dense_advice(self.part):
             if isinstance(self.part, CONTAINERS):
@@ -409,7 +408,7 @@ class _Part:
             elif "" in self.names:
                 self.part_.fit(rows)
             elif _is_semi_supervised(self.part) and others is not None:
-                self.part_.fit(rows, np.append(labels, np.full(_count(others), -1)))
+                self.part_.fit(rows, np.append(labels, np.full(count_rows(others), -1)))
             elif isinstance(self.part, SelfTrainingClassifier):  # which warns that no row is unlabeled
                 with warnings.catch_warnings(action="ignore", category=UserWarning):
                     self.part_.fit(train, labels)
@@ -431,12 +430,12 @@ class _Part:
                 transformed = self.part_.fit(train, labels).transform(train)
             if others is None:
                 return transformed
-            return _stack(transformed, self.part_.transform(others))
+            return stack_rows(transformed, self.part_.transform(others))
 
     def _start(self, rows: Any, labels: Any) -> tuple[Any, Any]:
         """Copy the part and prepare its own parts; return the rows with labels and those without."""
         self.part_ = clone_estimator(self.part)
-        train, others = _divide(rows, len(labels))
+        train, others = divide_rows(rows, len(labels))
         passes_all = isinstance(self.part, CONTAINERS)
         held = others
         if passes_all:
@@ -484,31 +483,3 @@ def _dense_advice(part: Any) -> Iterator[None]:
             f"the step {type(part).__name__.lower()} takes no sparse matrices, as the step before it returns; put "
             "FunctionTransformer(lambda rows: rows.toarray(), accept_sparse=True) between them"
         ) from error
-
-
-def _count(rows: Any) -> int:
-    if hasattr(rows, "shape"):
-        return int(rows.shape[0])
-    return len(rows)
-
-
-def _divide(rows: Any, count: int) -> tuple[Any, Any]:
-    """Return the first rows and the others; None if there are no others."""
-    if count == _count(rows):
-        return rows, None
-    if hasattr(rows, "tocsr"):
-        rows = rows.tocsr()
-    rows = getattr(rows, "iloc", rows)
-    return rows[:count], rows[count:]
-
-
-def _stack(first: Any, second: Any) -> Any:
-    """Return the rows of two lists, arrays, sparse matrices or data frames below each other."""
-    if isinstance(first, list):
-        return first + second
-    if hasattr(first, "iloc"):  # of a step with set_output(transform="pandas")
-        return concat([first, second], ignore_index=True)
-    rows: Any = [first, second]
-    if issparse(first):
-        return vstack(rows).tocsr()
-    return np.concatenate(rows)

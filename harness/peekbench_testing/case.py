@@ -48,8 +48,7 @@ SAMPLE = "peekbench_testing.sample"
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
 VARIANT_TRAIN, VARIANT_TEST = 132, 30  # rows: more than most minibatches have
 LONG_EVERY, LONG_PARTS = 5, 20  # every fifth text of the variant has about 2,000 characters, made of 20 texts
-TIMEOUT = 300.0
-"""Seconds that a fit or a prediction may take by default."""
+TIMEOUT = 300.0  # seconds that a fit or a prediction may take by default
 EXACT_SUM_TOLERANCE = 1e-5
 """Largest difference between 1 and a sum of probabilities in single or double precision. Runs tolerate more."""
 
