@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from atlas_numbers import OMITTED, PLACEBOS, PUBLISHED, RULES, STRESS_TESTS, missing_specs
-from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State, Task
+from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
 from scipy.stats import t as student
@@ -70,9 +70,7 @@ def write_page(atlas: Atlas, page: Path) -> None:
         most=max(abs(bias.mean) for bias in pairs(chosen) if bias.decision.startswith("biased")),
         placebos=PLACEBOS, titles=TITLES,
         hours=f"{sum(run.seconds for run in atlas.runs.values()) / 3600:.1f}",
-        machines="; ".join(dict.fromkeys(run.machine for run in atlas.runs.values())),
-        commits=", ".join(dict.fromkeys(f"`{run.commit}`" for run in atlas.runs.values())),
-        methods=methods_table, tasks=tasks_table, data=describe_data, controls=describe_controls,
+        methods=methods_table, tasks=tasks_table, controls=describe_controls,
         language_models=find_language_models(atlas.sections),
         language_models_table=language_models_table,
         replication=compare(chosen, atlas.sections.get("replication")),
@@ -272,8 +270,7 @@ def describe_refined(crossed: Comparison | None, section: Section | None) -> str
 def methods_table(section: Section) -> str:
     """Return the table of the methods that are judged."""
     return markdown(
-        ["method", "base", "extra", "boost", "bias", "verdict", "n"],
-        [[*_cells(method), str(method.subsamples)] for method in section.of_state("judged")],
+        ["method", "base", "extra", "boost", "bias", "verdict"], list(map(_cells, section.of_state("judged")))
     )
 
 
@@ -341,12 +338,6 @@ def tasks_table(methods: Sequence[Method]) -> str:
     return markdown(["method", *(task.partition(".")[2] or task for task in tasks)], body)
 
 
-def describe_data(section: Section, tasks: Mapping[str, Task]) -> str:
-    """Return the numbers of rows and classes of the tasks."""
-    found = [(name, tasks[name]) for name in section.methods[0].biases if name in tasks]
-    return ", ".join(f"{name.partition('.')[2]} ({task.rows:,}, {task.classes})" for name, task in found)
-
-
 def describe_excluded(sections: Iterable[Section]) -> str:
     """Return a sentence on the methods that are not judged, and why; empty if there are none."""
     reasons: dict[State, str] = {
@@ -362,8 +353,8 @@ def describe_excluded(sections: Iterable[Section]) -> str:
 
 
 def protocols_table(protocols: Sequence[Protocol]) -> str:
-    """Return the table of the effects of arms."""
-    arms = list(protocols[0].effects)
+    """Return the table of the effects of arms, without the boost and the sum of two others."""
+    arms = [arm for arm in protocols[0].effects if arm not in ("base - extra", "swap-in - extra")]
     return markdown(
         ["method", "extra", *arms],
         [
