@@ -115,7 +115,7 @@ def supports_trees(
         Token ids of each, at least one.
     """
     longest = max(map(len, texts), default=0) + max(map(len, continuations))
-    return longest <= _attention_window(model) and check_tree_support(model)
+    return longest <= attention_window(model) and check_tree_support(model)
 
 
 @torch.no_grad()
@@ -289,7 +289,7 @@ def _visible_tokens(columns: Tensor, tree: ContinuationTree, num_shared: int) ->
     return visible
 
 
-def _attention_window(model: LanguageModel) -> float:
+def attention_window(model: LanguageModel) -> float:
     """Return the number of tokens that a token attends to; infinite for no limit."""
     config = model.network.config.get_text_config()
     sizes = [getattr(config, key, None) for key in WINDOW_KEYS]

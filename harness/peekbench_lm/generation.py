@@ -18,7 +18,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from peekbench.records import FloatArray
-from peekbench_lm.continuations import KeysAndValues, check_tree_support, compute_prefix
+from peekbench_lm.continuations import KeysAndValues, attention_window, check_tree_support, compute_prefix
 from peekbench_lm.devices import to_device
 from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
@@ -129,7 +129,7 @@ def generate(
         [Answer(prompt, _draw(prompt, decoding, seed, number)) for number in range(num_samples)] for prompt in prompts
     ]
     rows = sorted((answer for row in answers for answer in row), key=lambda answer: len(answer.prompt))
-    prefix = _Prefix(model, prompts) if check_tree_support(model) else None
+    prefix = _Prefix(model, prompts, decoding.max_tokens) if check_tree_support(model) else None
     for start in range(0, len(rows), batch_size):
         batch = rows[start : start + batch_size]
         model.micro_batch.run(len(batch), partial(_complete, model, batch, decoding, prefix))
@@ -232,10 +232,17 @@ class _RecomputingDecoder:
 
 
 class _Prefix:
-    """Tokens that begin all prompts, and their keys and values, which are computed once."""
+    """Tokens that begin all prompts, and their keys and values, which are computed once.
 
-    def __init__(self, model: LanguageModel, prompts: Sequence[Sequence[int]]) -> None:
-        self.length = count_shared(prompts)
+    There are none if a prompt and its answer may be longer than the attention window, which would count the padding
+    between these tokens and those of a short prompt, and so end too early.
+    """
+
+    def __init__(self, model: LanguageModel, prompts: Sequence[Sequence[int]], max_tokens: int) -> None:
+        longest = max(map(len, prompts)) + max_tokens
+        self.length = 0
+        if longest <= attention_window(model):
+            self.length = count_shared(prompts)
         self.keys_and_values: KeysAndValues = []
         if self.length:
             with model.default_attention():

@@ -14,6 +14,7 @@ import torch
 from scipy.stats import chi2_contingency
 from small_models import save_model
 from torch import Tensor
+from transformers import AutoConfig
 
 from peekbench_lm import generation
 from peekbench_lm.generation import Answer, Decoding, choose_tokens, generate
@@ -80,6 +81,16 @@ def test_models_without_keys_and_values_give_the_same_answers(
     monkeypatch.setattr(generation, "DynamicCache", None)
     monkeypatch.setattr(model, "supports_trees", False)
     assert tokens(generate(model, prompts, decoding, 8, num_samples=2)) == tokens(expected)
+
+
+def test_attention_windows_shorter_than_a_prompt_are_respected(tmp_path: Path) -> None:
+    config = AutoConfig.from_pretrained(save_model("mistral", tmp_path))
+    config.sliding_window = 12
+    config.save_pretrained(tmp_path)
+    model = LanguageModel(tmp_path, CPU)
+    prompts = [[*range(1, 11), *range(20, 20 + length)] for length in (3, 9, 20, 30)]
+    for prompt, (answer,) in zip(prompts, generate(model, prompts, Decoding(10), 4), strict=True):
+        assert answer.ids == generate_by_transformers(model, prompt, max_new_tokens=10, do_sample=False)[0].tolist()
 
 
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
