@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from sklearn.preprocessing import normalize
 
 import peekbench as pb
 from peekbench import Folders, Task
@@ -31,7 +32,7 @@ from peekbench_lm.devices import deterministic
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.model_files import find_model
 from peekbench_prompting.fit import Scorer, calibrate, make_encoder
-from peekbench_prompting.in_context import average_votes, choose_self_labeled, embed_texts, normalize, rate_prompts
+from peekbench_prompting.in_context import average_votes, choose_self_labeled, embed_texts, rate_prompts
 from peekbench_prompting.options import NeighborVoting, PromptChoice, SelfLabeled
 from peekbench_prompting.prompts import ExamplePrompts
 
@@ -165,7 +166,7 @@ class Pool:
     def cost(self, method: str) -> float:
         """Return the CPU seconds of a fit with `num_test` unlabeled texts and the predictions of `num_test` texts."""
         plain = self.costs.of("prompt_0")
-        per_text = {"batch_calibration": 2 * plain, "prompt_choice": plain}
+        per_text: dict[str, float] = {"batch_calibration": 2 * plain, "prompt_choice": plain}
         per_text["prompt_choice"] += sum(self.costs.of(f"prompt_{number}") for number in range(len(PROMPTS)))
         per_text["neighbor_voting"] = 2 * (plain + self.costs.of("embeddings"))
         if method == "self_labeled":

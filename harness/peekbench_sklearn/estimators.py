@@ -26,13 +26,13 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
-from peekbench import DataError, Dataset, MethodEntry, Options
+from peekbench import Dataset, MethodEntry, Options
 from peekbench.errors import PluginError
 from peekbench.plugins import Preparation
 from peekbench.plugins.entries import MethodTaskKind
 from peekbench.plugins.functions import clone_estimator
 from peekbench.plugins.predictors import as_predictor
-from peekbench_sklearn.label_sets import accepts_label_sets
+from peekbench_sklearn.label_sets import accepts_label_sets, check_label_sets
 from peekbench_sklearn.rows import count_rows, divide_rows, stack_rows
 
 MULTILABEL = frozenset[MethodTaskKind]({"multilabel", "tabular_multilabel"})
@@ -101,16 +101,8 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
         return as_predictor(fitted, task, train.labels)
 
     def check_data(dataset: Dataset, *, options: EstimatorOptions) -> None:
-        if dataset.kind != "multilabel" or accepts_label_sets(estimator):
-            return
-        last = estimator
-        while isinstance(last, Pipeline):
-            last = last.steps[-1][1]
-        classifier = type(last).__name__
-        raise DataError(
-            f"{classifier} cannot be fitted to sets of labels; put sklearn.multiclass.OneVsRestClassifier"
-            f"({classifier}(...)) in its place, which fits a copy to each label"
-        )
+        if dataset.kind == "multilabel":
+            check_label_sets(estimator)
 
     return MethodEntry(
         name=name,

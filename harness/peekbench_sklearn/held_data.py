@@ -54,7 +54,6 @@ TRAIN: Split = "train"
 TEST: Split = "test"
 VALIDATION = "use the validation split, with test_split='validation'"
 MAX_CLASSES_PER_ROW = 1 / 3  # floats and texts with more different values are no classes
-
 _Finish: TypeAlias = Callable[[list[int], dict[str, Any]], dict[str, Any]]
 """Takes the numbers of the rows that are kept, and facts about the data to add to; returns fields of a `Dataset`."""
 

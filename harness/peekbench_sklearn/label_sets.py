@@ -54,6 +54,19 @@ def fit_classifier(classifier: Any, rows: Any, labels: IntArray | FloatArray) ->
         return OneVsRestClassifier(classifier).fit(rows, labels)
 
 
+def check_label_sets(estimator: Any) -> None:
+    """Refuse a classifier that cannot be fitted to labels of shape (n, n_labels), with a DataError."""
+    if accepts_label_sets(estimator):
+        return
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    classifier = type(estimator).__name__
+    raise DataError(
+        f"{classifier} cannot be fitted to sets of labels; put sklearn.multiclass.OneVsRestClassifier"
+        f"({classifier}(...)) in its place, which fits a copy to each label"
+    )
+
+
 def accepts_label_sets(estimator: Any) -> bool:
     """Return whether a classifier can be fitted to labels of shape (n, n_labels).
 

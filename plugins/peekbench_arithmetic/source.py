@@ -9,7 +9,7 @@ from peekbench import DataError, Dataset, Folders
 from peekbench_arithmetic import Made, Operation, Problems, Sums
 
 TRIES = 50  # draws for each prompt, most of which may repeat earlier ones
-NAMES = ("Ann", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ines", "Jon", "Kim", "Leo", "Mia", "Noah", "Olga")
+NAMES = ("Ann", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Iris", "Jon", "Kim", "Leo", "Mia", "Noah", "Olga")
 OBJECTS = (
     "apples", "books", "buttons", "cards", "coins", "cups", "eggs", "marbles", "pencils", "plums", "shells", "stamps",
 )  # fmt: skip

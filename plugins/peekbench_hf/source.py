@@ -12,7 +12,7 @@ from typing import Any
 
 from peekbench import DataError, Dataset, Folders
 from peekbench.errors import UnavailableError
-from peekbench.records import Split
+from peekbench.records import Split, TaskKind
 from peekbench_hf.definition import HubFiles, HubTask
 from peekbench_hf.facts import record_facts
 from peekbench_hf.locating import LocatedFiles, locate, locate_in_mirror
@@ -69,7 +69,9 @@ def _load(task: HubTask, options: HubOptions, folders: Folders) -> Dataset:
             "version of peekbench with which the spec was locked, or accept these data with "
             "`peekbench validate --lock SPEC`"
         )
-    names, labels, kind = prepared.class_names, prepared.labels, "classification"
+    names: tuple[str, ...] = prepared.class_names
+    labels: Any = prepared.labels
+    kind: TaskKind = "classification"
     if labels.ndim == 2:
         kind = "multilabel"
     elif task.is_generation:

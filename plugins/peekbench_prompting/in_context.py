@@ -45,9 +45,7 @@ def self_labeled(
         plain = make_predictor(lease, ExamplePrompts(encoder), options, metrics)
         if unlabeled is None:
             return plain
-        rows, labels = choose_self_labeled(
-            np.asarray(plain.predict(unlabeled)), options.num_examples, options.selection
-        )
+        rows, labels = choose_self_labeled(plain.predict(unlabeled), options.num_examples, options.selection)
         examples = [
             (str(unlabeled[row]), task.class_names[label])
             for row, label in zip(rows.tolist(), labels.tolist(), strict=True)
@@ -115,12 +113,12 @@ def neighbor_voting(
         plain = make_predictor(lease, ExamplePrompts(encoder), options, metrics)
         if unlabeled is None:
             return plain
-        votes = np.asarray(plain.predict(unlabeled))
+        votes = plain.predict(unlabeled)
         embed = _make_embedding(unlabeled, lease.model, options)
         known = embed(unlabeled)
 
     def predict(inputs: Inputs) -> FloatArray:
-        own = np.asarray(plain.predict(inputs))
+        own = plain.predict(inputs)
         with deterministic(lease.model.device, options.threads):
             similarities = embed(inputs) @ known.T
         if options.exclude_self:

@@ -74,7 +74,7 @@ def rule_arms(results: Configurations) -> list[str]:
 def is_mean_over_texts(results: Configurations, options: Summary) -> bool:
     """Return whether the theorem of membership holds for the score of an analysis.
 
-    It nearly holds for bits per byte: the sum over texts fulfils it, and only the number of bytes varies between draws.
+    It nearly holds for bits per byte: it holds for the sum over texts, and only the number of bytes varies.
     """
     if options.score == "score":
         return results.is_accuracy

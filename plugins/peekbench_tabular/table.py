@@ -402,8 +402,8 @@ def _codes(features: Sequence[_Feature]) -> FloatArray:
 def _as_column(feature: _Feature) -> Any:
     if feature.categories is None:
         return feature.values
-    codes, categories = np.where(feature.is_missing, -1, feature.values).astype(np.int64), list(feature.categories)
-    return pd.Categorical.from_codes(codes, categories)
+    codes = np.where(feature.is_missing, -1, feature.values).astype(np.int64)
+    return pd.Categorical.from_codes(codes, pd.Index(feature.categories))
 
 
 def _encode(features: Sequence[_Feature], options: TableOptions, place: str) -> Any:

@@ -489,20 +489,12 @@ def test_lists_of_a_class_label_have_its_names(load: Load) -> None:
 
 
 def test_a_column_of_references_makes_a_generation_task(load: Load) -> None:
-    records = [{"text": f"prompt {row}", "label": label} for row, label in enumerate(["#### 4", "none", "#### 4"])]
-    dataset = load(records, kind="generation")
+    dataset = load(rows(["#### 4", "none", "#### 4"]), kind="generation")
     assert (dataset.kind, dataset.labels, dataset.class_names) == ("generation", ("#### 4", "none", "#### 4"), ())
-    listed = [{"text": "a", "label": ["4", "four"]}, {"text": "b", "label": ["5"]}]
-    assert load(listed, name="lists.jsonl", files="lists.jsonl", kind="generation").labels == (("4", "four"), ("5",))
-    missing = [*records, {"text": "c", "label": None}]
-    with pytest.raises(DataError, match="row 4: no reference in column 'label'"):
-        load(missing, "other.parquet", files="other.parquet", kind="generation")
-    dropped = load(missing, "other.parquet", files="other.parquet", kind="generation", drop_missing=True)
-    assert len(dropped.labels) == 3
-
-
-def test_hidden_codes_of_a_class_label_are_no_references(load: Load) -> None:
-    records = [{"text": f"prompt {row}", "label": label} for row, label in enumerate([1, 0, -1])]
-    with pytest.raises(DataError, match="row 3: no reference in column 'label'"):
-        load(records, names=("no", "yes"), kind="generation")
-    assert load(records, names=("no", "yes"), kind="generation", drop_missing=True).labels == ("yes", "no")
+    lists = load(rows([["4", "four"], ["5"]]), name="lists.jsonl", files="lists.jsonl", kind="generation")
+    assert lists.labels == (("4", "four"), ("5",))
+    with pytest.raises(DataError, match="row 2: no reference in column 'label'"):
+        load(rows(["4", None]), "other.parquet", files="other.parquet", kind="generation")
+    with pytest.raises(DataError, match="row 3: no reference in column 'label'"):  # a hidden code of a class label
+        load(rows([1, 0, -1]), names=("no", "yes"), kind="generation")
+    assert load(rows([1, 0, -1]), names=("no", "yes"), kind="generation", drop_missing=True).labels == ("yes", "no")

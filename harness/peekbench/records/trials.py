@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from peekbench.records.data import FloatArray, Folders, Inputs, IntArray, Reference
 
@@ -43,7 +43,7 @@ class Predictor:
     (2, 2)
     """
 
-    predict: Callable[[Inputs], FloatArray | Sequence[str] | Sequence[Sequence[str]]]
+    predict: Callable[[Inputs], Any]
     """Returns probabilities of shape (n, n_classes) in the order of `Task.class_names`; targets of shape (n,) for
     regression; for language modeling the natural logarithm of the probability of each text, shape (n,); or in
     generation an answer to each prompt, or k answers to each, whose mean grade counts. The prediction for one input
