@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from peekbench import DataError
 from peekbench.records import FloatArray
 from peekbench_lm.continuations import KeysAndValues, attention_window, check_tree_support, compute_prefix
 from peekbench_lm.devices import to_device
@@ -121,6 +122,8 @@ def generate(
 
     Raises
     ------
+    DataError
+        If the model computes NaN.
     PeekbenchError
         If a single prompt does not fit into memory.
     """
@@ -194,7 +197,17 @@ def choose_tokens(scores: Tensor, temperature: float, draws: Tensor) -> Tensor:
     -------
     Tensor
         Token ids; shape (n,).
+
+    Raises
+    ------
+    DataError
+        If scores are NaN, which would select any token.
     """
+    if scores.amax(-1).isnan().any():
+        raise DataError(
+            "the scores of the next token are NaN, as after a training that diverged; choose a smaller learning_rate, "
+            "or another model if nothing was trained"
+        )
     if not temperature:
         return scores.argmax(-1)
     sums = ((scores.float() / temperature).softmax(-1) * LEVELS).long().cumsum(-1)

@@ -179,6 +179,13 @@ def test_examples_precede_prompts(run_method: Callable[..., Predictor]) -> None:
     assert with_examples[0] == with_examples[1] != alone
 
 
+def test_answers_of_a_model_that_diverged_are_refused(run_method: Callable[..., Predictor]) -> None:
+    training = {"epochs": 3, "learning_rate": 1e30, "max_gradient_norm": 0}
+    predictor = run_method("perplexity", adaptation=training)
+    with pytest.raises(DataError, match="NaN, as after a training that diverged; choose a smaller learning_rate"):
+        predictor.predict(PROMPTS)
+
+
 def test_contradictory_options_are_refused() -> None:
     with pytest.raises(ValueError, match="set `temperature`"):
         options.Answers(num_samples=4)
