@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import issparse
 from scipy.special import entr
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
@@ -121,6 +123,8 @@ def neighbor_voting(
         own = plain.predict(inputs)
         with deterministic(lease.model.device, options.threads):
             similarities = embed(inputs) @ known.T
+            if issparse(similarities):
+                similarities = similarities.toarray()
         if options.exclude_self:
             similarities[np.equal.outer(np.array(inputs, dtype=object), np.array(unlabeled, dtype=object))] = -np.inf
         return average_votes(own, votes, similarities, options.num_neighbors)
@@ -159,14 +163,14 @@ def average_votes(own: FloatArray, votes: FloatArray, similarities: FloatArray, 
     return averages
 
 
-def _make_embedding(unlabeled: Inputs, model: LanguageModel, options: NeighborVoting) -> Callable[[Inputs], FloatArray]:
-    """Return a function from texts to rows of unit length, whose products are cosine similarities."""
+def _make_embedding(unlabeled: Inputs, model: LanguageModel, options: NeighborVoting) -> Callable[[Inputs], Any]:
+    """Return a function from texts to rows of unit length, sparse for words; products are cosine similarities."""
     if options.similarity == "tfidf":
         try:
             vectorizer = TfidfVectorizer(sublinear_tf=True).fit(unlabeled)
         except ValueError as error:
             raise DataError("the unlabeled texts contain no words; write `similarity: hidden`") from error
-        return lambda texts: np.asarray(vectorizer.transform(texts).toarray())
+        return lambda texts: vectorizer.transform(texts)
     center = embed_texts(model, unlabeled, options).mean(axis=0)
     return lambda texts: np.asarray(normalize(embed_texts(model, texts, options) - center))
 
