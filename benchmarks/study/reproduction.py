@@ -234,12 +234,10 @@ def section_9(scores: Scores) -> dict[str, str]:
     packed = scores["packed_ag_news_n500"].pivot(index="subsample", columns="arm", values="score")
     saved = scores["saved_models_ag_news_n500"].set_index("arm")["score"]
     sizes = [max(abs(row["mean, low"]), abs(row["mean, high"])) * 100 for row in averages.values()]
-    over_tasks = averages["zero_shot"]
     return {
         "section_9": markdown(headings, body),
         "mistral_bound": f"{sizes[0]:.1f}",
         "packed_bound": f"{sizes[1]:.1f}",
-        "over_tasks": f"{points(over_tasks['other tasks, low'])} to {points(over_tasks['other tasks, high'])}",
         "saved_bias": points(saved["test"] - saved["extra"], 1),
         "single_sd": f"{(packed['test'] - packed['extra']).std() * 100:.0f}",
         "base_changed": f"{(changed > 0).sum()} of {len(changed)}",
