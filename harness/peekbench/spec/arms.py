@@ -191,7 +191,7 @@ def _read_arm(value: Any) -> Any:
 
 def _suggest_arm(value: Any) -> str:
     """Return the remedy for a value that is not an arm, with the number that was written."""
-    written, blocks, dose = value, 5, 0.25
+    written, blocks, dose = value, None, 0.25
     if isinstance(value, Mapping) and len(value) == 1:
         ((written, number),) = value.items()
         if isinstance(number, int):
@@ -202,10 +202,12 @@ def _suggest_arm(value: Any) -> str:
         if written is value and (digits := re.search(r"\d+$", written[:MAX_KIND])):
             blocks = int(digits[0])
         near = find_nearest(written[:MAX_KIND], [*NAMED, *BLOCK_RULES], OF_FEW)
-        if near in NAMED:
-            return f"did you mean {near}?"
+        if near in BLOCK_RULES and (blocks or near not in NAMED):
+            near = f"{near}: {blocks or 5}"
+        if near == value:
+            return f"write {near} without quotes"
         if near:
-            return f"did you mean {near}: {blocks}?"
+            return f"did you mean {near}?"
     return f"arms are {', '.join(NAMED)}, doses such as `mix: {dose}`, and blocks such as `cross: 5`"
 
 

@@ -220,6 +220,13 @@ class TaskSpec(NamedComponent[DataSourceEntry]):
     """Number of subsamples of this task at each test size, instead of the design's. The analysis `power` recommends
     more for tasks with more noise. With `stop`, looks at this task are at the same shares as at the others."""
 
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _check_is_of_task(cls, kind: Any) -> Any:
+        if kind == "generation":
+            raise ValueError("'generation' is an option of data sources; write `options: {kind: generation}`")
+        return kind
+
     @field_validator("grader", mode="wrap")
     @classmethod
     def _locate_grader(cls, value: Any, check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:

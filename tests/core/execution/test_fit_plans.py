@@ -236,6 +236,9 @@ def test_the_cost_of_rules_is_counted(make_spec: MakeSpec) -> None:
          r"remove it, or design.num_unlabeled"),
         ({"croos": 7}, {}, r"did you mean cross: 7\?"),
         ("cross-4", {}, r"did you mean cross: 4\?"),
+        ("cross: 4", {}, "write cross: 4 without quotes"),
+        ({"prequentail": 4}, {}, r"did you mean prequential: 4\?"),
+        ("prequentail", {}, r"did you mean prequential\?"),
         ("leave_one_out", {}, "did you mean leave-one-out"),
     ],
 )  # fmt: skip

@@ -92,6 +92,8 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
         ({"arms": ["base", "extra"]}, ["arms: arm 'test' is missing"]),
         ({"arms": ["extra", "test", "test"]}, ["arms: arm 'test' is duplicated"]),
         ({"arms": ["extra", "test", "tset"]}, ["arms[2]: 'tset' is not an arm"]),
+        ({"tasks": [{"use": "toy.words", "kind": "generation"}]},
+         ["tasks[0].kind: 'generation' is an option of data sources; write `options: {kind: generation}`"]),
         ({"arms": ["extra", "test", {"mix": 1.5}]}, ["arms[2].mix: 1.5 is not a share between 0"]),
         ({"arms": ["extra", "test", {"mix": 1e-05}]}, ["arms[2].mix: 1e-05 has more than 4 decimals; round it"]),
         ({"arms": ["extra", "test", {"mix": True}]}, ["arms[2].mix: True is not a share"]),
