@@ -171,7 +171,8 @@ class Pool:
         per_text["neighbor_voting"] = 2 * (plain + self.costs.of("embeddings"))
         if method == "self_labeled":
             per_text["self_labeled"] = plain + self.costs.of("self_labeled_0_extra")
-        return self.num_test * per_text[method.partition(",")[0]]
+        seconds: float = self.num_test * per_text[method.partition(",")[0]]
+        return seconds
 
 
 def main() -> None:

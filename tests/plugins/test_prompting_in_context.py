@@ -56,14 +56,14 @@ def test_the_base_arm_is_that_of_zero_shot(use: str, gpt2: Path, tmp_path: Path)
     plain = make_method_case("prompting.zero_shot", gpt2, tmp_path)
     case = make_method_case(use, gpt2, tmp_path)
     assert np.array_equal(case.predict(None), plain.predict(None))
-    settings: dict[str, Any] = {
+    of_methods: dict[str, dict[str, Any]] = {
         "prompting.self_labeled": {"num_examples": 1, "selection": "confident"},
         "prompting.neighbor_voting": {"num_neighbors": 2, "similarity": "tfidf", "exclude_self": True},
         "prompting.prompt_choice": {"templates": ["{text} is"], "criterion": "confidence"},
-    }[use]
+    }
     keys = [
         make_component(MethodSpec, name, {"model": "x", **options}).base_key()
-        for name, options in ((use, settings), ("prompting.zero_shot", {}))
+        for name, options in ((use, of_methods[use]), ("prompting.zero_shot", {}))
     ]
     assert keys[0] == keys[1]
 
