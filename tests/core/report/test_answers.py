@@ -162,7 +162,7 @@ def test_scores_that_depend_on_the_texts_predicted_together_are_reported_alone()
     for effect in (replace(SAME, decision="inert", estimate=Estimate()), SAME, UP):
         batches, alone = (RuleWorth(f"{kind}{end}", kind, end[1:], "", {}, (replace(lower, method=effect.method),))
                           for kind, end in (("batches", "-4"), ("alone", "")))  # fmt: skip
-        answers = ask(effect, rules=(batches, alone))
+        answers = ask(effect, rules=(alone, batches))
         assert answers["Which rule?"].text.startswith("alone. The scores of"), effect.decision
         assert answers["What next?"].text.startswith("Report the scores of alone. The scores of")
         assert ask(effect, rules=(batches,))["Which rule?"].short == "batches-4"

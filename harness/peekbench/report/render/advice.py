@@ -188,13 +188,17 @@ def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
 
 
 def _find_joint(report: Report) -> dict[str, str]:
-    """Return the methods whose scores are known to depend on the texts that are predicted together, with an arm."""
-    alone = [worth for worth in report.rules if worth.kind in PREDICTED_ALONE]
+    """Return the methods whose scores are known to depend on the texts that are predicted together, with an arm.
+
+    It is the same for all: the one that predicts the fewest together, as a benchmark has one rule.
+    """
+    of_batches = [worth for worth in report.rules if worth.kind in PREDICTED_ALONE]
+    fewest = max(of_batches, key=lambda worth: (worth.kind == "alone", int(worth.num_blocks or 0)), default=None)
     return {
-        verdict.method: worth.rule
-        for worth in alone
+        verdict.method: fewest.rule
+        for worth in of_batches
         for verdict in worth.verdicts
-        if verdict.decision in ("biased up", "biased down")
+        if fewest and verdict.decision in ("biased up", "biased down")
     }
 
 
