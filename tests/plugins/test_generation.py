@@ -1,4 +1,4 @@
-"""Plugin `generation`: prompts, votes, and two methods compared with a plain implementation."""
+"""Plugin `generation`: prompts, votes, and three methods compared with a plain implementation."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from small_models import save_model
+from torch.distributions import Categorical
 from torch.nn.functional import cross_entropy
 
 from peekbench import Context, DataError, Folders, Labeled, Predictor, Task
@@ -283,13 +284,28 @@ def follow_policy_gradient_plainly(plain: PlainModel, prompts: Sequence[Sequence
         plain.step(torch.stack(losses).mean(), rate)
 
 
+def minimize_entropy_plainly(plain: PlainModel, prompts: Sequence[Sequence[int]]) -> None:
+    seed = seed_for(3, "entropy")
+    pairs = [(prompt, plain.sample(prompt, seed_for(seed, "samples"), 1, 5)[0]) for prompt in prompts]
+    for rate, rows in batches_of(len(pairs), 3, seed):
+        tables = [
+            plain.log_probabilities([*pairs[row][0], *pairs[row][1]])[len(pairs[row][0]) - 1 : -1] for row in rows
+        ]
+        plain.step(Categorical(logits=torch.cat(tables)).entropy().mean(), rate)
+
+
 @pytest.mark.parametrize(
-    ("name", "adapt_plainly"),
-    [("majority_vote", train_by_majority_plainly), ("policy_gradient", follow_policy_gradient_plainly)],
+    ("name", "adapt_plainly", "tolerance"),
+    [
+        ("majority_vote", train_by_majority_plainly, 1e-4),
+        ("policy_gradient", follow_policy_gradient_plainly, 1e-4),
+        ("entropy_minimization", minimize_entropy_plainly, 1e-3),  # small gradients, whose rounding AdamW amplifies
+    ],
 )
 def test_methods_agree_with_a_plain_implementation(
     name: str,
     adapt_plainly: Callable[[PlainModel, Sequence[Sequence[int]]], None],
+    tolerance: float,
     folder: Path,
     run_method: Callable[..., Predictor],
     monkeypatch: pytest.MonkeyPatch,
@@ -311,4 +327,4 @@ def test_methods_agree_with_a_plain_implementation(
     with torch.no_grad(), fitted[0].default_attention():
         actual = torch.stack([fitted[0].network(torch.tensor([ids])).logits[0, -1].log_softmax(-1) for ids in prompts])
     assert (expected - before).abs().max() > 0.1
-    assert torch.allclose(actual, expected, atol=1e-4)
+    assert torch.allclose(actual, expected, atol=tolerance)
