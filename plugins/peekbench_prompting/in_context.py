@@ -122,7 +122,7 @@ def neighbor_voting(
     def predict(inputs: Inputs) -> FloatArray:
         own = plain.predict(inputs)
         with deterministic(lease.model.device, options.threads):
-            similarities = embed(inputs) @ known.T
+            similarities: Any = embed(inputs) @ known.T
             if issparse(similarities):
                 similarities = similarities.toarray()
         if options.exclude_self:
