@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import issparse
 from scipy.special import entr
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import safe_sparse_dot
 from torch import Tensor
 
 from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
@@ -122,9 +122,7 @@ def neighbor_voting(
     def predict(inputs: Inputs) -> FloatArray:
         own = plain.predict(inputs)
         with deterministic(lease.model.device, options.threads):
-            similarities: Any = embed(inputs) @ known.T
-            if issparse(similarities):
-                similarities = similarities.toarray()
+            similarities = safe_sparse_dot(embed(inputs), known.T, dense_output=True)
         if options.exclude_self:
             similarities[np.equal.outer(np.array(inputs, dtype=object), np.array(unlabeled, dtype=object))] = -np.inf
         return average_votes(own, votes, similarities, options.num_neighbors)
