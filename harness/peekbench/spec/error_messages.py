@@ -244,13 +244,16 @@ def _suggest(written: Written, place: Place) -> str:
 
 
 def _find_meant(written: Written, place: Place) -> Place | None:
-    """Return the option with the most similar name: in the same mapping, below it, or else anywhere in the spec."""
+    """Return the option with the most similar name: here, below, with this very name around it, or else anywhere."""
     *parent, unknown = place
     key = str(unknown)[:MAX_NAME].lower().replace("-", "_").replace(" ", "_")
     options = [option for option in written.list_options() if option != place[: len(option)]]
     inside = [option for option in options if list(option[: len(parent)]) == parent]
     here = [option for option in inside if len(option) == len(place)]
-    for choices, cutoff in ((here, SURE), (inside, 1.0), (here, 0.6), (inside, 0.6), (options, SURE)):
+    around = [
+        option for option in options if len(option) < len(place) and list(option[:-1]) == parent[: len(option) - 1]
+    ]
+    for choices, cutoff in ((here, SURE), (inside, 1.0), (around, 1.0), (here, 0.6), (inside, 0.6), (options, SURE)):
         by_name: dict[str, Place] = {}
         for option in sorted(choices, key=len):  # of options of the same name, the one that is nested least counts
             by_name.setdefault(str(option[-1]).lower(), option)

@@ -109,7 +109,7 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
          ["methods[0].options.shrinkage: 'most' is not a number or ledoit_wolf"]),
         ({"methods": [{"use": "embedding.whitening", "options": {"shrinkage": 1.5}}]},
          ["methods[0].options.shrinkage: 1.5 is too large; use at most 1"]),
-        ({"tasks": ["linear"]}, ["tasks[0].use: no plugin 'linear' is installed; plugins with data sources: docstr"]),
+        ({"tasks": ["linear"]}, ["tasks[0].use: no plugin 'linear' is installed; plugins with data sources: arith"]),
         ({"executor": {"use": "local", "options": {"workers": 0}}}, ["executor.options.workers: 0 is too small"]),
         ({"report": {"formats": ["pdf"]}}, ["report.formats[0]: 'pdf' is not one of html, text, markdown, "]),
     ],
@@ -126,6 +126,10 @@ def test_errors_name_the_place_and_the_problem(parts: dict[str, Any], errors: li
     [
         ({"num_train": 5}, "num_train: no such option; did you mean design.num_train?"),
         ({"folder": "/tmp"}, "folder: no such option; did you mean design.folds?"),
+        (
+            {"tasks": [{"use": "files", "name": "q", "options": {"path": "q.csv", "grader": "number"}}]},
+            "tasks[0].options.grader: no such option; did you mean tasks[0].grader?",
+        ),
         ({"pinned": {}}, "pinned: no such option"),
         ({"report": {"format": []}}, "report.format: no such option; did you mean formats?"),
         ({"methods": [{"use": "toy.vote", "nmae": "x"}]}, "methods[0].nmae: no such option; did you mean name?"),
