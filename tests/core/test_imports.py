@@ -32,7 +32,9 @@ INSTALLED_SPECS = [
     path
     for path in sorted(SPECS.glob("*.yaml"))
     if all(find_spec(library) or not re.search(pattern, path.read_text()) for library, pattern in NEED.items())
+    and ".py:" not in path.read_text()
 ]
+"""Specs without code of their own, which may import any library."""
 
 
 def modules_after(*arguments: str) -> set[str]:

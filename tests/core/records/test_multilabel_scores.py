@@ -26,6 +26,7 @@ def test_scores_are_those_of_scikit_learn(seed: int) -> None:
         "log_loss": np.mean([log_loss(*column, labels=[0, 1]) for column in columns]),
         "brier": 2 * np.mean([brier_score_loss(*column) for column in columns]),
         "bits_per_byte": None,
+        "grade": None,
     }
     assert scores == pytest.approx(expected, abs=1e-12)
 
