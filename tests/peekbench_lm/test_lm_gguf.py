@@ -151,7 +151,7 @@ def test_two_processes_convert_once_and_a_killed_one_leaves_nothing_half_done(
         return process
 
     killed = start(600)
-    while not started.exists():
+    while not (started.exists() and started.read_text()):  # the file exists before its content is written
         assert killed.is_alive()
         time.sleep(0.05)
     assert killed.pid is not None
