@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
-from peekbench.data.loading import class_counts, fingerprint, load_dataset
+from peekbench.data.loading import class_counts, fingerprint, load_dataset, make_task
 from peekbench.data.sizes import check_sizes
-from peekbench.errors import DataError, PluginError, UnavailableError
+from peekbench.errors import ContractError, DataError, PluginError, UnavailableError
 from peekbench.formatting import list_names, pluralize, visible
 from peekbench.plugins.entries import MethodEntry, MethodTaskKind, kind_of
+from peekbench.plugins.graders import GRADERS
 from peekbench.plugins.registry import find, installed_names
-from peekbench.records.data import Dataset, Split, TaskKind
+from peekbench.records.data import Dataset, Split, Task, TaskKind, as_texts
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
@@ -47,6 +48,8 @@ def check_tasks(spec: ExperimentSpec) -> None:
                     "give the data source the option `kind: generation`"
                 )
             check_sizes(dataset, spec.design_of(task), task.name)
+            if dataset.kind == "generation":
+                _check_grader(make_task(spec, task), list(dataset.labels))
             if dataset.groups:
                 from peekbench.data.sampling import check_groups  # noqa: PLC0415 - others validate without numpy
 
@@ -65,6 +68,24 @@ def check_tasks(spec: ExperimentSpec) -> None:
         raise next(iter(errors.values()))
     if errors:
         raise DataError("\n".join(list_errors(errors, len(spec.tasks))))
+
+
+def _check_grader(task: Task, references: list[Any]) -> None:
+    """Refuse a grader that fails for a reference, before the first fit; a user's grader, which can be slow, grades one.
+
+    Raises
+    ------
+    DataError
+        If it raises an error, or returns no grade.
+    """
+    if task.grader not in GRADERS.values():
+        references = references[:1]
+    for reference in references:
+        for text in as_texts(reference):
+            try:
+                task.grade(text, text)
+            except ContractError as error:
+                raise DataError(str(error)) from error
 
 
 def list_errors(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:

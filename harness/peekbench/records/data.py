@@ -165,7 +165,7 @@ class Task:
         try:
             grade = float(self.grader(answer, reference))
         except Exception as error:
-            problem = f"{name} raised {type(error).__name__}: {error}; this is the grade {place}"
+            problem = f"{name} must return a number: {type(error).__name__}: {error}; this is the grade {place}"
             raise ContractError(f"task {self.name}: {problem}") from error
         if not 0 <= grade <= 1:
             raise ContractError(f"task {self.name}: {name} returned {grade}, not a number from 0 to 1, {place}")

@@ -147,18 +147,26 @@ def test_a_changed_grader_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("grade", "message"),
     [
-        ("1 / 0", "grade raised ZeroDivisionError: .* of the answer '.*' by the reference '.*'"),
+        ("1 / 0", "grade must return a number: ZeroDivisionError: .* of the answer '.*' by the reference '.*'"),
         ("2", r"grade returned 2.0, not a number from 0 to 1, of the answer"),
         ("float('nan')", "grade returned nan"),
-        ("'good'", "grade raised ValueError"),
+        ("'good'", "grade must return a number: ValueError"),
     ],
 )
 def test_graders_that_fail_name_the_answer_and_the_reference(
     grade: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PluginError, match=message):
+    with pytest.raises(DataError, match=message):
         pb.run(write_spec(tmp_path, grade=grade, methods=["controls.null"]), progress=False)
+    fails_for_others = f"1.0 if answer == reference else {grade}"
+    with pytest.raises(PluginError, match=message):
+        pb.run(write_spec(tmp_path, grade=fails_for_others, methods=["controls.null"]), progress=False)
+
+
+def test_references_that_a_grader_cannot_read_are_refused_before_the_first_fit() -> None:
+    with pytest.raises(DataError, match="the reference names no letter"):
+        pb.measure(fit_to(["A"] * 20), (SUMS[0], ["A", *SUMS[1][1:]]), grader="choice", **FEW)
 
 
 def fit_to(answers: Any) -> Any:
