@@ -227,6 +227,10 @@ def _warn_of_changes(spec: ExperimentSpec, path: Path, store: Path) -> None:
     except PeekbenchError:  # the caller reports an error of the store
         return
     written = canonical(spec)
+    for size in ("num_train", "num_test"):
+        if written["design"][size] == "all":  # rows of official splits, whose number the store has
+            for task, kept in zip(written["tasks"], stored["tasks"], strict=False):
+                task[size] = kept[size]
     changed = [key for key in written if key not in IRRELEVANT and written[key] != stored.get(key)]
     if changed:
         warn_of_run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,3 +99,16 @@ def test_a_changed_spec_stands_for_its_run_with_a_warning(make_raw: Any) -> None
         assert find_run("small.yaml")[0] == STORE
     done = run_command("backup", "small.yaml", "copy.sqlite")
     assert (done.returncode, done.stderr.count("warning: small.yaml has changes since its run")) == (0, 1)
+
+
+def test_all_rows_of_official_splits_are_no_change(make_raw: Any) -> None:
+    STORE.unlink()
+    for split in ("train", "test"):
+        rows = [f"{word} {row} of {split},{word}" for row in range(20) for word in ("good", "bad")]
+        Path(f"{split}.csv").write_text("\n".join(["text,label", *rows]))
+    task = {"use": "files", "name": "words", "options": {"path": "train.csv", "test_path": "test.csv"}}
+    raw = make_raw(methods=["toy.constant"], tasks=[task], arms=["base", "extra", "test", "all"], design="official")
+    Path("official.yaml").write_text(yaml.safe_dump(raw))
+    run(load_spec(Path("official.yaml")))
+    with warnings.catch_warnings(action="error", category=RunWarning):
+        assert find_run("official.yaml")[0] == STORE
