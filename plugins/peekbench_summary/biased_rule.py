@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from peekbench.errors import SpecError
 from peekbench.records import Decision, Looks, LooksTaken, Verdict
@@ -175,8 +176,9 @@ class Bias:
     step: float | None = None
     """Distance between neighboring scores, if known."""
     levels: LookLevels = ONE_LOOK
-    is_inert: bool = False
-    """Whether the predictions of extra and test are known to be equal in all trials."""
+    hidden: Literal["", "inert", "no signal"] = ""
+    """Why no trial could show a bias: the predictions of extra and test are known to be equal, or no answer is right;
+    empty if it is not known."""
     has_signal: Callable[[], bool] = lambda: True
     """Returns whether the predictions carry information on the labels, so that a bias could be seen."""
     shared: Sequence[float] = ()
@@ -260,8 +262,10 @@ class Evidence:
                 p_of_pooled_skewness(estimate, bias.units, skewness * bias.is_skewed),
                 estimate.p_within(bias.region.unseen_bias(bias.num_units)),
             )
-        p_outside = 0.0 if bias.is_inert else estimate.p_outside(bias.margin)
+        p_outside = 0.0 if bias.hidden else estimate.p_outside(bias.margin)
         smallest = min(1.0, 2.0 ** (1 - bias.num_units))
+        if bias.hidden == "no signal":
+            smallest = 0.0
         return cls(
             bias,
             p_robust,
@@ -320,8 +324,8 @@ def conclude(evidence: Evidence, levels: Levels) -> Conclusion:
     """
     bias, region = evidence.bias, evidence.bias.region.half_width
     if evidence.p_outside <= levels.outside:
-        if bias.is_inert:
-            return Conclusion("inert", MeanEstimate(0.0), levels.outside)
+        if bias.hidden:
+            return Conclusion(bias.hidden, MeanEstimate(0.0), levels.outside)
         estimate = bias.estimate_within(levels.outside)
         is_nonzero = evidence.p_zero <= levels.zero
         return Conclusion(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from typing import Literal
 
 import numpy as np
 
@@ -142,10 +143,10 @@ ARMS = ("extra", "test")
 LEVEL = 0.9  # of the two-sided interval whose lower end must be above chance: a one-sided test at 5%
 
 
-def is_inert(
+def find_hidden(
     configuration: Configuration, effect: str, other_scores: Mapping[str, Configurations], *, is_run: bool
-) -> bool:
-    """Return whether the predictions of the two arms of an effect are known to be equal in all trials.
+) -> Literal["", "inert", "no signal"]:
+    """Return why no trial could show an effect: no answer is right, or the predictions of both arms are equal.
 
     All scores of a run are computed from the same predictions. Scores of probabilities, R^2 and log-likelihoods of
     texts can be equal in all trials only if the predictions are; accuracies can also be equal by chance.
@@ -160,13 +161,27 @@ def is_inert(
         Name of a score to the configurations in this score, for the scores of probabilities.
     is_run
         Whether the scores are those of a run. Scores of a table can be rounded.
+
+    Returns
+    -------
+    str
+        As for `Bias.hidden`.
     """
+    if configuration.step is not None and not _is_any(configuration, "extra") and not _is_any(configuration, effect):
+        return "no signal"
     same = [
         other for results in other_scores.values() for other in results.configurations if other.key == configuration.key
     ]
     if not is_run or (configuration.step is not None and not same):
-        return False
-    return not any(any(map(any, compared.scores[effect].values())) for compared in (configuration, *same))
+        return ""
+    if any(_is_any(compared, effect) for compared in (configuration, *same)):
+        return ""
+    return "inert"
+
+
+def _is_any(configuration: Configuration, quantity: str) -> bool:
+    """Return whether an arm or an effect differs from zero in any trial."""
+    return any(map(any, configuration.scores[quantity].values()))
 
 
 def has_signal(configuration: Configuration, predictions: Predictions | None, *, is_r_squared: bool) -> bool:
@@ -336,7 +351,7 @@ def measure_effects(
                     region,
                     configuration.step,
                     levels_of(configuration, looks),
-                    is_inert(configuration, effect, probabilistic, is_run=is_run),
+                    find_hidden(configuration, effect, probabilistic, is_run=is_run),
                     signal,
                     shared_averages(configuration, effect),
                     is_skewed=not failures_cancel(configuration, effect),

@@ -177,11 +177,11 @@ class Observers:
         self._send("trial_finished", _trial_finished(outcome, number, self._planned))
 
     def note(self, text: str) -> None:
-        """Show what a run does before its first trial."""
+        """Show a sentence on the run."""
         self._show("note", text)
 
     def warn(self, message: str) -> None:
-        """Show what makes the results of the run doubtful, before its first trial."""
+        """Show what makes the results of the run doubtful."""
         self.note(f"warning: {message}")
 
     def show_capacity(self, capacity: Capacity) -> None:

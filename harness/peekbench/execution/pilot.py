@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from peekbench.data.preflight import describe_tasks
+from peekbench.execution.prediction_checks import examine_grades
 from peekbench.execution.preparation import prefetch_methods
 from peekbench.execution.provenance import identify
 from peekbench.execution.work import SpecWork
@@ -181,6 +182,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     variances: dict[Key, float] = {}
     first: dict[str, Usage] = {}
     failures: list[TrialFailure] = []
+    controls = {method.name for method in spec.methods if method.entry.control}
     executor = spec.executor
     with closing(executor.entry.execute(_pilot_items(spec), work, options=executor.options)) as batches:
         for outcome in (event for batch in batches for event in batch):
@@ -197,6 +199,8 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                         variances[key] = variance_of_bias(outcome)
                 else:
                     first[method] = outcome.usage
+                    if (warning := examine_grades(spec, outcome)) and method not in controls:
+                        note(f"warning: {warning}")
                     if outcome.usage.seconds > LONG_TRIAL:
                         note(f"a trial of {method} took {duration(outcome.usage.seconds)}")
     failed = {failure.trial.method for failure in failures}

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import peekbench as pb
 from peekbench.errors import DataError, PluginError, SpecError, StoreError
+from peekbench.execution.observers import Observers
+from peekbench.execution.pilot import run_pilot
+from peekbench.execution.runner import run as execute
 from peekbench.records.data import Dataset, SourceRef, Task
 from peekbench.report.facts.changed_texts import changed_texts
+from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
 from peekbench.store.schema import compare_predictions, encode_answers, hash_predictions
 
@@ -257,3 +263,54 @@ def write_named(folder: Path, grader: str) -> Path:
     tasks = [{"use": "arithmetic.sums", "grader": grader}]
     path.write_text(json.dumps({"name": "s", "tasks": tasks, "methods": ["controls.null"], "design": DESIGN}))
     return path
+
+
+ANSWERS = """
+def load_sums():
+    from peekbench import Dataset
+    return Dataset([f"Add {row} and 8." for row in range(99)], [str(row + 8) for row in range(99)], kind="generation")
+
+
+def in_words(unlabeled, train):
+    return lambda prompts: [f"The answer is {int(prompt.split()[1]) + 8}" for prompt in prompts]
+
+
+def right(unlabeled, train):
+    return lambda prompts: [str(int(prompt.split()[1]) + 8) for prompt in prompts]
+"""
+
+
+def load_answers(folder: Path, method: str, **task: str) -> ExperimentSpec:
+    (folder / "sums.py").write_text(ANSWERS, encoding="utf-8")
+    spec = {
+        "name": "answers", "tasks": [{"use": "sums.py:load_sums", **task}],
+        "methods": [f"sums.py:{method}", "controls.null"], "design": {**DESIGN, "num_test": 20, "num_subsamples": 3},
+        "executor": {"use": "local", "options": {"in_process": True}},
+    }  # fmt: skip
+    path = folder / "spec.yaml"
+    path.write_text(json.dumps(spec), encoding="utf-8")
+    return pb.load_spec(path)
+
+
+@pytest.mark.parametrize("method", ["in_words", "right"])
+def test_equal_grades_are_explained_by_plan_run_and_report_and_the_remedy_works(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec, notes = load_answers(tmp_path, method), list[str]()
+    run_pilot(spec, notes.append)
+    report = pb.load_run(execute(spec, observers=Observers(SimpleNamespace(note=notes.append))).store).report()
+    said = " ".join(str(report).split())
+    warnings = [note for note in notes if "have the grade" in note]
+    assert len(warnings) == 2, notes  # one of the pilot, one of the run; none about the control
+    if method == "right":
+        assert all("have the grade 1, so no bias can show: use harder prompts" in note for note in warnings)
+        assert "All answers of right in load_sums have the grade 1" in said and "Harder texts" in said
+        return
+    for note in warnings:
+        assert re.search(r"the answer 'The answer is (\d+)' has the reference '\1'. The grader number finds it", note)
+    assert report.verdicts[0].decision == "no signal"
+    assert "All answers of in_words in load_sums have the grade 0" in said and "more subsamples" not in said
+    (grader,) = re.findall("set `grader: (.*)` in the task", notes[0])
+    store = execute(load_answers(tmp_path, method, grader=grader), fresh=True).store
+    assert pb.load_run(store).results.query("method == 'in_words'")["score"].eq(1).all()

@@ -139,6 +139,7 @@ def report_of_run(
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
+        of_grades = tuple(run_facts.warn_of_grades(store, scores.table.results))
     scores.record_look()
     results, num_planned = scores.table.results, len(scores.planned)
     number = spec.design.look_number(stopped_at)
@@ -165,6 +166,7 @@ def report_of_run(
         warnings=(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
+            *of_grades,
             *run_facts.warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
             *run_facts.warn_of_missing_renderer(spec.report.renderer),
         ),

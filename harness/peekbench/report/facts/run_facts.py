@@ -16,7 +16,9 @@ from peekbench.errors import PluginError
 from peekbench.formatting import list_names, pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
+from peekbench.plugins.graders import explain_equal_grades
 from peekbench.records.report import Analysis, Extension
+from peekbench.records.trials import Draw, Trial
 from peekbench.report.facts.tables import options_in_words
 from peekbench.results.analyze import ask, find_analysis, planned_trials, without_controls
 from peekbench.results.missing_trials import drop_incomplete
@@ -254,6 +256,17 @@ def warn_of_run(
     """
     yield from _warn_of_base_arms(without_controls(results), tasks)
     yield from warn_of_design(designs, tasks, measured_overlaps(texts))
+
+
+def warn_of_grades(store: Store, results: pd.DataFrame) -> Iterator[str]:
+    """Yield a warning about each method of an open store whose answers in a task all have the grade 0, or all 1."""
+    graded = without_controls(results)
+    graded = graded[graded["grade"].notna()]
+    for (method, task), rows in graded.groupby(["method", "task"], sort=False):
+        if rows["grade"].nunique() == 1:
+            draw = Draw(str(task), *map(int, rows[["num_train", "num_test", "subsample"]].iloc[0]))
+            answers = store.generated(Trial(draw, str(method)))["extra"]
+            yield from filter(None, [explain_equal_grades(f"{method} in {task}", rows["grade"], answers)])
 
 
 def _chance(task: Mapping[str, Any]) -> float:

@@ -235,10 +235,19 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     return Answer(NEXT, "Check the methods", "They must use the unlabeled data and predict better than chance.")
 
 
+def _is_all_right(verdict: Verdict) -> bool:
+    """Return whether the accuracies of extra and test are all 100%, so no answer can become right."""
+    evidence, is_accuracy = verdict.evidence, verdict.unit == "difference"
+    return isinstance(evidence, TrialEvidence) and is_accuracy and evidence.is_zero and evidence.extra == 1
+
+
 def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
     """Return the number of subsamples that settles all open verdicts, or what to do if there is none."""
     names, extension = name_methods(list(needed)), report.extension
     merged = merge_settling(map(find_settling, needed.values()))
+    if all(map(_is_all_right, needed.values())):
+        rows = next(iter(needed.values())).rows
+        return Answer(NEXT, f"Harder {rows}", f"All answers of {names} are right, so no score can rise.")
     if extension.of == "runs":
         return Answer(NEXT, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
     if merged is not None and merged.advice is not None:

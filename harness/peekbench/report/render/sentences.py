@@ -76,8 +76,8 @@ CLAIMS: Mapping[tuple[str, str], Claim] = {
     ),
     ("bias", "no signal"): Claim(
         "The predictions are at chance, so a bias could not be seen",
-        "its predictions carry no information on the labels (their balanced accuracy, or R^2, is not above that of "
-        "chance), so a bias could not be seen; use more train {rows}, or other options of the method.",
+        "its predictions carry no information on the labels (their balanced accuracy, R^2 or mean grade is not above "
+        "that of chance), so a bias could not be seen; check its answers, or use more train {rows} or other options.",
     ),
     ("contamination", "biased up"): Claim("The score is higher than predicted", PREDICTED + "."),
     ("contamination", "biased down"): Claim("The score is lower than predicted", PREDICTED + "."),
