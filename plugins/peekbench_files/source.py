@@ -148,7 +148,8 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     if num_shared:
         dropped["group of the test split"] = num_shared
     if options.drop_duplicates != "none":
-        kept = _find_distinct([example.text for example in examples], labels, options.drop_duplicates)
+        prompts = [example.text for example in examples]
+        kept = _find_distinct(prompts, labels, options.drop_duplicates, is_generation=options.kind == "generation")
         dropped["duplicate"] = len(examples) - len(kept)
         examples, labels = [examples[row] for row in kept], [labels[row] for row in kept]
     _check_content(options, paths, [example.split for example in examples], labels)
@@ -387,7 +388,9 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
         yield Example(location, options.joined_by.join(texts), key, labels, split, group)
 
 
-def _find_distinct(texts: Sequence[str], labels: Sequence[Any], likeness: Literal["exact", "near"]) -> list[int]:
+def _find_distinct(
+    texts: Sequence[str], labels: Sequence[Any], likeness: Literal["exact", "near"], *, is_generation: bool = False
+) -> list[int]:
     """Return the first row of each text, and none of a text whose labels differ."""
     import numpy as np  # noqa: PLC0415 - files load without numpy unless duplicates are dropped
 
@@ -395,5 +398,6 @@ def _find_distinct(texts: Sequence[str], labels: Sequence[Any], likeness: Litera
 
     numbers = {label: number for number, label in enumerate(dict.fromkeys(labels))}
     codes = np.array([numbers[label] for label in labels])
-    rows: list[int] = np.flatnonzero(keep_first(group_duplicates(texts, likeness), codes)).tolist()
+    references = codes.tolist() if is_generation else None
+    rows: list[int] = np.flatnonzero(keep_first(group_duplicates(texts, likeness, references), codes)).tolist()
     return rows

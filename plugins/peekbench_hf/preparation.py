@@ -111,7 +111,9 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
         codes = pc.take(pa.array(list(positions.values()), pa.int64()), keys)
     table = table.set_column(1, "label", codes)
     if drop_duplicates != "none":
-        is_kept = keep_first(_group_texts(table["text"], drop_duplicates), number_label_sets(list_labels(table)))
+        numbers = number_label_sets(list_labels(table))
+        references = numbers.tolist() if task.is_generation else None
+        is_kept = keep_first(_group_texts(table["text"], drop_duplicates, references), numbers)
         dropped["duplicate"] = table.num_rows - int(is_kept.sum())
         table = table.filter(pa.array(is_kept))
     _check_classes(list_labels(table), names, task)
@@ -297,10 +299,10 @@ def _are_numbers(keys: tuple[str, ...]) -> bool:
     return all(key.lstrip("-").isdigit() for key in keys)
 
 
-def _group_texts(texts: pa.ChunkedArray, likeness: str) -> NDArray[np.int64]:
+def _group_texts(texts: pa.ChunkedArray, likeness: str, references: list[int] | None) -> NDArray[np.int64]:
     """Return for each row the position of the first row with the same text, or nearly the same text."""
     if likeness == "near":
-        return group_duplicates(texts.to_pylist(), "near")
+        return group_duplicates(texts.to_pylist(), "near", references)
     encoded = texts.combine_chunks().dictionary_encode()
     codes = encoded.indices.to_numpy()
     first = pa.table({"code": codes, "row": range(len(codes))}).group_by("code").aggregate([("row", "min")])

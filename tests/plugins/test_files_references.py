@@ -61,3 +61,14 @@ def test_missing_and_unsuitable_references_are_refused(tmp_path: Path) -> None:
     for changed in ({"label": None}, {"class_names": ["a", "b"]}, {"label_separator": ";"}):
         with pytest.raises(SpecError, match="kind is generation"):
             load_dataset("files", {**options, **changed})
+
+
+def test_prompts_of_one_template_are_no_near_duplicates(tmp_path: Path) -> None:
+    lines = [(f"Tom has {row} apples and buys 8. How many has he?", row + 8) for row in range(20)]
+    lines += [
+        ("TOM has 3 apples and buys 8.  How many has he?", 11),
+        ("Tim has 4 apples and buys 8. How many has he?", 1),
+    ]
+    pd.DataFrame(lines, columns=["question", "answer"]).to_csv(tmp_path / "rows.csv", index=False)
+    options = {"path": str(tmp_path / "rows.csv"), "drop_duplicates": "near", **COLUMNS}
+    assert load_dataset("files", options).inputs == (*(prompt for prompt, _ in lines[:20]), lines[-1][0])

@@ -489,7 +489,7 @@ def test_lists_of_a_class_label_have_its_names(load: Load) -> None:
 
 
 def test_a_column_of_references_makes_a_generation_task(load: Load) -> None:
-    dataset = load(rows(["#### 4", "none", "#### 4"]), kind="generation")
+    dataset = load(rows(["#### 4", "none", "#### 4"], "{} in a template"), kind="generation", drop_duplicates="near")
     assert (dataset.kind, dataset.labels, dataset.class_names) == ("generation", ("#### 4", "none", "#### 4"), ())
     lists = load(rows([["4", "four"], ["5"]]), name="lists.jsonl", files="lists.jsonl", kind="generation")
     assert lists.labels == (("4", "four"), ("5",))

@@ -3,7 +3,9 @@
 Two texts are near duplicates if the sets of their five-character substrings have a Jaccard similarity of at least 0.8,
 ignoring case and white space. MinHash with locality-sensitive hashing (Broder, 1997; Leskovec, Rajaraman and Ullman,
 *Mining of Massive Datasets*, ch. 3) proposes pairs, and the exact similarity of each pair is then checked. So no pair
-is reported wrongly, and a pair of similarity 0.8 is missed with probability (1 - 0.8**6)**21 = 0.002.
+is reported wrongly, and a pair of similarity 0.8 is missed with probability (1 - 0.8**6)**21 = 0.002. Prompts must also
+have the same reference and the same numbers, because prompts of one template, such as 'Add 12 and 8' and 'Add 13 and
+8', are different questions.
 
 A text in both the extra and the test set contaminates both arms, so duplicates hide the bias that peekbench measures.
 The statistics are for the largest sets of a design, averaged over its first subsamples.
@@ -11,6 +13,7 @@ The statistics are for the largest sets of a design, averaged over its first sub
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement, islice
 from typing import Any, Literal, TypeAlias, get_args
@@ -30,6 +33,7 @@ Likeness: TypeAlias = Literal["exact", "near"]
 
 SIMILARITY = 0.8
 SHINGLE_LENGTH = 5  # characters
+NUMBER = re.compile(r"\d+")
 NUM_BANDS, ROWS_PER_BAND = 21, 6
 SEED = 1
 
@@ -39,7 +43,9 @@ PERCENTILES = (5, 25, 50, 75, 95)
 SETS = ("train", "extra", "test")
 
 
-def group_duplicates(texts: Iterable[str], likeness: Likeness) -> IntArray:
+def group_duplicates(
+    texts: Iterable[str], likeness: Likeness, references: Sequence[Hashable] | None = None
+) -> IntArray:
     """Group duplicate texts.
 
     Parameters
@@ -49,6 +55,8 @@ def group_duplicates(texts: Iterable[str], likeness: Likeness) -> IntArray:
     likeness
         'exact' for equal texts, 'near' for a Jaccard similarity of at least 0.8. Near duplicates of near duplicates
         belong to one group.
+    references
+        In generation, the reference of each prompt, or its number; near duplicates have the same reference and numbers.
 
     Returns
     -------
@@ -61,13 +69,18 @@ def group_duplicates(texts: Iterable[str], likeness: Likeness) -> IntArray:
     [0, 1, 2, 0]
     >>> group_duplicates(["Good day", "good  day", "Bye", "Good day"], "near").tolist()
     [0, 0, 2, 0]
+    >>> group_duplicates(["Add 12 and 8, please.", "Add 12 and 9, please."], "near", ["20", "21"]).tolist()
+    [0, 1]
     """
     if likeness == "exact":
         return _group_equal(texts)
     normalized = [" ".join(text.casefold().split()) for text in texts]
     first = _group_equal(normalized)
     distinct = [position for position, earliest in enumerate(first.tolist()) if position == earliest]
-    for later, earlier in _near_pairs([normalized[position] for position in distinct]):
+    keys: Sequence[Hashable] = [()] * len(distinct)
+    if references is not None:
+        keys = [(references[position], *NUMBER.findall(normalized[position])) for position in distinct]
+    for later, earlier in _near_pairs([normalized[position] for position in distinct], keys):
         root, other_root = sorted((_find_root(first, distinct[later]), _find_root(first, distinct[earlier])))
         first[other_root] = root
     for position in range(len(first)):  # a root precedes all other members of its group
@@ -87,19 +100,20 @@ def _find_root(first: IntArray, position: int) -> int:
     return position
 
 
-def _near_pairs(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield pairs (later, earlier) of positions."""
+def _near_pairs(texts: Sequence[str], keys: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
+    """Yield pairs (later, earlier) of positions of texts with equal keys."""
     multipliers, offsets, weights = np.random.default_rng(SEED).integers(
         2**64, size=(3, NUM_BANDS * ROWS_PER_BAND, 1), dtype=np.uint64
     )
     multipliers |= 1
-    buckets: dict[tuple[int, bytes], list[int]] = {}
+    buckets: dict[tuple[int, bytes, Hashable], list[int]] = {}
     for position, text in enumerate(texts):
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
         codes = np.pad(codes, (0, max(0, SHINGLE_LENGTH - len(codes))))
         hashes = np.unique(np.lib.stride_tricks.sliding_window_view(codes, SHINGLE_LENGTH) @ weights[:SHINGLE_LENGTH])
         signature = ((multipliers * hashes + offsets) >> 32).min(axis=1)
-        bands = [buckets.setdefault((n, band.tobytes()), []) for n, band in enumerate(np.split(signature, NUM_BANDS))]
+        parts = enumerate(np.split(signature, NUM_BANDS))
+        bands = [buckets.setdefault((n, band.tobytes(), keys[position]), []) for n, band in parts]
         if candidates := sorted({other for bucket in bands for other in bucket}):
             own = _shingles(text)
             for other in candidates:
@@ -175,6 +189,9 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     rows = np.unique(np.concatenate([of_set for subsample in subsamples for of_set in subsample.values()]))
     num_rows = len(dataset.inputs)
     texts = [dataset.inputs[row] if row < num_rows else dataset.extra[row - num_rows] for row in rows.tolist()]
+    references: list[Any] | None = None
+    if dataset.kind == "generation":
+        references = [dataset.labels[row] if row < num_rows else None for row in rows.tolist()]
     return {
         "num_train": num_train,
         "num_test": len(subsamples[0]["test"]),
@@ -193,7 +210,7 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
             if method.entry.preparation.count_tokens
         },
         "overlap": {
-            likeness: _measure_overlap(subsamples, rows, group_duplicates(texts, likeness))
+            likeness: _measure_overlap(subsamples, rows, group_duplicates(texts, likeness, references))
             for likeness in get_args(Likeness)
         },
     }

@@ -124,6 +124,18 @@ def test_the_overlap_of_sets_equals_the_expected_share_of_duplicates(
     assert any(described["overlap"]["exact"].values()) is exact
 
 
+def test_prompts_of_one_template_are_different_unless_numbers_and_references_agree(make_spec: MakeSpec) -> None:
+    template = "Tom has some apples and buys more of them. How many of them are there if he has {} and buys {}?"
+    prompts = [template.format(row // 20, row % 20) for row in range(400)]
+    spec = make_spec(tasks=["toy.words"], design=DESIGN)
+    references = [str(row // 20 + row % 20) for row in range(400)]
+    remember(spec.source(spec.tasks[0]), Dataset(prompts, references, kind="generation"))
+    assert not any(describe_texts(spec, spec.tasks[0])["overlap"]["near"].values())
+    same = [template.format(3, 4), template.format(3, 4).upper(), template.format(3, 4).replace("Tom", "Tim")]
+    assert group_duplicates([*same, template.format(4, 3)], "near", [7, 7, 7, 7]).tolist() == [0, 0, 0, 3]
+    assert group_duplicates([same[0], same[2]], "near", [7, 8]).tolist() == [0, 1]
+
+
 def test_a_fold_is_compared_with_the_texts_that_its_fit_adapts_to(make_spec: MakeSpec) -> None:
     """Each of 100 test texts has one duplicate, which is in the other 4 of 5 folds with probability 80 / 99."""
     texts = [text(row) for row in range(40)] + [text(40 + row // 2) for row in range(100)]

@@ -227,7 +227,8 @@ def _duplicate_table(described: Descriptions) -> Table:
     units: Units = {"task": "text", "kind": "text", **dict.fromkeys(PAIRS.values(), "fraction")}
     note = (
         "Share of the texts of the first set that the second set contains too, exactly or nearly (Jaccard similarity "
-        f"of five-character sequences at least {SIMILARITY}); within a set, share of texts that have a duplicate. "
+        f"of five-character sequences at least {SIMILARITY}; prompts also with equal references and numbers); within a "
+        "set, share of texts that have a duplicate. "
         f"Both arms see a text that is in extra and in test, which hides bias. {_sample_in_words(described)}"
     )
     if without_duplicates := [task for task, texts in described.items() if not _has_duplicates(texts)]:
