@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 from peekbench.api.inputs import load
 from peekbench.api.run import run
 from peekbench.api.run_view import Run
-from peekbench.api.session_code import hash_text, hash_thing
 from peekbench.data.loading import check_dataset, fingerprint, forget, load_dataset
 from peekbench.data.sampling import largest_set
 from peekbench.data.text_files import suffix_of
@@ -23,6 +23,7 @@ from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.functions import find_toolkit, is_estimator, make_entry
 from peekbench.plugins.names import OF_FEW, Code, find_nearest, hold, locate_code
+from peekbench.plugins.session_code import hash_text, hash_thing
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset, OfficialSplits
 from peekbench.results.region import default_region
@@ -346,10 +347,11 @@ def _make_task(data: Any, name: str, methods: Sequence[Any], options: Mapping[st
         )
     dataset = find_toolkit().read_held(data, name, methods, **options)
     check_dataset(dataset, name)
-    held: dict[str, Any] = {"use": hold(_loader(dataset), "load", fingerprint(dataset)), "name": name}
+    held: dict[str, Any] = {"name": name}
     if dataset.kind == "generation" and not isinstance(dataset.grader, str):
-        held["grader"] = dataset.grader  # what it uses is then compared as with methods
-    return held
+        held["grader"] = dataset.grader  # it is then compared as methods are
+        dataset = replace(dataset, grader="exact")
+    return {"use": hold(_loader(dataset), "load", fingerprint(dataset)), **held}
 
 
 def _suggest_key(unknown: Collection[str]) -> str:

@@ -6,19 +6,20 @@ A task names one: 'exact', 'number', 'choice', or a function in a file or a modu
 from __future__ import annotations
 
 import inspect
-import marshal
 import re
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten
 from peekbench.plugins.local_code import load_module
 from peekbench.plugins.names import locate_code, names_code, split_name
+from peekbench.plugins.session_code import hash_thing, read_closure
 from peekbench.records.data import as_texts
 
 if TYPE_CHECKING:
@@ -273,10 +274,23 @@ def _is_right(grader: Grader, answer: Reference, reference: Reference) -> bool:
 
 
 def describe_grader(grader: str | Grader) -> str:
-    """Return the name of a grader, or the source of the module of a function, and its code if there is no source."""
+    """Return a text that differs if a grader differs, or what it uses.
+
+    It is the name of a grader, or the source of the module of a function, and the values of its closure and defaults;
+    of other callables, and without source, a hash.
+
+    Raises
+    ------
+    PluginError
+        If it uses a value whose state cannot be read, such as a lock.
+    """
     if isinstance(grader, str):
         return grader
     try:
-        return inspect.getsource(sys.modules[grader.__module__])
+        source = inspect.getsource(sys.modules[grader.__module__])
     except (OSError, TypeError, KeyError):
-        return marshal.dumps(getattr(grader, "__code__", repr(grader))).hex()
+        source = ""
+    if not source or not isinstance(grader, FunctionType):
+        return hash_thing(grader)
+    values = (read_closure(grader), grader.__defaults__, grader.__kwdefaults__)
+    return f"{grader.__qualname__} {hash_thing(values)} {source}"

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import peekbench as pb
-from peekbench.api.session_code import hash_thing
 from peekbench.data.loading import load_dataset
 from peekbench.errors import PluginError, RunWarning, StoreError
+from peekbench.plugins.session_code import hash_thing
 from peekbench.records.data import SourceRef
 
 FIT = """

@@ -241,6 +241,53 @@ def test_the_values_that_a_grader_of_data_uses_are_compared(tmp_path: Path, monk
         measure(0.5)
 
 
+GRADERS = """
+import os, threading
+from functools import partial
+from peekbench import Dataset
+
+def at_least(share, answer="", reference=""):
+    return share
+
+def make(share):
+    def grade(answer, reference):
+        return share
+    return grade
+
+class Grader:
+    def __init__(self, share):
+        self.share = share
+    def __call__(self, answer, reference):
+        return self.share
+
+def load():
+    lock = threading.Lock()
+    share = float(os.environ["SHARE"])
+    return Dataset([f"{{row}}" for row in range(60)], ["7"] * 60, kind="generation", grader={grader})
+
+def fit(unlabeled, train):
+    return lambda prompts: ["7"] * len(prompts)
+"""
+
+
+@pytest.mark.parametrize("grader", ["make(share)", "Grader(share)", "partial(at_least, share)", "lambda a, b: share"])
+def test_the_values_that_a_grader_of_a_file_uses_are_compared(
+    grader: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.py").write_text(GRADERS.format(grader=grader), encoding="utf-8")
+    parts = {"name": "shares", **{key: value for key, value in FEW.items() if key != "kind"}}
+    for share, finished in (("0.25", 2), ("0.25", 0)):
+        monkeypatch.setenv("SHARE", share)
+        assert pb.measure("data.py:fit", "data.py:load", **parts).finished == finished
+    monkeypatch.setenv("SHARE", "0.5")
+    with pytest.raises(StoreError, match="data"):
+        pb.measure("data.py:fit", "data.py:load", **parts)
+    (tmp_path / "locked.py").write_text(GRADERS.format(grader="lambda a, b: bool(lock)"), encoding="utf-8")
+    with pytest.raises(PluginError, match="grader uses an object of the type _thread.lock"):
+        pb.measure("locked.py:fit", "locked.py:load", **parts)
+
+
 def test_mistakes_in_data_and_specs_have_remedies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     references: Any = ["3", 4]

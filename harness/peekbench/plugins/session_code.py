@@ -1,4 +1,4 @@
-"""Compares functions and estimators of a session with those that made the trials of a run that the user names."""
+"""Compares functions and estimators by their code and all that it uses, such as those of a session of a named run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from peekbench.errors import PluginError
@@ -67,7 +67,7 @@ def hash_thing(thing: Any) -> str:
         for part in _describe(thing, {}):
             digest.update(f"{len(part)} {part}".encode("utf-8", "surrogatepass"))
     except RecursionError as error:
-        raise PluginError(f"the method uses an object that is nested too deeply to be compared; {REMEDY}") from error
+        raise PluginError(f"an object is nested too deeply to be compared; {REMEDY}") from error
     return digest.hexdigest()
 
 
@@ -94,7 +94,7 @@ def _describe_state(value: Any, seen: dict[int, tuple[int, Any]]) -> Iterator[st
         members = {name: member for name, member in vars(value).items() if name not in IGNORED}
         yield from _describe((value.__qualname__, value.__bases__, members), seen)
     elif isinstance(value, FunctionType):
-        cells = [_cell_content(value, cell) for cell in value.__closure__ or ()]
+        cells = read_closure(value)
         used = {name: value.__globals__[name] for name in sorted(_globals(value.__code__) & value.__globals__.keys())}
         parts = (value.__code__, value.__defaults__, value.__kwdefaults__, vars(value), cells, used)
         yield from _describe(parts, seen)
@@ -128,7 +128,7 @@ def _state_of(value: Any) -> Any:
     except Exception as error:  # pickling runs code of any library
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
         raise PluginError(
-            f"the method uses an object of the type {kind}, whose content peekbench cannot compare "
+            f"the method or grader uses an object of the type {kind}, whose content peekbench cannot compare "
             f"({type(error).__name__}); {REMEDY}"
         ) from error
     if isinstance(state, str):
@@ -136,22 +136,24 @@ def _state_of(value: Any) -> Any:
     return [list(part) if isinstance(part, Iterator) else part for part in state]
 
 
-def _cell_content(function: FunctionType, cell: CellType) -> Any:
-    """Return the value of a variable that a function uses from the function around it.
+def read_closure(function: FunctionType) -> list[Any]:
+    """Return the values of the variables that a function uses from the function around it.
 
     Raises
     ------
     PluginError
-        If the variable has no value yet.
+        If a variable has no value yet.
     """
-    try:
-        return cell.cell_contents
-    except ValueError as error:
-        names = dict(zip(map(id, function.__closure__ or ()), function.__code__.co_freevars, strict=True))
-        raise PluginError(
-            f"{function.__name__} uses the variable {names[id(cell)]!r} of the function around it, which has no value "
-            f"yet; assign it before you measure {function.__name__}"
-        ) from error
+    values = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            values.append(cell.cell_contents)
+        except ValueError as error:
+            raise PluginError(
+                f"{function.__name__} uses the variable {name!r} of the function around it, which has no value yet; "
+                f"assign it before you measure {function.__name__}"
+            ) from error
+    return values
 
 
 def _globals(code: CodeType) -> set[str]:
