@@ -143,6 +143,8 @@ def describe_forecast(forecast: Forecast, pilot: Pilot, *, is_part: bool = False
             f"memory of GPUs: about {pilot.gpu_memory / 1e9:.1f} GB per worker; the executor option "
             f"`gpu_memory: {needed:g}` lets as many workers share a GPU as fit"
         )
+    if forecast.answers:
+        lines.append(f"disk for generated answers: about {max(forecast.answers / 1e6, 0.1):,.1f} MB more")
     basis = f"  measured on this machine: {pluralize(len(pilot.usages), 'pilot trial')} with one worker"
     if pilot.start:
         basis += f", {pilot.start:.1f} s to start a worker"

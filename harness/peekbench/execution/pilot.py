@@ -26,6 +26,7 @@ from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, Usage, WorkItem
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
+from peekbench.store.schema import encode_answers
 
 STATUS = Path("/proc/self/status")
 LONG_TRIAL = 60.0
@@ -45,6 +46,8 @@ class Forecast:
     """Wall time."""
     memory: int
     """Resident memory of all workers in bytes."""
+    answers: int = 0
+    """Bytes that the store needs for generated answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Pilot:
         return max((usage.gpu_memory for usage in self.usages.values()), default=0)
 
     def forecast(self, spec: ExperimentSpec, workers: int) -> Forecast:
-        """Forecast the trials of a spec on this machine with a number of workers: the measured times, multiplied."""
+        """Forecast the trials of a spec on this machine with a number of workers: what the pilot used, multiplied."""
         trials = {key: number for key, number in count_trials(spec).items() if key in self.usages}
         seconds = self.seconds
         workers = min(workers, max(1, sum(trials.values())))
@@ -88,7 +91,8 @@ class Pilot:
         longest = max((seconds[key] for key in trials), default=0.0)
         memory = max((usage.memory for usage in self.usages.values()), default=0)
         starts = self.start * workers / parallel
-        return Forecast(workers, starts + max(total / parallel, longest), workers * memory)
+        answers = sum(number * self.usages[key].answers for key, number in trials.items())
+        return Forecast(workers, starts + max(total / parallel, longest), workers * memory, answers)
 
 
 def available_cores() -> int:
@@ -193,7 +197,8 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                 method = outcome.trial.method
                 if method in first:
                     key = _key(outcome.trial)
-                    usages[key] = outcome.usage
+                    answers = sum(len(encode_answers(arm.answers) or b"") for arm in outcome.arms)
+                    usages[key] = replace(outcome.usage, answers=answers)
                     is_accuracy = outcome.test_labels.ndim < outcome.arms[0].predictions.ndim
                     if spec.design.folds and is_accuracy:
                         variances[key] = variance_of_bias(outcome)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import peekbench as pb
+from peekbench.cli.plan import describe_forecast
 from peekbench.errors import DataError, PluginError, SpecError, StoreError
 from peekbench.execution.observers import Observers
 from peekbench.execution.pilot import run_pilot
@@ -125,6 +126,18 @@ def test_answers_of_a_forged_store_do_not_fill_the_memory(monkeypatch: pytest.Mo
     assert compare_predictions(b"", answers[:-1], checksum) == "changed"
     monkeypatch.setattr("peekbench.store.schema.MAX_ANSWER_BYTES", 1000)
     assert compare_predictions(b"", answers, checksum) == "changed"
+
+
+def test_a_pilot_forecasts_the_disk_space_of_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = pb.load_spec(write_spec(tmp_path, methods=[{"use": "sums.py:fit", "options": {"samples": 9}}]))
+    forecast = run_pilot(spec).forecast(spec, workers=1)
+    with Store.open(execute(spec).store) as store, sqlite3.connect(store.path) as connection:
+        ((stored,),) = connection.execute("SELECT sum(length(answers)) FROM predictions")
+    assert forecast.answers == pytest.approx(stored, rel=0.1)
+    assert any(
+        "disk for generated answers: about 0.1 MB" in line for line in describe_forecast(forecast, run_pilot(spec))
+    )
 
 
 def test_several_answers_have_their_mean_grade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
