@@ -56,19 +56,24 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 """Section of the page to the specs whose methods are adjusted together in it."""
 RULES: Mapping[str, str] = {"cross-fitting": "cross-5", "more folds": "cross-20", "membership": "swap-in-5"}
 """Section to the arm whose bias it has, in place of that of `test`."""
-PUBLISHED: dict[str, Path] = {"gemma": Path("methods", "gemma_scores.csv")}
+PUBLISHED: dict[str, Path] = {
+    "gemma": Path("methods", "gemma_scores.csv"),
+    "in context": Path("methods", "in_context_scores.csv"),
+}
 """Tables of scores below docs/, which `peekbench analyze` reads: name to path. A table is a section for each of its
 sizes, named as in 'gemma, 50, 100'."""
 PROTOCOLS, DECAY = ("protocols",), ("decay",)
 ON_THE_HUB = (
     "hub", "hub_embedding", "hub_replication", "protocols_hub", "protocols_hub_20", "membership_hub", "words", "decay"
 )  # fmt: skip
+IN_TABLE = "named with the language models"
+BENCHMARK = "measured by `benchmarks/generation/test_time.py`"
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "variants",
-    "generation.majority_vote": "answer prompts",
-    "generation.policy_gradient": "answer prompts",
-    "generation.entropy_minimization": "answer prompts",
-    "generation.perplexity": "answer prompts",
+    "generation.majority_vote": BENCHMARK,
+    "generation.policy_gradient": BENCHMARK,
+    "generation.entropy_minimization": BENCHMARK,
+    "generation.perplexity": BENCHMARK,
     "prompting.batch_calibration_few_shot": "variants",
     "generation.prompt": "ignore unlabeled texts",
     "generation.supervised": "ignore unlabeled texts",
@@ -80,9 +85,9 @@ OMITTED: Mapping[str, str] = {
     "tabular.pca": "have no texts",
     "tabular.screening": "have no texts",
     "tabular.standardize": "have no texts",
-    "prompting.neighbor_voting": "measured by `benchmarks/prompting/in_context.py`",
-    "prompting.prompt_choice": "measured by `benchmarks/prompting/in_context.py`",
-    "prompting.self_labeled": "measured by `benchmarks/prompting/in_context.py`",
+    "prompting.neighbor_voting": IN_TABLE,
+    "prompting.prompt_choice": IN_TABLE,
+    "prompting.self_labeled": IN_TABLE,
 }
 """Methods of peekbench that no spec of the atlas runs, and why."""
 STRESS_TESTS = ("embedding.whitening", "embedding.all_but_the_top", "embedding.tsdae")
@@ -245,11 +250,10 @@ def collect_table(name: str, path: Path) -> Iterator[tuple[str, Section]]:
     results = drop_incomplete(load_results(path)).fillna({"num_train": 0, "num_test": 0})
     for (num_train, num_test), rows in results.groupby(["num_train", "num_test"]):
         section = collect_section({name: rows.reset_index(drop=True)}, {})
-        seconds = float(rows[["fit_seconds", "predict_seconds"]].to_numpy(dtype=float).sum())
-        yield (
-            f"{name}, {num_train}, {num_test}",
-            section.model_copy(update={"seconds": None if math.isnan(seconds) else round(seconds)}),
-        )
+        of_trials = rows[["fit_seconds", "predict_seconds"]].sum(axis=1, min_count=1)
+        seconds = of_trials.groupby(rows["method"]).sum(min_count=1).dropna().round().to_dict()
+        methods = [method.model_copy(update={"seconds": seconds.get(method.name)}) for method in section.methods]
+        yield f"{name}, {num_train}, {num_test}", section.model_copy(update={"methods": methods})
 
 
 def count_placebos(results: pd.DataFrame) -> float:

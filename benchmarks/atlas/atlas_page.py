@@ -36,6 +36,7 @@ TITLES = {
 LANGUAGE_MODELS = {
     "trained": "classification",
     "gemma": "classification (Gemma 3 270M, tasks of the Hub)",
+    "in context": "classification by prompts (Gemma 3 270M)",
     BITS: "language modeling, bits per byte",
 }
 """Sections and published tables that share the table of language models, and what their methods are scored on."""
@@ -281,7 +282,7 @@ def language_models_table(sections: Mapping[str, Section], runs: Mapping[str, Ru
         name = place.partition(",")[0]
         for method in section.of_state("judged"):
             first, *cells = _cells(method, bits=name == BITS)
-            seconds = section.seconds
+            seconds = method.seconds
             if name not in PUBLISHED:
                 seconds = runs[method.spec].seconds
             minutes = "" if seconds is None else f"{seconds / 60:,.1f}"

@@ -53,6 +53,8 @@ class Method(Record):
     """Boost on each task."""
     biases: dict[str, Effect]
     """Bias on each task."""
+    seconds: float | None = None
+    """Duration of the fits and predictions in a published table, one after the other, in seconds, if it has them."""
 
 
 class Task(Record):
@@ -75,8 +77,6 @@ class Section(Record):
     methods: list[Method]
     selection: Effect | None
     """Score of the method that is best on the scored texts, minus that of the method that is best on as many others."""
-    seconds: float | None = None
-    """Duration of the fits and predictions of a published table, one after the other, in seconds, if it has them."""
 
     def of_state(self, *states: State) -> list[Method]:
         """Return the methods in one of these states."""

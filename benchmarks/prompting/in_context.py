@@ -138,14 +138,14 @@ class Pool:
         return {
             "batch_calibration": lambda unlabeled, test: calibrate(plain[test], plain[unlabeled].mean(axis=0), 1.0),
             "neighbor_voting": vote,
-            "neighbor_voting, exclude_self": partial(vote, exclude_self=True),
+            "neighbor_voting (exclude_self)": partial(vote, exclude_self=True),
             "prompt_choice": lambda unlabeled, test: every[
                 rate_prompts(every[:, unlabeled], choice.criterion).argmax(), test
             ],
         }
 
     def scores(self, num_subsamples: int, num_self_labeled: int) -> Iterator[dict[str, object]]:
-        """Yield the accuracies of all arms of each method and subsample."""
+        """Yield the accuracies of all arms of each method and subsample, and the cost of fits that share nothing."""
         predictors = self.predictors()
         for subsample in range(num_subsamples):
             sets = self.draw(subsample)
@@ -161,7 +161,18 @@ class Pool:
                     arm: float((table.argmax(axis=1) == self.labels[sets["test"]]).mean())
                     for arm, table in tables.items()
                 }
-                yield {"method": name, "task": self.name, "subsample": subsample, **accuracies}
+                shares = np.bincount(self.labels[sets["test"]]) / self.num_test
+                seconds = {"base": self.num_test * self.costs.of("prompt_0")}
+                seconds |= dict.fromkeys(("extra", "test"), self.cost(name))
+                yield {
+                    "method": f"prompting.{name}",
+                    "task": self.name,
+                    "num_test": self.num_test,
+                    "subsample": subsample,
+                    "majority": float(shares.max()),
+                    **accuracies,
+                    **{f"fit_seconds_{arm}": round(cost, 1) for arm, cost in seconds.items()},
+                }
 
     def cost(self, method: str) -> float:
         """Return the CPU seconds of a fit with `num_test` unlabeled texts and the predictions of `num_test` texts."""
@@ -171,7 +182,7 @@ class Pool:
         per_text["neighbor_voting"] = 2 * (plain + self.costs.of("embeddings"))
         if method == "self_labeled":
             per_text["self_labeled"] = plain + self.costs.of("self_labeled_0_extra")
-        seconds: float = self.num_test * per_text[method.partition(",")[0]]
+        seconds: float = self.num_test * per_text[method.partition(" ")[0]]
         return seconds
 
 
@@ -203,7 +214,8 @@ def main() -> None:
     print(scores.groupby(["task", "method"])[["base", "extra", "test"]].mean().mul(100).round(1).to_string())
     for (task, method), _ in scores.groupby(["task", "method"]):
         pool = next(pool for pool in pools if pool.name == task)
-        print(f"{task} {method}: {pool.cost(str(method)):.1f} CPU seconds for a fit")
+        seconds = pool.cost(str(method).removeprefix("prompting."))
+        print(f"{task} {method}: {seconds:.1f} CPU seconds for a fit")
     print(pb.analyze(arguments.out / "scores.csv"))
 
 

@@ -1,0 +1,40 @@
+"""The table of docs/methods/prompting.md has the results of the scores beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+import peekbench as pb
+
+FOLDER = Path(__file__).parents[2] / "docs" / "methods"
+METHODS = {
+    "prompting.batch_calibration": "`batch_calibration`",
+    "prompting.prompt_choice": "`prompt_choice`",
+    "prompting.neighbor_voting": "`neighbor_voting`",
+    "prompting.self_labeled": "`self_labeled`",
+}
+
+
+def _interval(mean: float, low: float, high: float) -> str:
+    return f"{100 * mean:+z.1f} [{100 * low:+z.1f}, {100 * high:+z.1f}]"
+
+
+def test_texts_in_context() -> None:
+    path = FOLDER / "in_context_scores.csv"
+    scores = pd.read_csv(path)
+    tables = pb.analyze(path, analyses=["summary"]).tables
+    means = next(table.to_pandas() for table in tables if table.title.startswith("Boost and bias over"))
+    effects = means.set_index(["method", "effect"])[["mean", "mean, low", "mean, high"]]
+    page = (FOLDER / "prompting.md").read_text("utf-8")
+    for method, title in METHODS.items():
+        of_method = scores[scores["method"] == method]
+        cells = [
+            title, f"{of_method.groupby('task')['subsample'].nunique().max()}",
+            *(f"{of_method[column].mean():.1%}" for column in ("majority", "base")),
+            *(_interval(*effects.loc[method, effect]) for effect in ("boost", "bias")),
+            f"{of_method.filter(like='fit_seconds').sum(axis=1).mean():.0f}",
+        ]  # fmt: skip
+        row = f"| {' | '.join(cells)} |"
+        assert row in page
