@@ -7,13 +7,17 @@ the theorem of membership (docs/explanation/bias.md).
 
     python benchmarks/generation/test_time.py FOLDER [--sizes 10 30 100 300] [--methods NAME ...] [--subsamples M]
     python benchmarks/generation/test_time.py FOLDER --rules [--sizes 30] [--methods majority_vote]
+    python benchmarks/generation/test_time.py FOLDER --model MODEL [--lora] [--adaptation JSON] [--known] [--scores CSV]
 
-FOLDER keeps the model.
+FOLDER keeps the model. MODEL is a pretrained one, as the option `model` of the methods, such as builtin:gemma-270m,
+which answers after five examples; it is trained on no sums before. Its settings are searched with --known, on other
+sums than those of the table. With --levels, print its accuracy on arithmetic of several difficulties instead.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -50,7 +54,19 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 NUM_PROMPTS = 1500  # of all subsamples of a size together
 MIN_SUBSAMPLES, MAX_SUBSAMPLES = 8, 60
-ANSWERS = {"max_tokens": 5, "batch_size": 512}
+NANO = {"precision": "fp32", "context_length": 32, "answers": {"max_tokens": 5, "batch_size": 512}}
+PRETRAINED = {"num_examples": NUM_TRAIN, "context_length": 128, "answers": {"max_tokens": 5}}
+LEVELS: list[tuple[str, dict[str, Any]]] = [
+    ("sums", {}),
+    ("sums", {"digits": [1, 1], "rows": 150}),
+    ("problems", {}),
+    ("problems", {"steps": 1, "largest": 5, "template": "{story} Answer:"}),
+]
+NUM_ANSWERED = 100  # prompts of a level
+COLUMNS = [
+    "task", "method", "num_train", "num_test", "num_scored", "subsample", "arm", "score", "fit_seconds",
+    "predict_seconds",
+]  # fmt: skip
 
 
 def make_sums() -> list[tuple[str, str]]:
@@ -92,19 +108,34 @@ def train_model(folder: Path) -> None:
         model.network.save_pretrained(folder)
 
 
-def measure(folder: Path, method: str, size: int, arms: list[Any], num_subsamples: int) -> tuple[pd.DataFrame, float]:
-    """Return the scores of the arms in points, one row per subsample, and the CPU seconds of a trial."""
-    new = make_sums()[NUM_KNOWN:]
-    data = pb.Dataset([prompt for prompt, _ in new], [result for _, result in new], kind="generation", grader="number")
+def measure(
+    method: str, options: dict[str, Any], sums: list[tuple[str, str]], size: int, arms: list[Any], num_subsamples: int
+) -> tuple[pd.DataFrame, float]:
+    """Return the results of the arms, and the CPU seconds of a trial."""
+    prompts, references = zip(*sums, strict=True)
+    data = pb.Dataset(prompts, list(references), kind="generation", grader="number")
     design = {"num_train": NUM_TRAIN, "num_test": size, "num_subsamples": num_subsamples}
-    options = {"model": str(folder), "precision": "fp32", "context_length": 32, "answers": ANSWERS, **METHODS[method]}
     started = time.process_time()
     run = pb.measure(
-        f"generation.{method}", data, options=options, design=design, arms=arms, progress=False, fresh=True,
+        f"generation.{method}", {"sums": data}, options=options, design=design, arms=arms, progress=False, fresh=True,
         name=f"{method}-{size}-{'-'.join(str(len(str(arm))) for arm in arms)}",
     )  # fmt: skip
-    seconds = (time.process_time() - started) / num_subsamples
-    return 100 * pair_arms(run.results), seconds
+    return run.results, (time.process_time() - started) / num_subsamples
+
+
+def print_levels(model: str) -> None:
+    """Print the accuracy of a pretrained model on arithmetic of several difficulties, with and without examples."""
+    print("| task | options | examples | accuracy |\n|---|---|---|---|")
+    for task, options in LEVELS:
+        for num_examples in (0, NUM_TRAIN):
+            run = pb.measure(
+                "generation.prompt", {"use": f"arithmetic.{task}", "options": options}, arms=["base"], fresh=True,
+                options={"model": model, **PRETRAINED, "context_length": 512, "num_examples": num_examples},
+                design={"num_train": NUM_TRAIN, "num_test": NUM_ANSWERED, "num_subsamples": 1}, progress=False,
+                name="levels",
+            )  # fmt: skip
+            share = run.results["score"].item()
+            print(f"| {task} | {json.dumps(options)} | {num_examples} | {share:.0%} |", flush=True)
 
 
 def interval(differences: pd.Series) -> str:
@@ -121,10 +152,27 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--subsamples", type=int, help="of every size; by default more of small sizes")
     parser.add_argument("--rules", action="store_true")
+    parser.add_argument("--model", help="a pretrained model instead of one that is trained on sums")
+    parser.add_argument("--adaptation", type=json.loads, default={}, help="other hyperparameters of the adaptation")
+    parser.add_argument("--lora", action="store_true", help="train adapters instead of all weights")
+    parser.add_argument("--known", action="store_true", help="measure on the sums that the table leaves out")
+    parser.add_argument("--levels", action="store_true", help="print the accuracy of --model on arithmetic")
+    parser.add_argument("--scores", type=Path, help="file of the scores to write")
     arguments = parser.parse_args()
+    if arguments.levels:
+        if arguments.model is None:
+            parser.error("--levels needs --model")
+        print_levels(arguments.model)
+        return
     folder = arguments.folder.resolve()
-    if not (folder / "model.safetensors").is_file():
-        train_model(folder)
+    shared = {"model": arguments.model, **PRETRAINED}
+    if arguments.model is None:
+        shared = {"model": str(folder), **NANO}
+        if not (folder / "model.safetensors").is_file():
+            train_model(folder)
+    sums = make_sums()[NUM_KNOWN:]
+    if arguments.known:
+        sums = make_sums()[:NUM_KNOWN]
     pairs = [("extra", "base"), ("test", "extra")]
     heads = ["base", "boost", "bias"]
     arms: list[Any] = ["base", "extra", "test"]
@@ -133,12 +181,21 @@ def main() -> None:
         heads = ["base", *(f"{one} - {other}" for one, other in pairs)]
         arms += [{"cross": 10}, {"swap-in": 10}]
     print(f"| method | n | subsamples | {' | '.join(heads)} | CPU s |\n|{'---|' * (len(heads) + 4)}")
+    results: list[pd.DataFrame] = []
     for method in arguments.methods:
         for size in arguments.sizes:
             num_subsamples = arguments.subsamples or min(MAX_SUBSAMPLES, max(MIN_SUBSAMPLES, NUM_PROMPTS // size))
-            scores, seconds = measure(folder, method, size, arms, num_subsamples)
+            options = {**shared, **METHODS[method]}
+            options["adaptation"] = {**options["adaptation"], **arguments.adaptation}
+            if arguments.lora:
+                options["lora"] = {}
+            found, seconds = measure(method, options, sums, size, arms, num_subsamples)
+            results.append(found[COLUMNS])
+            scores = 100 * pair_arms(found)
             cells = [f"{scores['base'].mean():.1f}", *(interval(scores[one] - scores[other]) for one, other in pairs)]
             print(f"| {method} | {size} | {len(scores)} | {' | '.join(cells)} | {seconds:.2f} |", flush=True)
+            if arguments.scores:
+                pd.concat(results).to_csv(arguments.scores, index=False)
 
 
 if __name__ == "__main__":
