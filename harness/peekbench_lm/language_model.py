@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from peekbench import DataError
 from peekbench_lm.forward_context import forward_context, replace_dropout
-from peekbench_lm.head import ROWS_PER_CHUNK, log_probabilities, summed_loss, token_moments
+from peekbench_lm.head import ROWS_PER_CHUNK, log_probabilities, summed_entropy, summed_loss, token_moments
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import AutocastLinear, load_network, quiet_transformers
 from peekbench_lm.network import PackedNetwork
@@ -195,6 +195,17 @@ class LanguageModel(PackedNetwork):
         with self._sparse_embedding_gradient():
             hidden = self._head_inputs(part, indices)
         return summed_loss(self.network.get_output_embeddings(), hidden, targets, counts)
+
+    def entropy(self, part: Part, indices: Tensor) -> Tensor:
+        """Return the sum of the entropies of the tokens after some tokens of a part, in nats.
+
+        The parameters are those of `loss`. Call it inside `forward_context`.
+        """
+        if not self._has_linear_head:
+            return summed_entropy(nn.Identity(), self.logits(part, indices))
+        with self._sparse_embedding_gradient():
+            hidden = self._head_inputs(part, indices)
+        return summed_entropy(self.network.get_output_embeddings(), hidden)
 
     def log_probabilities(self, part: Part, indices: Tensor, targets: Tensor) -> Tensor:
         """Return natural logarithms of the probabilities of targets; shape (len(indices),).

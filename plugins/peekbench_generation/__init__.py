@@ -27,6 +27,8 @@ ANSWERING = {
     "share_cut": "share of the prompts that are too long for the context and lack their beginning",
     "share_unfinished": "share of the predicted answers that `max_tokens` ended",
 }
+FINETUNING_CUT = {"finetuning_share_cut": "share_cut of the train prompts that the method trains on"}
+ADAPTING = ANSWERING | FINETUNING_CUT | {"adaptation_share_cut": "share_cut of the unlabeled prompts"}
 SAMPLING = {
     "sampled_tokens": "tokens of the samples that the method adapts to",
     "sampling_seconds": "time to generate these samples",
@@ -62,7 +64,7 @@ def peekbench_methods() -> list[MethodEntry]:
             options=Supervised,
             method="peekbench_generation.fit:supervised",
             summary="train on the references of the train prompts, then answer; ignores unlabeled prompts",
-            metrics=ANSWERING,
+            metrics=ANSWERING | FINETUNING_CUT,
         ),
         adapted(
             name="majority_vote",
@@ -70,7 +72,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_generation.adaptation:majority_vote",
             summary="train on the answers to unlabeled prompts on which most samples agree",
             unlabeled_options=frozenset({"sampling", "adaptation"}),
-            metrics=ANSWERING | VOTING | {"share_trained": "share of the samples that are trained on"},
+            metrics=ADAPTING | VOTING | {"share_trained": "share of the samples that are trained on"},
         ),
         adapted(
             name="policy_gradient",
@@ -78,9 +80,14 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_generation.adaptation:policy_gradient",
             summary="reinforce the answers to unlabeled prompts on which most samples agree (GRPO)",
             unlabeled_options=frozenset({"sampling", "adaptation"}),
-            metrics=ANSWERING
+            metrics=ADAPTING
             | VOTING
-            | {"first_reward": "mean reward of the first step", "last_reward": "mean reward of the last step"},
+            | {
+                "share_without_advantage": "share of the sampled prompts from which nothing is learned, because all "
+                "samples have the same reward",
+                "first_reward": "mean reward of the first step",
+                "last_reward": "mean reward of the last step",
+            },
         ),
         adapted(
             name="entropy_minimization",
@@ -88,7 +95,7 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_generation.adaptation:entropy_minimization",
             summary="train for certain answers to unlabeled prompts",
             unlabeled_options=frozenset({"sampling", "adaptation"}),
-            metrics=ANSWERING | SAMPLING,
+            metrics=ADAPTING | SAMPLING,
         ),
         adapted(
             name="perplexity",
@@ -96,6 +103,6 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_generation.adaptation:perplexity",
             summary="train on the unlabeled prompts as texts, then answer",
             unlabeled_options=frozenset({"adaptation"}),
-            metrics=ANSWERING,
+            metrics=ADAPTING,
         ),
     ]

@@ -70,8 +70,8 @@ def majority_vote(
     The parameters and errors are those of `fit.fit`.
     """
 
-    def adapt(answering: AnsweringModel, prompts: Sequence[str]) -> None:
-        samples = answering.sample(answering.encoder.encode(prompts), options.sampling, seed_for(context.seed, "votes"))
+    def adapt(answering: AnsweringModel, prompts: Sequence[Sequence[int]]) -> None:
+        samples = answering.sample(prompts, options.sampling, seed_for(context.seed, "votes"))
         grades = [grade_by_majority([answer.text for answer in row], task) for row in samples]
         chosen = [
             {tuple(answer.ids): answer for answer, grade in zip(row, row_grades, strict=True) if grade >= AGREEING}
@@ -93,7 +93,7 @@ def policy_gradient(
     Each step samples answers to some prompts with the current weights and takes one step along the gradient of the
     samples' log probabilities, weighted by their advantages. It has neither clipping, which one step per sample does
     not need, nor a penalty for the distance from the first weights. Samples whose prompt gave equal rewards have no
-    advantage; a step without others is left out.
+    advantage (metric `share_without_advantage`); a step without others is left out.
 
     Source: Zuo et al. (2025), arXiv 2504.16084, section 2, for the rewards; Shao et al. (2024), arXiv 2402.03300,
     section 4.1, for the advantages and the mean over tokens and samples.
@@ -101,16 +101,15 @@ def policy_gradient(
     The parameters and errors are those of `fit.fit`.
     """
 
-    def adapt(answering: AnsweringModel, prompts: Sequence[str]) -> None:
-        encoded = answering.encoder.encode(prompts)
+    def adapt(answering: AnsweringModel, prompts: Sequence[Sequence[int]]) -> None:
         recipe = options.adaptation.make_recipe(options.adaptation.epochs)
         seed = seed_for(context.seed, "policy")
-        batches = [rows for epoch in shuffle_batches(len(encoded), recipe, seed) for rows in epoch]
+        batches = [rows for epoch in shuffle_batches(len(prompts), recipe, seed) for rows in epoch]
         rewards: list[FloatArray] = []
 
         def make_steps() -> Iterator[Sequence[Batch]]:
             for step, rows in enumerate(batches):
-                samples = answering.sample([encoded[row] for row in rows], options.sampling, seed_for(seed, step))
+                samples = answering.sample([prompts[row] for row in rows], options.sampling, seed_for(seed, step))
                 answering.model.network.train()
                 grades = np.stack([grade_by_majority([answer.text for answer in row], task) for row in samples])
                 rewards.append(grades)
@@ -119,8 +118,13 @@ def policy_gradient(
 
         answering.train_batches(Epochs(make_steps(), len(batches)), recipe)
         means = [float(step.mean()) for step in rewards]
-        agreement = float(np.concatenate(rewards).mean())
-        answering.metrics |= {"agreement": agreement, "first_reward": means[0], "last_reward": means[-1]}
+        all_rewards = np.concatenate(rewards)
+        answering.metrics |= {
+            "agreement": float(all_rewards.mean()),
+            "share_without_advantage": float((np.ptp(all_rewards, axis=1) == 0).mean()),
+            "first_reward": means[0],
+            "last_reward": means[-1],
+        }
 
     return fit(unlabeled, train, task, options, context, adapt)
 
@@ -160,9 +164,9 @@ def entropy_minimization(
     The parameters and errors are those of `fit.fit`.
     """
 
-    def adapt(answering: AnsweringModel, prompts: Sequence[str]) -> None:
+    def adapt(answering: AnsweringModel, prompts: Sequence[Sequence[int]]) -> None:
         seed = seed_for(context.seed, "entropy")
-        samples = answering.sample(answering.encoder.encode(prompts), options.sampling, seed_for(seed, "samples"))
+        samples = answering.sample(prompts, options.sampling, seed_for(seed, "samples"))
         completions = [complete(answer) for row in samples for answer in row]
         recipe = options.adaptation.make_recipe(options.adaptation.epochs)
         batches = [
@@ -190,8 +194,7 @@ def make_entropy_batch(model: LanguageModel, completions: Sequence[Completion]) 
 
     def loss(part: Part) -> Tensor:
         indices, _, _ = find_targets(part, ordered[part.texts])
-        log_probabilities = model.logits(part, to_device(indices, model.device)).float().log_softmax(-1)
-        return -(log_probabilities.exp() * log_probabilities).sum()
+        return model.entropy(part, to_device(indices, model.device))
 
     return Batch(step, sum(len(completion.ids) - completion.start for completion in completions), loss)
 
@@ -204,8 +207,8 @@ def perplexity(
     The parameters and errors are those of `fit.fit`.
     """
 
-    def adapt(answering: AnsweringModel, prompts: Sequence[str]) -> None:
-        completions = [Completion(ids) for ids in answering.encoder.encode(prompts)]
+    def adapt(answering: AnsweringModel, prompts: Sequence[Sequence[int]]) -> None:
+        completions = [Completion(ids) for ids in prompts]
         answering.train_answers("adaptation", completions, options.adaptation)
 
     return fit(unlabeled, train, task, options, context, adapt)

@@ -138,7 +138,7 @@ class AnsweringModel:
             with computing(options):
                 answers = self.answer(self.encoder.encode(list(inputs)), None, seed_for(self.seed, "answers"))
             flat = [answer for row in answers for answer in row]
-            self.metrics["share_cut"] = self.encoder.share_cut
+            self.metrics["share_cut"] = self.encoder.take_share_cut()
             self.metrics["answer_seconds"] = time.perf_counter() - started
             self.metrics["answer_tokens"] = sum(len(answer.ids) for answer in flat)
             self.metrics["share_unfinished"] = sum(answer.is_cut for answer in flat) / max(1, len(flat))
@@ -154,8 +154,8 @@ def first_reference(reference: str | Sequence[str]) -> str:
     return reference if isinstance(reference, str) else reference[0]
 
 
-Adapt: TypeAlias = Callable[[AnsweringModel, Sequence[str]], None]
-"""Trains a model on unlabeled prompts."""
+Adapt: TypeAlias = Callable[[AnsweringModel, Sequence[Sequence[int]]], None]
+"""Trains a model on the token ids of unlabeled prompts."""
 
 
 def fit(
@@ -201,9 +201,12 @@ def fit(
         if finetuning:
             pairs = zip(train.inputs, train.labels, strict=True)
             completions = [answering.encoder.complete(prompt, first_reference(label)) for prompt, label in pairs]
+            answering.metrics["finetuning_share_cut"] = answering.encoder.take_share_cut()
             answering.train_answers("finetuning", completions, finetuning)
         if adapt is not None and unlabeled is not None:
-            adapt(answering, list(unlabeled))
+            encoded = answering.encoder.encode(list(unlabeled))
+            answering.metrics["adaptation_share_cut"] = answering.encoder.take_share_cut()
+            adapt(answering, encoded)
     return answering.predictor()
 
 

@@ -46,14 +46,17 @@ class PromptEncoder:
         self._task = task
         self._limit = limit
         self._room = limit - options.answers.max_tokens
-        self.share_cut = 0.0
-        """Share of the prompts encoded last that are too long for the context and lack their beginning."""
+        self._are_cut: list[bool] = []
         self._examples = examples
         self.is_chat = options.chat_template == "auto" and bool(tokenizer.chat_template)
         """Whether prompts are chat messages."""
         self._delimiter = "" if self.is_chat else options.delimiter
         self._special = [] if self.is_chat else special_prefix(tokenizer)
-        if self._room <= len(self._special):
+        self._head: Sequence[int] = self._special
+        if self.is_chat:
+            first, second = self._tokenize([self._fill_template([("user", text)]) for text in ("a", "b")])
+            self._head = first[: _count_equal(first, second)]
+        if self._room <= len(self._head):
             raise SpecError(
                 f"answers.max_tokens: {options.answers.max_tokens} leaves no room for a prompt in a context of {limit} "
                 "tokens; reduce it, or choose a larger context_length or a model with a longer context"
@@ -73,7 +76,6 @@ class PromptEncoder:
             If the chat template of the model fails.
         """
         encoded = self._tokenize([self._write(prompt) for prompt in prompts])
-        self.share_cut = sum(len(ids) > self._room for ids in encoded) / max(1, len(encoded))
         return [self._cut(ids, self._room) for ids in encoded]
 
     def complete(self, prompt: str, answer: str) -> Completion:
@@ -93,12 +95,11 @@ class PromptEncoder:
         """
         written = self._write(prompt)
         alone, whole = self._tokenize([written, f"{written}{self._delimiter}{answer}"])
-        pairs = enumerate(zip(alone, whole, strict=False))
-        num_shared = next((place for place, (token, other) in pairs if token != other), len(alone))
+        num_shared = _count_equal(alone, whole)
         end = self._tokenizer.eos_token_id
         answer_ids = [*whole[num_shared:], *(() if end is None else (end,))]
         room = self._limit - len(answer_ids)
-        if room <= len(self._special):
+        if room <= len(self._head):
             raise DataError(
                 f"task {self._task.name}: a reference has {len(answer_ids)} tokens, but the context has {self._limit}; "
                 "choose a larger context_length or a model with a longer context"
@@ -107,14 +108,21 @@ class PromptEncoder:
         return Completion([*prompt_ids, *answer_ids], len(prompt_ids))
 
     def _cut(self, ids: list[int], room: int) -> list[int]:
-        """Remove the beginning of a prompt that is too long, but no special tokens: the question is often at its end.
+        """Remove the beginning of a prompt that is too long, because the question is often at its end.
 
-        A prompt without tokens becomes an end-of-text token.
+        Special tokens stay, and what a chat template writes before the first message. A prompt without tokens becomes
+        an end-of-text token.
         """
+        self._are_cut.append(len(ids) > room)
         if not ids:
             return [self._tokenizer.eos_token_id or 0]
-        num_special = len(self._special)
-        return [*ids[:num_special], *ids[num_special:][-(room - num_special) :]]
+        num_kept = _count_equal(self._head, ids)
+        return [*ids[:num_kept], *ids[num_kept:][-(room - num_kept) :]]
+
+    def take_share_cut(self) -> float:
+        """Return the share of the prompts since the last call that are too long and lack their beginning."""
+        are_cut, self._are_cut = self._are_cut, []
+        return sum(are_cut) / max(1, len(are_cut))
 
     def _write(self, prompt: str) -> str:
         instruction = f"{self._task.instruction}{GAP}" if self._task.instruction else ""
@@ -124,7 +132,10 @@ class PromptEncoder:
         messages = []
         for question, answer in self._examples:
             messages += [("user", f"{instruction}{question}"), ("assistant", answer)]
-        messages.append(("user", f"{instruction}{prompt}"))
+        return self._fill_template([*messages, ("user", f"{instruction}{prompt}")])
+
+    def _fill_template(self, messages: Sequence[tuple[str, str]]) -> str:
+        """Write messages of roles by the chat template of the model, up to the beginning of an answer."""
         chat = [{"role": role, "content": content} for role, content in messages]
         try:
             return str(
@@ -142,3 +153,9 @@ class PromptEncoder:
                 list(texts), add_special_tokens=False, return_attention_mask=False, verbose=False
             )["input_ids"]
         return [[*self._special, *ids] for ids in encoded]
+
+
+def _count_equal(ids: Sequence[int], others: Sequence[int]) -> int:
+    """Return the number of first tokens that are equal."""
+    pairs = enumerate(zip(ids, others, strict=False))
+    return next((place for place, (token, other) in pairs if token != other), min(len(ids), len(others)))

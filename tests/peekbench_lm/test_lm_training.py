@@ -18,7 +18,7 @@ from peekbench import PeekbenchError
 from peekbench_lm import head as head_module
 from peekbench_lm.devices import is_out_of_memory
 from peekbench_lm.forward_context import forward_context
-from peekbench_lm.head import summed_loss
+from peekbench_lm.head import summed_entropy, summed_loss
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Step
 from peekbench_lm.nano import train_tokenizer
@@ -84,6 +84,26 @@ def test_loss_of_the_head_has_the_gradient_of_cross_entropy(precision: Any, monk
         found.append([tensor.grad.clone() for tensor in (hidden, head.weight, head.bias) if tensor.grad is not None])
     for gradient, expected in zip(*found, strict=True):
         assert (gradient - expected).norm() < tolerance * expected.norm()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_entropy_of_many_tokens_is_computed_in_chunks(precision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(3)
+    head, hidden, sizes, found = nn.Linear(16, 300), torch.randn(150, 16, requires_grad=True), list[int](), []
+    head.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))
+    for rows in (40, 1000):
+        monkeypatch.setattr(head_module, "ENTROPY_ROWS", rows)
+        hidden.grad = head.weight.grad = None
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = summed_entropy(head, hidden)
+        torch.autograd.backward(loss)
+        assert hidden.grad is not None and head.weight.grad is not None
+        found.append((loss.detach(), hidden.grad, head.weight.grad))
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        expected = torch.distributions.Categorical(logits=head(hidden).float()).entropy().sum()
+    assert sizes == [40, 40, 40, 30, 30, 40, 40, 40, 150, 150]  # those of a backward pass are computed again
+    torch.testing.assert_close(found[0], found[1], rtol=2e-2 if precision == "bf16" else 1e-4, atol=1e-2)
+    assert found[0][0].item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 def test_tokens_that_are_certain_have_no_gradient_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,12 +55,13 @@ def run_method(folder: Path) -> Callable[..., Predictor]:
             "perplexity": (adaptation.perplexity, options.Perplexity),
         }
         method, options_class = methods[name]
+        task = make_task(settings.pop("grader", same_length))
         settings = {"answers": {"max_tokens": 5}, **settings}
         if name != "prompt":
             settings = {"precision": "fp32", **settings}
         parsed = options_class(model=str(folder), context_length=64, device="cpu", **settings)
         context = Context(3, 1, Folders(spec=folder, cache=folder))
-        predictor: Predictor = method(unlabeled, TRAIN, make_task(), options=parsed, context=context)
+        predictor: Predictor = method(unlabeled, TRAIN, task, options=parsed, context=context)
         return predictor
 
     return run_method
@@ -99,6 +100,13 @@ def test_chat_messages_hold_the_prompt_and_its_examples(folder: Path) -> None:
     encoder = PromptEncoder(tokenizer, make_task(exact, "Go on."), settings, 128, [("A rabbit", "plays")])
     (ids,) = encoder.encode(["The engine"])
     assert tokenizer.decode(ids) == "[user: Go on.\n\nA rabbit][assistant: plays][user: Go on.\n\nThe engine]>"
+    for limit in (15, 17):
+        short = options.Prompting(model="./x", answers={"max_tokens": 5})
+        (cut,) = PromptEncoder(tokenizer, make_task(), short, limit, []).encode(["The engine follows the long melody"])
+        assert len(cut) == limit - 5
+        assert tokenizer.decode(cut).startswith("[user:") and tokenizer.decode(cut).endswith("]>")
+    with pytest.raises(SpecError, match="leaves no room for a prompt in a context of 9"):
+        PromptEncoder(tokenizer, make_task(), short, 9)
     tokenizer.chat_template = "{{ raise_exception('no') }}"
     with pytest.raises(DataError, match="chat template fails.*chat_template: never"):
         encoder.encode(["The engine"])
@@ -108,6 +116,9 @@ def test_long_prompts_lose_their_beginning(folder: Path, run_method: Callable[..
     predictor = run_method("prompt")
     answers = predictor.predict(["A rabbit plays " * 40, "The engine"])
     assert predictor.metrics["share_cut"] == 0.5
+    adapted = run_method("perplexity", ["A rabbit plays " * 40, "The engine", "The vote"], finetuning={})
+    assert adapted.metrics["adaptation_share_cut"] == pytest.approx(1 / 3)
+    assert adapted.metrics["finetuning_share_cut"] == 0
     assert answers[1:] == predictor.predict(["The engine"])
     tokenizer = load_tokenizer(folder)
     encoder = PromptEncoder(tokenizer, make_task(), options.Prompting(model="./x", answers={"max_tokens": 3}), 8)
@@ -155,6 +166,11 @@ def test_methods_adapt_to_unlabeled_prompts_and_record_their_cost(
         assert metrics["sampled_tokens"] > 0
     if name in ("majority_vote", "policy_gradient"):
         assert 1 / 3 < metrics["agreement"] < 1
+    if name == "policy_gradient":
+        assert metrics["share_without_advantage"] < 1
+        agreeing = run_method(name, grader=lambda answer, reference: True, **FAST)
+        assert agreeing.metrics["share_without_advantage"] == 1
+        assert agreeing.predict(PROMPTS) == run_method("prompt").predict(PROMPTS)
 
 
 def test_an_answer_does_not_depend_on_the_other_prompts(run_method: Callable[..., Predictor]) -> None:
