@@ -67,6 +67,8 @@ UNSUPPORTED_ERRORS = (AttributeError, LookupError, RuntimeError, TypeError, Valu
 """Errors of models that keep other states than keys and values, or need masks and positions of another shape."""
 WINDOW_KEYS = ("sliding_window", "window_size", "attention_chunk_size")
 """Keys of the attention window in the configurations of different models."""
+LAYER_TYPES = {"full_attention", "sliding_attention"}
+"""Types of layers whose masks are known."""
 
 
 @torch.no_grad()
@@ -115,7 +117,7 @@ def supports_trees(
         Token ids of each, at least one.
     """
     longest = max(map(len, texts), default=0) + max(map(len, continuations))
-    return longest <= attention_window(model) and check_tree_support(model)
+    return check_tree_support(model) and (longest <= attention_window(model) or check_window_support(model))
 
 
 @torch.no_grad()
@@ -131,20 +133,53 @@ def check_tree_support(model: LanguageModel) -> bool:
         A causal model.
     """
     if model.supports_trees is None:
-        end = model.network.config.vocab_size
-        texts = [[token % end for token in range(7, 7 + length)] for length in (9, 4, 12)]
-        continuations = [[token % end for token in tokens] for tokens in ((3, 5, 8), (3, 5, 9), (3,), (6, 5))]
-        expected = score_separately(model, texts, continuations, 16, "fp32")
-        try:
-            actual = _score_trees(model, texts, ContinuationTree(continuations), 2, "fp32")
-        except UNSUPPORTED_ERRORS as error:
-            if isinstance(error, RuntimeError) and is_out_of_memory(error):
-                raise
-            model.supports_trees = False
-        else:
-            tolerance = model.tolerance * max(1.0, np.abs(expected).max())
-            model.supports_trees = bool(np.abs(actual - expected).max() < tolerance)
+        texts = [_probe(model, length) for length in (9, 4, 12)]
+        continuations = [[3, 5, 8], [3, 5, 9], [3], [6, 5]]
+        model.supports_trees = _agree(model, texts, continuations)
     return model.supports_trees
+
+
+@torch.no_grad()
+def check_window_support(model: LanguageModel) -> bool:
+    """Return whether a model takes masks with its attention window, as trees after longer texts require.
+
+    The first call compares scores after texts that are longer than the window; later calls return the same answer.
+
+    Parameters
+    ----------
+    model
+        A causal model.
+    """
+    if model.supports_windows is None:
+        config = model.network.config.get_text_config()
+        window = attention_window(model)
+        model.supports_windows = getattr(config, "sliding_window", None) == window and LAYER_TYPES.issuperset(
+            getattr(config, "layer_types", None) or ()
+        )
+        if model.supports_windows:
+            shared = _probe(model, int(window) + 20)
+            model.supports_windows = _agree(model, [[*shared, 5], [*shared, 3, 8, 6, 4]], [[3, 5], [6]])
+    return model.supports_windows
+
+
+def _probe(model: LanguageModel, length: int) -> list[int]:
+    """Return token ids, of which a model's vocabulary has enough."""
+    return [token % model.network.config.vocab_size for token in range(7, 7 + length)]
+
+
+def _agree(model: LanguageModel, texts: Sequence[Sequence[int]], continuations: Sequence[Sequence[int]]) -> bool:
+    """Return whether the scores of trees are those of separate sequences."""
+    end = model.network.config.vocab_size
+    continuations = [[token % end for token in tokens] for tokens in continuations]
+    expected = score_separately(model, texts, continuations, 16, "fp32")
+    try:
+        actual = _score_trees(model, texts, ContinuationTree(continuations), 2, "fp32")
+    except UNSUPPORTED_ERRORS as error:
+        if isinstance(error, RuntimeError) and is_out_of_memory(error):
+            raise
+        return False
+    tolerance = model.tolerance * max(1.0, np.abs(expected).max())
+    return bool(np.abs(actual - expected).max() < tolerance)
 
 
 def score_separately(
@@ -241,12 +276,12 @@ def _score_batch(
     columns = torch.arange(width) - (width - lengths)[:, None]  # (num_texts, width); negative for padding
     node_positions = lengths[:, None] - 1 + torch.tensor(tree.depths, dtype=torch.long)  # (num_texts, num_nodes)
     positions = torch.cat([columns.clamp(min=0), node_positions], dim=1) + num_shared + model.first_position
-    visible = _visible_tokens(columns, tree, num_shared)[:, None]
+    visible = _visible_tokens(columns, tree, num_shared)
     keys_and_values = DynamicCache([tuple(kind.expand(num_texts, -1, -1, -1) for kind in layer) for layer in prefix])
     inputs: dict[str, Any] = {
         "input_ids": to_device(ids, model.device),
         "position_ids": to_device(positions, model.device),
-        "attention_mask": model.as_mask(to_device(visible, model.device)),
+        "attention_mask": _make_mask(model, visible, positions - model.first_position, num_shared),
         "past_key_values": keys_and_values,
         "use_cache": True,
     }
@@ -287,6 +322,35 @@ def _visible_tokens(columns: Tensor, tree: ContinuationTree, num_shared: int) ->
     visible[:, width:, text] = is_real[:, None, :]
     visible[:, width:, num_shared + width :] = tree.visible_nodes()
     return visible
+
+
+def _make_mask(model: LanguageModel, visible: Tensor, positions: Tensor, num_shared: int) -> Any:
+    """Return what a model takes as its mask: one for all layers, or one for each type of layer.
+
+    Parameters
+    ----------
+    model
+        A causal model.
+    visible
+        True if a token attends to a key; shape (num_texts, num_tokens, num_shared + num_tokens).
+    positions
+        Position of each token in its text; shape (num_texts, num_tokens).
+    num_shared
+        Number of shared tokens.
+    """
+
+    def convert(visible: Tensor) -> Tensor:
+        return model.as_mask(to_device(visible[:, None], model.device))
+
+    window = attention_window(model)
+    if positions.max() < window:
+        return convert(visible)
+    keys = torch.cat([torch.arange(num_shared).expand(len(positions), -1), positions], dim=1)
+    nearby = visible & (positions[:, :, None] - keys[:, None] < window)
+    types = getattr(model.network.config.get_text_config(), "layer_types", None)
+    if not types:
+        return convert(nearby)
+    return {"full_attention": convert(visible), "sliding_attention": convert(nearby)}
 
 
 def attention_window(model: LanguageModel) -> float:

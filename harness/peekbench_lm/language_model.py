@@ -103,6 +103,8 @@ class LanguageModel(PackedNetwork):
         check_mask(folder, self.kind, tokenizer)
         self.supports_trees: bool | None = None
         """Whether the model computes trees of continuations; None before the first check."""
+        self.supports_windows: bool | None = None
+        """Whether it computes them after texts longer than its attention window; None before the first check."""
         self._has_linear_head = False
         with quiet_transformers():
             network = load_network(folder, self.kind, weight_mode, device)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch
 from small_models import save_model
+from transformers import AutoConfig, AutoModelForCausalLM
 
-from peekbench_lm.continuations import ContinuationTree, check_tree_support, score_continuations, score_separately
+from peekbench_lm.continuations import (
+    ContinuationTree,
+    check_tree_support,
+    score_continuations,
+    score_separately,
+    supports_trees,
+)
 from peekbench_lm.language_model import LanguageModel
 
 CPU = torch.device("cpu")
@@ -102,22 +110,51 @@ def test_running_out_of_memory_does_not_decide_tree_support(tmp_path: Path, monk
     assert check_tree_support(model), "with enough memory"
 
 
+def save_windowed(name: str, window: int, folder: Path) -> LanguageModel:
+    """Save a model with an attention window in all layers, or for Gemma in one of two."""
+    save_model("mistral", folder)
+    config = json.loads((folder / "config.json").read_text()) | {"max_position_embeddings": 512}
+    config["sliding_window"] = window
+    if name == "gemma3_text":
+        torch.manual_seed(0)
+        sizes = {key: config[key] for key in config if key.startswith(("num_", "max_", "vocab", "hidden_s", "sliding"))}
+        layers = {"head_dim": 8, "layer_types": ["sliding_attention", "full_attention"], "intermediate_size": 64}
+        loader: Any = AutoModelForCausalLM
+        network = loader.from_config(AutoConfig.for_model(name, **sizes, **layers))
+        for weight in network.parameters():
+            torch.nn.init.normal_(weight, std=0.3)
+        network.save_pretrained(folder)
+    else:
+        (folder / "config.json").write_text(json.dumps(config))
+    return LanguageModel(folder, CPU)
+
+
+@pytest.mark.parametrize("name", ["mistral", "gemma3_text"])
 @pytest.mark.parametrize("window", [12, 200])
-def test_attention_windows_shorter_than_a_text_are_respected(window: int, tmp_path: Path) -> None:
+def test_trees_respect_attention_windows_shorter_than_a_text(name: str, window: int, tmp_path: Path) -> None:
     """Compare texts that are longer than the probes of the layout with transformers."""
-    folder = save_model("mistral", tmp_path)
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(
-        json.dumps({**config, "sliding_window": window, "max_position_embeddings": 512})
-    )
-    model = LanguageModel(folder, CPU)
+    model = save_windowed(name, window, tmp_path)
     assert model.is_packed
-    text = [token % 300 for token in range(9, 9 + 280)]
-    scores = score_continuations(model, [text, text[:5]], [[5, 6], [7, 8, 9]], 8, "fp32")
-    with torch.no_grad(), model.default_attention():
-        logits = model.network(torch.tensor([[*text, 7, 8]])).logits[0].log_softmax(-1)
-    expected = sum(float(logits[len(text) - 1 + step, token]) for step, token in enumerate((7, 8, 9)))
-    assert scores[0, 1] == pytest.approx(expected, abs=1e-4)
+    shared = [token % 300 for token in range(9, 9 + 280)]
+    texts = [[*shared, *ending] for ending in ([4], [7, 2, 9, 30], list(range(60, 80)))]
+    assert supports_trees(model, texts, BRANCHES)
+    scores = score_continuations(model, texts, BRANCHES, 8, "fp32")
+    assert np.allclose(scores, score_separately(model, texts, BRANCHES, 8, "fp32"), atol=1e-4)
+    for row, text in enumerate(texts):
+        with torch.no_grad(), model.default_attention():
+            logits = model.network(torch.tensor([[*text, *BRANCHES[0]]])).logits[0].double().log_softmax(-1)
+        expected = sum(logits[len(text) - 1 + step, token].item() for step, token in enumerate(BRANCHES[0]))
+        assert scores[row, 0] == pytest.approx(expected, abs=1e-4)
+    short = score_continuations(model, [texts[0], [5, 6]], BRANCHES, 8, "fp32")
+    assert np.allclose(short[0], scores[0], atol=1e-4), "padding does not count"
+
+
+def test_trees_need_windows_of_a_known_kind(tmp_path: Path) -> None:
+    model = save_windowed("gemma3_text", 12, tmp_path)
+    assert check_tree_support(model)
+    model.network.config.layer_types = ["chunked_attention", "full_attention"]
+    assert supports_trees(model, [[7] * 5], [[4]])
+    assert not supports_trees(model, [[7] * 20], [[4]])
 
 
 def test_shared_tokens_are_computed_once(model: LanguageModel) -> None:
