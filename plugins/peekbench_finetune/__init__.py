@@ -14,6 +14,7 @@ def peekbench_methods() -> list[MethodEntry]:
     """Register the methods."""
     entry = partial(
         MethodEntry,
+        task_kinds=frozenset({"classification", "multilabel"}),
         preparation=Preparation(
             pin="peekbench_lm.provision:pin",
             check="peekbench_lm.provision:check",
@@ -42,6 +43,7 @@ def peekbench_methods() -> list[MethodEntry]:
         entry(
             name="pattern_exploiting",
             options=PatternExploiting,
+            task_kinds=frozenset({"classification"}),
             method="peekbench_finetune.pattern_exploiting:pattern_exploiting",
             summary="cloze questions: an ensemble labels the unlabeled texts softly for a final classifier",
             unlabeled_options=frozenset({"temperature", "classification"}),

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from peekbench.records import FloatArray, IntArray
+from peekbench.records import FloatArray, IntArray, TaskKind
 from peekbench_finetune.options import Head
 from peekbench_lm.devices import to_device
 from peekbench_lm.forward_context import Dropout, current_context, forward_context
@@ -70,13 +70,15 @@ class Classifier:
     model
         Language model.
     num_classes
-        Number of classes.
+        Number of classes, or of labels of a multi-label task.
     pooling
         Hidden state that represents a text.
     seed
         Seed of the initial weights of new layers.
     head
         Layers on the hidden state.
+    kind
+        Kind of the task: a text has one class, or any number of labels ('multilabel').
 
     Raises
     ------
@@ -85,9 +87,16 @@ class Classifier:
     """
 
     def __init__(
-        self, model: LanguageModel, num_classes: int, pooling: Pooling, seed: int, head: Head = "linear"
+        self,
+        model: LanguageModel,
+        num_classes: int,
+        pooling: Pooling,
+        seed: int,
+        head: Head = "linear",
+        kind: TaskKind = "classification",
     ) -> None:
         self.model = model
+        self.is_multilabel = kind == "multilabel"
         self.pooling = pooling
         self.num_classes = num_classes
         generator = torch.Generator().manual_seed(seed)
@@ -117,8 +126,8 @@ class Classifier:
         texts
             Token ids of each text.
         labels
-            Class of each text as an integer; shape (len(texts),). Or the probabilities of the classes of each text;
-            shape (len(texts), num_classes).
+            Class of each text as an integer; shape (len(texts),). Or the probabilities of the classes of each text, or
+            0 and 1 for each label; shape (len(texts), num_classes).
         recipe
             Hyperparameters.
         seed
@@ -143,13 +152,17 @@ class Classifier:
         targets = targets.long() if targets.ndim == 1 else targets.float()
 
         def loss(part: Part) -> Tensor:
-            return cross_entropy(self.logits(part), to_device(targets[part.texts], self.model.device), reduction="sum")
+            logits, expected = self.logits(part), to_device(targets[part.texts], self.model.device)
+            if self.is_multilabel:
+                # As in transformers, the loss of a text is the mean over labels.
+                return binary_cross_entropy_with_logits(logits, expected, reduction="sum") / self.num_classes
+            return cross_entropy(logits, expected, reduction="sum")
 
         return Batch(step, len(rows), loss)
 
     @torch.no_grad()
     def predict(self, texts: Sequence[Sequence[int]], batch_size: int) -> FloatArray:
-        """Return class probabilities; shape (len(texts), num_classes).
+        """Return probabilities of the classes, or of each label; shape (len(texts), num_classes).
 
         Parameters
         ----------
@@ -179,8 +192,14 @@ class Classifier:
             rows = order[start : start + batch_size]
             step = Step([texts[row] for row in rows])
             logits = self.model.run_in_parts(step, attempt)  # (len(rows), num_classes), in the order of the step
-            probabilities[[rows[position] for position in step.order]] = logits.double().softmax(-1).cpu().numpy()
+            probabilities[[rows[position] for position in step.order]] = self._link(logits.double()).cpu().numpy()
         return probabilities
+
+    def _link(self, logits: Tensor) -> Tensor:
+        """Return the probabilities of logits."""
+        if self.is_multilabel:
+            return logits.sigmoid()
+        return logits.softmax(-1)
 
 
 def _make_linear(size: int, num_outputs: int, generator: torch.Generator) -> nn.Linear:

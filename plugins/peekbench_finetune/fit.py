@@ -98,7 +98,7 @@ def fit_classifier(
     limit = model.context_limit(options.context_length)
     pooling = options.classification.pooling or ("cls" if model.kind == "masked" else "last")
     head = options.classification.head
-    classifier = Classifier(model, task.num_classes, pooling, seed_for(context.seed, "head"), head)
+    classifier = Classifier(model, task.num_classes, pooling, seed_for(context.seed, "head"), head, task.kind)
     texts, seed = encode(model.tokenizer, train.inputs, limit), seed_for(context.seed, "classification")
     result = classifier.fit(texts, train.labels, options.classification.recipe(), seed)
     metrics.update(result.metrics("classification"), classification_loss=result.losses[-1])

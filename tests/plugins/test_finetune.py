@@ -23,6 +23,7 @@ from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
 from peekbench.store.maintenance import check_store
 from peekbench_finetune.classification import Classifier, pool
+from peekbench_finetune.options import Classification
 from peekbench_lm import extras, provision
 from peekbench_lm.fit import language_models
 from peekbench_lm.forward_context import forward_context
@@ -31,6 +32,7 @@ from peekbench_lm.layout import Step
 from peekbench_lm.likelihood import text_log_likelihoods
 from peekbench_lm.model_files import find_model
 from peekbench_lm.tokenizer import encode
+from peekbench_lm.training_loop import shuffle_batches
 from peekbench_testing import check_entry, make_case
 from peekbench_testing.case import Case
 
@@ -53,6 +55,9 @@ def case_of(use: str, folder: Path, tmp_path: Path, **options: Any) -> Case:
     spec = make_component(MethodSpec, use, {"model": str(folder), **QUICK, **options})
     return make_case(use, spec.entry, spec.options, tmp_path, SUBJECTS)
 
+
+WORDS = ("rabbit", "minister", "plays", "spring")
+"""Labels of texts that contain them."""
 
 # The class is the subject of the sentence: 64 sentences of each class, twice.
 SUBJECTS = Dataset(
@@ -213,6 +218,65 @@ def test_head_of_bert_gives_the_logits_of_transformers(head: Any, folder_with_po
         logits = classifier.logits(part)
         expected = torch.cat([peer(torch.tensor([text])).logits for text in step.texts])
     torch.testing.assert_close(logits, expected, atol=1e-4, rtol=0)
+
+
+def test_sets_of_labels_are_learned_as_by_a_plain_loop(tmp_path: Path) -> None:
+    """Compare losses and probabilities with transformers. Another label has no example."""
+    folder = save_model("bert", tmp_path / "own", dropout=0.0)
+    model = LanguageModel(folder, torch.device("cpu"))
+    texts = encode(model.tokenizer, SENTENCES[::10], 32)
+    labels = np.array([["rabbit" in text, "plays" in text, False] for text in SENTENCES[::10]], dtype=np.int64)
+    classifier = Classifier(model, 3, "cls", 0, "bert_new_pooler", "multilabel")
+    peer: Any = BertForSequenceClassification.from_pretrained(
+        folder, num_labels=3, problem_type="multi_label_classification"
+    )
+    weights = classifier.head.state_dict()
+    for layer, name in ((peer.bert.pooler.dense, "pooler"), (peer.classifier, "linear")):
+        layer.load_state_dict({"weight": weights[f"{name}.weight"], "bias": weights[f"{name}.bias"]})
+
+    recipe = Classification(epochs=3, batch_size=8, learning_rate=5e-3, weight_decay=0).recipe()
+    epochs = shuffle_batches(len(texts), recipe, 5)
+    optimizer = torch.optim.AdamW(peer.parameters(), weight_decay=0)
+    peer.train()
+    losses = np.zeros(len(epochs))
+    for number, rows in enumerate([batch for epoch in epochs for batch in epoch]):
+        batch = model.tokenizer.pad({"input_ids": [texts[row] for row in rows]}, return_tensors="pt")
+        loss = peer(**batch, labels=torch.tensor(labels[rows], dtype=torch.float32)).loss
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(peer.parameters(), 1.0)
+        optimizer.param_groups[0]["lr"] = 5e-3 * (1 - number / sum(map(len, epochs)))
+        optimizer.step()
+        losses[number // len(epochs[0])] += loss.item() * len(rows) / len(texts)
+    peer.eval()
+    with torch.no_grad():
+        expected = torch.cat([peer(torch.tensor([text])).logits for text in texts])
+
+    assert classifier.fit(texts, labels, recipe, 5).losses == pytest.approx(losses, abs=1e-5)
+    np.testing.assert_allclose(classifier.predict(texts, 64), expected.sigmoid(), atol=1e-4)
+
+
+def test_runs_score_sets_of_labels(tmp_path: Path) -> None:
+    rows = [{"text": text, "label": [word for word in text.split() if word in WORDS]} for text in SENTENCES]
+    (tmp_path / "texts.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    classification = {"epochs": 20, "batch_size": 8, "learning_rate": 1e-2, "pooling": "mean"}
+    model = save_model("gpt2", tmp_path / "own", dropout=0.0)
+    options = QUICK | {"model": str(model), "score_texts": True, "classification": classification}
+    spec = make_spec(
+        {
+            "name": "sets",
+            "tasks": [{"use": "files", "name": "sets", "options": {"path": "texts.jsonl"}}],
+            "methods": [{"use": "finetune.overtrain", "options": options}],
+            "design": {"num_train": 120, "num_test": 60, "num_subsamples": 1},
+            "executor": {"use": "local", "options": {"in_process": True}},
+        },
+        folder=tmp_path,
+    )
+    summary = run(spec)
+    assert (summary.finished, summary.failed) == (1, 0)
+    results = load_results(summary.store)
+    assert (results["micro_f1"] > 0.8).all(), results["micro_f1"].tolist()
+    assert results["bits_per_byte"].notna().all()
 
 
 @pytest.mark.slow

@@ -296,7 +296,7 @@ def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelih
     """
     if predictor.log_likelihoods is None:
         return None
-    if task.kind != "classification" or not isinstance(inputs, Sequence):
+    if task.kind not in ("classification", "multilabel") or not isinstance(inputs, Sequence):
         kind: str = task.kind
         if not isinstance(inputs, Sequence):
             kind += " of rows of features"

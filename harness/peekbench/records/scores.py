@@ -51,7 +51,7 @@ class ScoringInput:
     num_classes: int
     """Number of classes or labels."""
     texts: TextLikelihoods | None = None
-    """Classification only; None if the method gives no log-likelihoods."""
+    """Of classified texts only; None if the method gives no log-likelihoods."""
 
     @cached_property
     def truth(self) -> IntArray:
@@ -403,7 +403,11 @@ SCORES: tuple[Score, ...] = (
         "log-likelihood in bits per byte",
         "bits that a language model needs for the test texts, per byte",
         "number",
-        {"classification": bits_per_byte_of_classified, "language_modeling": bits_per_byte},
+        {
+            "classification": bits_per_byte_of_classified,
+            "multilabel": bits_per_byte_of_classified,
+            "language_modeling": bits_per_byte,
+        },
         maximum=math.inf,
         is_higher_better=False,
         region=0.01,
