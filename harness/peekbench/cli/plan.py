@@ -39,7 +39,7 @@ def plan(
     """
     experiment = load(spec, workers)
     check_files(experiment)
-    part, unread, unprepared = split_reachable(experiment, with_methods=pilot)
+    part, unread, unprepared = split_reachable(experiment, note, with_methods=pilot)
     part = with_sizes(part)
     with_rows = {task.name: task for task in part.tasks}
     tasks_of_spec = tuple(with_rows.get(task.name, task) for task in experiment.tasks)

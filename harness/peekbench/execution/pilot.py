@@ -166,7 +166,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     spec
         The spec.
     note
-        Receives a text about each method before it is prepared, and after a long trial.
+        Receives a text after a long trial, and a warning about grades that are all 0 or all 1.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     PeekbenchError
         If what a method needs is unavailable, or another machine differs from this one, as in a run.
     """
-    facts = prefetch_methods(spec, note)
+    facts = prefetch_methods(spec)
     work = PilotWork(spec, identify(spec, describe_tasks(spec), facts))
     if hasattr(spec.executor.options, "workers"):  # one worker, which has then loaded the libraries
         spec = spec.with_executor_options(workers=1)

@@ -159,7 +159,7 @@ def prefetch_method(spec: ExperimentSpec, method: MethodSpec) -> dict[str, Any]:
 
 
 def split_reachable(
-    spec: ExperimentSpec, *, with_methods: bool
+    spec: ExperimentSpec, note: Callable[[str], None], *, with_methods: bool
 ) -> tuple[ExperimentSpec, dict[str, UnavailableError], dict[str, DataError]]:
     """Return the part of a spec that can be prepared now, and the errors of the data and models out of reach.
 
@@ -167,6 +167,8 @@ def split_reachable(
     ----------
     spec
         The spec.
+    note
+        Receives a text about each method before it is prepared.
     with_methods
         Whether to prefetch for the methods; otherwise, the part has all of them.
 
@@ -186,6 +188,8 @@ def split_reachable(
     part = spec.model_copy(update={"tasks": tuple(task for task in spec.tasks if task.name not in tasks)})
     for method in spec.methods if with_methods and part.tasks else ():
         try:
+            if method.entry.preparation.prefetch is not None:
+                note(f"preparing {method.name}")
             prefetch_method(part, method)
         except DataError as error:
             if not isinstance(error.__cause__, UnavailableError):
@@ -216,7 +220,7 @@ def _placed_errors(place: str) -> Iterator[None]:
         raise kind(f"{place}: {error}") from error
 
 
-def prefetch_methods(spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:
+def prefetch_methods(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None) -> dict[str, dict[str, Any]]:
     """Check libraries, and prefetch for each method once, before any worker starts.
 
     Parameters
