@@ -144,12 +144,18 @@ LEVEL = 0.9  # of the two-sided interval whose lower end must be above chance: a
 
 
 def find_hidden(
-    configuration: Configuration, effect: str, other_scores: Mapping[str, Configurations], *, is_run: bool
+    configuration: Configuration,
+    effect: str,
+    other_scores: Mapping[str, Configurations],
+    predictions: Predictions | None,
+    *,
+    is_run: bool,
 ) -> Literal["", "inert", "no signal"]:
     """Return why no trial could show an effect: no answer is right, or the predictions of both arms are equal.
 
     All scores of a run are computed from the same predictions. Scores of probabilities, R^2 and log-likelihoods of
-    texts can be equal in all trials only if the predictions are; accuracies can also be equal by chance.
+    texts can be equal in all trials only if the predictions are; accuracies can also be equal by chance, so
+    answers are compared if nothing else is known.
 
     Parameters
     ----------
@@ -159,6 +165,8 @@ def find_hidden(
         Effect, such as 'bias', which is the difference of test and extra.
     other_scores
         Name of a score to the configurations in this score, for the scores of probabilities.
+    predictions
+        Answers to single texts.
     is_run
         Whether the scores are those of a run. Scores of a table can be rounded.
 
@@ -172,11 +180,31 @@ def find_hidden(
     same = [
         other for results in other_scores.values() for other in results.configurations if other.key == configuration.key
     ]
-    if not is_run or (configuration.step is not None and not same):
+    if not is_run or any(_is_any(compared, effect) for compared in (configuration, *same)):
         return ""
-    if any(_is_any(compared, effect) for compared in (configuration, *same)):
-        return ""
-    return "inert"
+    if configuration.step is None or same:
+        return "inert"
+    if effect == "bias" and predictions is not None:
+        answers = _read_answers(configuration, predictions).values()
+        if all(found is not None and found.are_equal for found in answers):
+            return "inert"
+    return ""
+
+
+def _read_answers(configuration: Configuration, predictions: Predictions) -> dict[str, Answers | None]:
+    """Return the answers of extra and test by task."""
+    method, model, num_train, num_test = configuration.key
+    return {
+        task: predictions.answers(
+            task,
+            str(method),
+            num_train if isinstance(num_train, int) else None,
+            num_test if isinstance(num_test, int) else None,
+            ARMS,
+            str(model or ""),
+        )
+        for task in configuration.subsamples
+    }
 
 
 def _is_any(configuration: Configuration, quantity: str) -> bool:
@@ -209,20 +237,11 @@ def has_signal(configuration: Configuration, predictions: Predictions | None, *,
         return _is_positive(configuration.units(configuration.scores["extra"]))
     if predictions is None:
         return True
-    method, model, num_train, num_test = configuration.key
     tasks = {}
-    for task, subsamples in configuration.subsamples.items():
-        answers = predictions.answers(
-            task,
-            str(method),
-            num_train if isinstance(num_train, int) else None,
-            num_test if isinstance(num_test, int) else None,
-            ARMS,
-            str(model or ""),
-        )
+    for task, answers in _read_answers(configuration, predictions).items():
         if answers is None or answers.labels is None:
             return True
-        tasks[task] = above_chance(answers)[np.isin(answers.subsamples, subsamples)].tolist()
+        tasks[task] = above_chance(answers)[np.isin(answers.subsamples, configuration.subsamples[task])].tolist()
     return _is_positive(configuration.units(tasks))
 
 
@@ -351,7 +370,7 @@ def measure_effects(
                     region,
                     configuration.step,
                     levels_of(configuration, looks),
-                    find_hidden(configuration, effect, probabilistic, is_run=is_run),
+                    find_hidden(configuration, effect, probabilistic, predictions, is_run=is_run),
                     signal,
                     shared_averages(configuration, effect),
                     is_skewed=not failures_cancel(configuration, effect),

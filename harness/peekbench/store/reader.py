@@ -444,6 +444,7 @@ class Store:
             scores=scores,
             labels=known,
             groups=groups,
+            are_equal=len({(row[1], row[6]) for row in rows}) == len(draws),  # subsamples and checksums
         )
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:

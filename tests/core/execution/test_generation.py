@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sqlite3
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -232,6 +233,23 @@ def test_data_in_memory_with_several_references(tmp_path: Path, monkeypatch: pyt
     found = pb.measure(fit, data, text="question", label="answer", **FEW)
     assert calls[0] == (object, 1.0, 0.0)
     assert 0 < found.arms["extra"].mean() < 0.3
+
+
+@pytest.mark.parametrize(("wrong", "decision"), [("0", "inert"), ("{number}", "inconclusive")])
+def test_equal_answers_are_inert_but_equal_grades_are_not(
+    wrong: str, decision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def fit(unlabeled: Any, train: Any) -> Any:
+        other = wrong.format(number=1000 + zlib.crc32("".join(unlabeled or ()).encode()))
+        return lambda prompts: [str(eval(p.replace("and", "+"))) if p[0] in "02468" else other for p in prompts]
+
+    few = {**FEW, "num_subsamples": 7}
+    report = pb.measure(fit, SUMS, **few).report()
+    assert report.verdicts[0].decision == decision
+    (written,) = report.save(tmp_path, ["markdown"])
+    assert "Accuracy: mean grade of the answers." in " ".join(written.read_text(encoding="utf-8").split())
 
 
 def test_a_grader_of_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,10 +98,14 @@ def define_folds(report: Report) -> str:
 
 
 def define_accuracy(report: Report, verdicts: Sequence[Verdict]) -> str:
-    """Return what accuracy is if all tasks have sets of labels, with a space before it; empty for other scores."""
+    """Return what accuracy is if it is that of label sets or a mean grade, after a space; empty for other scores."""
     kinds = {facts.get("kind") for facts in report.details.get("data", {}).values()}
     scores = {getattr(verdict.evidence, "score", "score") for verdict in verdicts}
-    if kinds != {"multilabel"} or scores != {"score"}:
+    if scores != {"score"}:
+        return ""
+    if kinds == {"generation"}:
+        return " Accuracy: mean grade of the answers."
+    if kinds != {"multilabel"}:
         return ""
     return f" Accuracy: subset accuracy, the share of {verdicts[0].rows} with exactly the right labels."
 
