@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from peekbench.records.verdicts import Estimate, Unit
+from peekbench.records.verdicts import POINTS, Estimate, ScoreUnits, Unit
 
 UNKNOWN = "-"
 
@@ -248,6 +248,20 @@ def format_size(value: float, unit: Unit) -> str:
     return f"{value:.4f}"
 
 
+def format_chosen(value: float, units: ScoreUnits) -> str:
+    """Return a bias or the half-width of a region that a user has chosen, without rounding.
+
+    Examples
+    --------
+    >>> from peekbench.records.verdicts import NUMBERS
+    >>> format_chosen(0.005, POINTS), format_chosen(0.005, NUMBERS)
+    ('0.5 points', '0.005')
+    """
+    if units == POINTS:
+        return f"{value * 100:g} points"
+    return f"{value:g}"
+
+
 def format_range(low: float, high: float, unit: Unit) -> str:
     """Return the ends of an interval.
 
@@ -307,60 +321,6 @@ def with_sign(number: float, digits: int) -> str:
     if float(text) == 0:
         return text[1:]
     return text
-
-
-def score_unit(is_accuracy: bool) -> Unit:
-    """Return the unit of scores.
-
-    Parameters
-    ----------
-    is_accuracy
-        Whether the scores are accuracies.
-
-    Examples
-    --------
-    >>> score_unit(is_accuracy=True), difference_unit(is_accuracy=True), spread_unit(is_accuracy=True)
-    ('fraction', 'difference', 'spread')
-    """
-    if is_accuracy:
-        return "fraction"
-    return "number"
-
-
-def difference_unit(is_accuracy: bool) -> Unit:
-    """Return the unit of differences of scores.
-
-    Parameters
-    ----------
-    is_accuracy
-        Whether the scores are accuracies.
-
-    Examples
-    --------
-    >>> difference_unit(is_accuracy=False)
-    'change'
-    """
-    if is_accuracy:
-        return "difference"
-    return "change"
-
-
-def spread_unit(is_accuracy: bool) -> Unit:
-    """Return the unit of standard deviations and standard errors of scores, and of half-widths of regions.
-
-    Parameters
-    ----------
-    is_accuracy
-        Whether the scores are accuracies.
-
-    Examples
-    --------
-    >>> spread_unit(is_accuracy=False)
-    'number'
-    """
-    if is_accuracy:
-        return "spread"
-    return "number"
 
 
 SHARED_DRAWS = (

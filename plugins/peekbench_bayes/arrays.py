@@ -13,7 +13,7 @@ import pandas as pd
 from peekbench import Column
 from peekbench.errors import SpecError
 from peekbench.formatting import SHARED_DRAWS
-from peekbench.records import FloatArray, Key
+from peekbench.records import FloatArray, Key, ScoreUnits
 from peekbench.results import (
     are_accuracies,
     check_region,
@@ -22,6 +22,7 @@ from peekbench.results import (
     label_configuration,
     plain_cell,
     resolve_score,
+    score_units,
 )
 from peekbench_bayes.options import Effect, Meta, OfScore
 from peekbench_stats import correlate_tasks
@@ -54,6 +55,8 @@ class PairedArms:
     """Scores of the treatment arm."""
     is_accuracy: bool
     """Whether the scores are accuracies."""
+    units: ScoreUnits
+    """Units of scores and effects."""
 
     @property
     def cells(self) -> tuple[Key, ...]:
@@ -112,6 +115,7 @@ def split_results(
 
 def _split(results: pd.DataFrame, effects: list[Effect], varying: list[str]) -> Iterator[PairedArms]:
     is_accuracy, is_count = are_accuracies(results), results["num_correct"].notna().all()
+    units = score_units(results)
     for values, rows in results.groupby(list(KEYS), sort=False, dropna=False):
         key = dict(zip(KEYS, map(plain_cell, values), strict=True))
         answers = rows["num_scored"].unique()
@@ -122,7 +126,7 @@ def _split(results: pd.DataFrame, effects: list[Effect], varying: list[str]) -> 
         for effect in effects:
             control, treatment = (scores[arm] for arm in ARMS[effect])
             parts = tuple((name, key[name]) for name in varying)
-            yield PairedArms(label, parts, effect, models, tasks, num_scored, control, treatment, is_accuracy)
+            yield PairedArms(label, parts, effect, models, tasks, num_scored, control, treatment, is_accuracy, units)
 
 
 def _to_array(
@@ -183,16 +187,16 @@ def region_of(options: OfScore, analysis: str, splits: Sequence[PairedArms]) -> 
     analysis
         Name of the analysis, for errors.
     splits
-        Paired arms, which tell whether scores are accuracies.
+        Paired arms, with the units of the scores.
 
     Raises
     ------
     SpecError
-        If the region of accuracies exceeds 20 points.
+        If the region of fractions exceeds 20 points.
     """
     is_log_odds = isinstance(options, Meta) and options.preset != "calibrated"
-    is_accuracy = not is_log_odds and all(arms.is_accuracy for arms in splits)
-    check_region(options.region, analysis, is_accuracy=is_accuracy)
+    if not is_log_odds:
+        check_region(options.region, analysis, units=splits[0].units)
     if options.region is not None:
         return options.region
     if is_log_odds:

@@ -16,8 +16,8 @@ Fit = tuple[PairedArms, Posterior]
 
 
 def effect_axis(effect: str, unit: Unit, region: float = 0.0) -> Axis:
-    """Return the axis of an effect or its standard deviation, in points if scores are accuracies."""
-    words = "accuracy points" if unit in ("difference", "spread") else "units of the score"
+    """Return the axis of an effect or its standard deviation, in points if scores are fractions."""
+    words = "points" if unit in ("difference", "spread") else "units of the score"
     return Axis(f"{effect}, {words}", unit, region=region)
 
 

@@ -14,8 +14,7 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table, Verdict
 from peekbench.errors import SpecError
-from peekbench.formatting import difference_unit, spread_unit
-from peekbench.records import Cell, Decision, FailedCheck, Family, PosteriorEvidence, ScoreName, Unit
+from peekbench.records import Cell, Decision, FailedCheck, Family, PosteriorEvidence, ScoreName, ScoreUnits, Unit
 from peekbench.results import decide, select_score
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results, warn_of_shared_draws
 from peekbench_bayes.calibrated import fit_differences
@@ -64,19 +63,18 @@ def analyze(results: pd.DataFrame, *, options: Hierarchical) -> Analysis:
     region = region_of(options, "bayes.hierarchical", splits)
     fits = [(arms, _fit(arms, options)) for arms in splits]
     biases = [fit for fit in fits if fit[0].effect == "bias"]
-    is_accuracy = all(arms.is_accuracy for arms in splits)
-    unit = difference_unit(is_accuracy)
+    units = splits[0].units
     return Analysis(
         "hierarchical",
         tables=(
-            _effect_table(columns, fits, options, is_accuracy),
-            _task_table(columns, fits, options, unit),
+            _effect_table(columns, fits, options, units),
+            _task_table(columns, fits, options, units.difference),
             _spread_table(columns, fits, options),
             _check_table(columns, fits),
         ),
         figures=(
-            *forest(biases, options.preset, options.level, region, unit),
-            *posteriors(fits, options.preset, options.level, region, unit),
+            *forest(biases, options.preset, options.level, region, units.difference),
+            *posteriors(fits, options.preset, options.level, region, units.difference),
         ),
         verdicts=tuple(judge(*fit, level=options.verdict_level, region=region, score=options.score) for fit in biases),
         warnings=(*_warnings(fits), *warn_of_shared_draws(results)),
@@ -101,8 +99,8 @@ def _fit(arms: PairedArms, options: Hierarchical) -> Posterior:
     return fit_with_bambi(arms, options)
 
 
-def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, is_accuracy: bool) -> Table:
-    unit = difference_unit(is_accuracy)
+def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hierarchical, units: ScoreUnits) -> Table:
+    unit = units.difference
     rows: list[tuple[Cell, ...]] = []
     for arms, posterior in fits:
         key = (*arms.cells, arms.effect, posterior.engine)
@@ -124,7 +122,7 @@ def _effect_table(columns: tuple[Column, ...], fits: Sequence[Fit], options: Hie
             rows.append((*key, model, *by_model, None, None, None))
     table_columns = (
         *columns, Column("effect"), Column("engine"), Column("model"),
-        Column("mean", unit), Column("sd", spread_unit(is_accuracy)), Column("P(> 0)", "fraction"),
+        Column("mean", unit), Column("sd", units.spread), Column("P(> 0)", "fraction"),
         Column("other tasks", unit), Column("log-odds", "change"), Column("sd of log-odds", "number"),
     )  # fmt: skip
     title = f"Boost and bias, preset {options.preset}, {options.level:.0%} intervals"
@@ -231,7 +229,7 @@ def judge(arms: PairedArms, posterior: Posterior, *, level: float, region: float
     )
     estimate = Estimate(summary.mean, summary.low, summary.high, summary.standard_error, level)
     return Verdict(
-        arms.label, "bias", decision, estimate, region, difference_unit(arms.is_accuracy), evidence,
+        arms.label, "bias", decision, estimate, region, arms.units.difference, evidence,
         Family(level=level), parts=arms.parts,
     )  # fmt: skip
 

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
-from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell, FloatArray, Unit
 from peekbench.results import select_score
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results
@@ -100,8 +99,7 @@ def check_priors(results: pd.DataFrame, *, options: PriorCheck) -> Analysis:
     keys, splits = split_results(select_score(results, options.score, "bayes.prior_check"), options.effects)
     region = region_of(options, "bayes.prior_check", splits)
     predictions = [_predict(arms, options) for arms in splits]
-    is_accuracy = all(arms.is_accuracy for arms in splits)
-    unit, spread = difference_unit(is_accuracy), spread_unit(is_accuracy)
+    unit, spread = splits[0].units.difference, splits[0].units.spread
     size = format_region(region, unit)
     subject = f"of {options.num_draws:,} data sets from the priors of {options.preset}"
     means: list[tuple[Cell, ...]] = []
@@ -276,8 +274,7 @@ def recover(results: pd.DataFrame, *, options: Recovery) -> Analysis:
             Estimates(arms, bias, fit_known(components, bias, options, rng), options) for bias in options.biases
         ]
     error = (options.level * (1 - options.level) / options.num_data_sets) ** 0.5  # standard error of a coverage
-    is_accuracy = all(arms.is_accuracy for arms in splits)
-    unit, spread = difference_unit(is_accuracy), spread_unit(is_accuracy)
+    unit, spread = splits[0].units.difference, splits[0].units.spread
     subject = f"{options.num_data_sets:,} simulated data sets each"
     columns = (*keys, Column("true bias", unit))
     return Analysis(

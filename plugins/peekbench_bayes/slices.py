@@ -15,8 +15,8 @@ import pandas as pd
 from scipy.special import ndtr
 
 from peekbench import Analysis, Column, Estimate, Table
-from peekbench.formatting import difference_unit, pluralize, spread_unit
-from peekbench.records import Cell, FloatArray
+from peekbench.formatting import pluralize
+from peekbench.records import NUMBERS, Cell, FloatArray
 from peekbench.results import select_score
 from peekbench_bayes import figures
 from peekbench_bayes.arrays import PairedArms, region_of, resolve_options, split_results, warn_of_shared_draws
@@ -283,9 +283,10 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
         means.append((*key, float(effects.mean.mean()), middle, float(effects.mean.std()), beyond, excludes))
         intervals = zip(effects.low.tolist(), effects.high.tolist(), strict=True)
         conclusions.append((*key, *decision_shares(intervals, region)))
-    is_accuracy = all(arms.is_accuracy for arms in splits)
-    is_in_points = options.preset == "calibrated" and is_accuracy
-    unit = difference_unit(is_in_points)
+    units = NUMBERS
+    if options.preset == "calibrated":
+        units = splits[0].units
+    unit = units.difference
     subject = f"of {pluralize(options.num_slices, 'slice')}, preset {options.preset}"
     scale = "" if options.preset == "calibrated" else ", log-odds"
     size = format_region(region, unit)
@@ -297,7 +298,7 @@ def analyze_slices(results: pd.DataFrame, *, options: Meta) -> Analysis:
                 f"Posterior means {subject}{scale}",
                 (
                     *columns, Column("mean", unit), Column("middle", unit),
-                    Column("sd", spread_unit(is_in_points)),
+                    Column("sd", units.spread),
                     Column(f"beyond {size}", "fraction"), Column("interval excludes 0", "fraction"),
                 ),
                 tuple(means),

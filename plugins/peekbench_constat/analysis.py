@@ -11,7 +11,7 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table, Verdict
 from peekbench.formatting import list_names, pluralize
-from peekbench.records import Cell, Family, Figure, Forest, Interval, PredictionEvidence
+from peekbench.records import POINTS, Cell, Family, Figure, Forest, Interval, PredictionEvidence
 from peekbench.results import check_region, decide
 from peekbench_constat import Comparison, ConStat
 from peekbench_constat.excess import read_scores
@@ -58,7 +58,7 @@ def analyze_contamination(results: pd.DataFrame, *, options: ConStat) -> Analysi
     ResultsError
         If scores are not accuracies with a known number of texts, or a model that is under test lacks a score.
     """
-    check_region(options.region, "constat", is_accuracy=True)
+    check_region(options.region, "constat", units=POINTS)
     models = label_models(results)
     labels, tasks = list(models["label"].unique()), list(models["task"].unique())
     check_names(options, tasks, labels)

@@ -16,14 +16,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from peekbench.records import Quantity, Report, ScoreEstimate
+from peekbench.records import POINTS, Quantity, Report, ScoreEstimate
 from peekbench_exports.tables import ExportedRun, read_run
 
 SCHEMA_VERSION = "0.3.0"
 COLLECTION = "peekbench"
 UNSTATED = "unspecified"
-BOUNDS = {"accuracy": (0.0, 1.0), "macro F1": (0.0, 1.0)}
-"""Smallest and largest values of scores; those of others are unbounded."""
 MEANINGS: dict[Quantity, str] = {
     "extra": "Score after adaptation to unlabeled texts that are not the test texts: the uncontaminated score",
     "bias": "Signed: score after adaptation to the unlabeled test texts, minus the uncontaminated score; 0 is no bias",
@@ -117,7 +115,7 @@ def _result(run: ExportedRun, estimate: ScoreEstimate, *, with_sizes: bool) -> d
             "metric_id": f"peekbench.{estimate.quantity}.{_portable(estimate.metric).lower()}",
             "metric_name": metric,
             "metric_kind": estimate.metric if estimate.quantity == "extra" else f"difference of {estimate.metric}",
-            "metric_unit": "proportion" if estimate.metric in BOUNDS else "score",
+            "metric_unit": "proportion" if estimate.units == POINTS else "score",
             "lower_is_better": estimate.quantity == "bias",
             "score_type": "continuous",
             "min_score": low,
@@ -133,10 +131,11 @@ def _result(run: ExportedRun, estimate: ScoreEstimate, *, with_sizes: bool) -> d
 
 
 def _bounds(estimate: ScoreEstimate) -> tuple[float | str, float | str]:
-    if estimate.metric not in BOUNDS:
+    if estimate.units != POINTS:
         return "-Infinity", "Infinity"
-    low, high = BOUNDS[estimate.metric]
-    return (low, high) if estimate.quantity == "extra" else (low - high, high - low)
+    if estimate.quantity == "extra":
+        return 0.0, 1.0
+    return -1.0, 1.0
 
 
 def _uncertainty(row: ScoreEstimate) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from itertools import groupby
 from pathlib import Path
 
 from peekbench.formatting import pluralize, visible
-from peekbench.records import Report, ScoreEstimate
+from peekbench.records import POINTS, Report, ScoreEstimate
 from peekbench.results import label_configuration
-from peekbench_exports.paper_text import ACCURACY, describe_run, fill_citations, vary, write_references
+from peekbench_exports.paper_text import describe_run, fill_citations, vary, write_references
 from peekbench_exports.tables import ExportedRun, read_run
 
 SPECIAL = {
@@ -135,10 +135,10 @@ def _cells(group: Sequence[ScoreEstimate], quantities: Sequence[str]) -> list[st
 
 
 def _format(estimate: ScoreEstimate) -> str:
-    """Return an estimate with its interval; accuracies in percent and their differences in percentage points."""
-    scale = 100 if estimate.metric == ACCURACY else 1
+    """Return an estimate with its interval; fractions in percent and their differences in percentage points."""
+    scale = 100 if estimate.units == POINTS else 1
     sign, digits = ("", 1) if estimate.quantity == "extra" else ("+", 2)
-    if estimate.metric != ACCURACY:
+    if estimate.units != POINTS:
         digits = 4
 
     def shown(value: float) -> str:
@@ -157,7 +157,7 @@ def _decision(group: Sequence[ScoreEstimate]) -> str:
 
 def _explain(estimates: Sequence[ScoreEstimate]) -> str:
     boost = "; boost = extra $-$ base" if "boost" in _quantities(estimates) else ""
-    units = " Scores are in percent, bias and boost in percentage points." if estimates[0].metric == ACCURACY else ""
+    units = " Scores are in percent, bias and boost in percentage points." if estimates[0].units == POINTS else ""
     level, *lower = sorted({estimate.estimate.level for estimate in estimates}, reverse=True)
     within = "".join(rf" ({100 * level:g}\% of an equivalent bias)" for level in lower)
     return (

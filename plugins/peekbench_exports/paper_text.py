@@ -9,12 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from peekbench.formatting import difference_unit, format_cell, format_quantity, format_range, pluralize, score_unit
+from peekbench.formatting import format_cell, format_chosen, format_quantity, format_range, pluralize
 from peekbench.records import Report, ScoreEstimate
 from peekbench.results import label_configuration
 from peekbench_exports.tables import ExportedRun, read_run
 
-ACCURACY = "accuracy"  # `ScoreEstimate.metric` of accuracies
 PACKAGES = (
     "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi",
 )  # fmt: skip
@@ -206,9 +205,7 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
     regions = {verdict.region for verdict in verdicts if verdict.region is not None}
     if len(regions) == 1:
         (region,) = regions
-        negligible = f"{region:.4g}"
-        if scores[biases[0].configuration].metric == ACCURACY:
-            negligible = f"{100 * region:g} points"
+        negligible = format_chosen(region, biases[0].units)
         yield (
             f"A method is called equivalent if the interval of its bias lies within {negligible} of 0; otherwise "
             "biased if the interval excludes 0, and inconclusive if it does not."
@@ -223,8 +220,7 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
         return
     for bias in biases:
         score = scores[bias.configuration]
-        is_accuracy = score.metric == ACCURACY
-        unit = difference_unit(is_accuracy)
+        unit = score.units.difference
         facts: list[str] = [bias.decision]
         if bias.control:
             facts.insert(0, f"{bias.control} control, ")
@@ -235,7 +231,7 @@ def _describe_biases(run: ExportedRun) -> Iterator[str]:
         label = label_configuration({"method": bias.method, "model": bias.model, **vary(sizes, biases)})
         yield (
             f"For {label}, the mean {score.metric} of extra was "
-            f"{format_cell(score.estimate.mean, score_unit(is_accuracy))}, and the bias was "
+            f"{format_cell(score.estimate.mean, score.units.score)}, and the bias was "
             f"{format_quantity(bias.estimate.mean, unit)} ({''.join(facts)})."
         )
 

@@ -10,7 +10,6 @@ import pandas as pd
 from scipy.stats import false_discovery_control
 
 from peekbench import Analysis, Column, Table
-from peekbench.formatting import difference_unit
 from peekbench.records import Cell
 from peekbench.results import (
     Configuration,
@@ -137,7 +136,7 @@ def _task_table(paired: Configurations, tests: Sequence[Tests], measure: str) ->
             rows.append((name, *test.configuration.cells, mean, *p_values))
     return Table(
         f"Permutation tests of the bias{measure} by task",
-        (Column("task"), *paired.columns, Column("bias", difference_unit(paired.is_accuracy)), *TEST_COLUMNS),
+        (Column("task"), *paired.columns, Column("bias", paired.units.difference), *TEST_COLUMNS),
         tuple(rows),
         "The tests flip the signs of test - extra within subsamples. With k differences that are not zero, p cannot "
         "be smaller than 2^(1 - k). Adjusted: Benjamini-Hochberg over the tasks of the row's method.",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from peekbench.errors import SpecError
-from peekbench.records import Decision, Looks, LooksTaken, Verdict
+from peekbench.records import POINTS, Decision, Looks, LooksTaken, ScoreUnits, Verdict
 from peekbench.records.verdicts import ControlOutcome
 from peekbench.results import Configuration, check_region, decide, default_region
 from peekbench_stats import (
@@ -74,7 +74,9 @@ def unseen_share(num_trials: float) -> float:
     return float(1 - UNSEEN ** (1 / num_trials))
 
 
-def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Summary, *, is_accuracy: bool) -> Region:
+def make_region(
+    scores: Mapping[str, Mapping[str, Sequence[float]]], options: Summary, *, is_accuracy: bool, units: ScoreUnits
+) -> Region:
     """Convert the half-width of a region to the unit of the scores.
 
     A shift of w log-odds in every task changes the mean accuracy by about w times the mean of p (1 - p) over tasks, if
@@ -88,20 +90,22 @@ def make_region(scores: Mapping[str, Mapping[str, Sequence[float]]], options: Su
         Half-width, its unit, and the score, which has a default half-width.
     is_accuracy
         Whether scores are accuracies.
+    units
+        Units of the scores.
 
     Raises
     ------
     SpecError
-        If the unit is log-odds and scores are not accuracies, or the region of accuracies exceeds 20 points.
+        If the unit is log-odds and scores are not accuracies, or the region of fractions exceeds 20 points.
     """
-    if is_accuracy and options.failure_loss is not None and options.failure_loss > 1:
+    if units == POINTS and options.failure_loss is not None and options.failure_loss > 1:
         loss = options.failure_loss
         raise SpecError(
-            f"analysis summary, option failure_loss: {loss:g} is {100 * loss:g} points of accuracy; write a fraction, "
+            f"analysis summary, option failure_loss: {loss:g} is {100 * loss:g} points of the score; write a fraction, "
             f"such as {loss / 100:g}"
         )
     if options.region_unit == "score":
-        check_region(options.region, "summary", is_accuracy=is_accuracy)
+        check_region(options.region, "summary", units=units)
         half_width = default_region(options.score) if options.region is None else options.region
         return Region(half_width, failure_loss=options.failure_loss)
     if not is_accuracy:

@@ -9,7 +9,6 @@ import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table
 from peekbench.errors import SpecError
-from peekbench.formatting import difference_unit, spread_unit
 from peekbench.records import Cell
 from peekbench.results import Configuration, Configurations, independent_units
 from peekbench_stats import stratified_sign_flip_test
@@ -158,8 +157,8 @@ def _change_table(before: Configurations, after: Configurations, varying: list[i
     columns = (
         *(KEY_COLUMNS[part] for part in varying),
         Column("quantity"),
-        *(Column(name, spread_unit(before.is_accuracy)) for name in ("before", "after")),
-        Column("change", difference_unit(before.is_accuracy)),
+        *(Column(name, before.units.spread) for name in ("before", "after")),
+        Column("change", before.units.difference),
         Column("paired", "count"),
     )
     overview = tuple(column.name for column in columns)

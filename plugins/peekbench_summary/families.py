@@ -11,8 +11,7 @@ from typing import Literal
 import numpy as np
 
 from peekbench import Estimate, Verdict
-from peekbench.formatting import difference_unit
-from peekbench.records import Answers, Family, FloatArray, Looks, OtherTasks, Predictions, TrialEvidence
+from peekbench.records import Answers, Family, FloatArray, Looks, OtherTasks, Predictions, TrialEvidence, Unit
 from peekbench.results import Configuration, Configurations, decide, find_families
 from peekbench_stats import (
     hierarchical_rejections,
@@ -310,7 +309,7 @@ def judge_all(
     verdicts: dict[int, Verdict] = {}
     for members in find_families(results.configurations, options.family):
         judged = judge_family(
-            [biases[member] for member in members], options.level, options.score, is_accuracy=results.is_accuracy
+            [biases[member] for member in members], options.level, options.score, unit=results.units.difference
         )
         for member, (verdict, conclusion) in zip(members, judged, strict=True):
             configuration = results.configurations[member]
@@ -359,7 +358,7 @@ def measure_effects(
     for configuration in results.configurations:
         is_run = looks.of(str(configuration.key[0])).is_run
         is_r_squared = is_run and options.score == "score" and not results.is_accuracy
-        region = make_region(configuration.scores, options, is_accuracy=results.is_accuracy)
+        region = make_region(configuration.scores, options, is_accuracy=results.is_accuracy, units=results.units)
         if configuration.has_folds and options.failure_loss is None:
             region = replace(region, failure_loss=0.0)
         signal = cache(partial(has_signal, configuration, predictions, is_r_squared=is_r_squared))
@@ -382,7 +381,7 @@ def measure_effects(
 
 
 def judge_family(
-    biases: Sequence[Bias], level: float, score: str = "score", *, is_accuracy: bool = True
+    biases: Sequence[Bias], level: float, score: str = "score", *, unit: Unit = "difference"
 ) -> list[tuple[Verdict, Conclusion]]:
     """Judge configurations together.
 
@@ -400,8 +399,8 @@ def judge_family(
         One minus the false discovery rate of the family; for a single configuration, the coverage of its interval.
     score
         Score that the biases are of.
-    is_accuracy
-        Whether the scores are accuracies.
+    unit
+        Unit of the biases.
 
     Returns
     -------
@@ -426,7 +425,7 @@ def judge_family(
             decision=conclusion.decision,
             estimate=estimate,
             region=bias.region.half_width,
-            unit=difference_unit(is_accuracy),
+            unit=unit,
             evidence=_describe(evidence, conclusion, biased_tasks, coverage, score),
             family=Family(len(family), round(1 - conclusion.num_sides * alpha, 12), unadjusted),
         )

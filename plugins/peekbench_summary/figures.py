@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from peekbench import Estimate, Verdict
-from peekbench.formatting import difference_unit
 from peekbench.records import Axis, Curve, Curves, Forest, Interval, Sample, Violins, downsample
 from peekbench.results import Configuration, Configurations, label_configuration
 from peekbench_summary.estimates import (
@@ -30,9 +29,11 @@ ARMS = {"bias": ("test", "extra"), "boost": ("extra", "base")}
 
 
 def effect_axis(results: Configurations, effect: str, region: float = 0.0) -> Axis:
-    """Return the axis of an effect, in points if scores are accuracies."""
-    unit = "accuracy points" if results.is_accuracy else "units of the score"
-    return Axis(f"{effect}, {unit}", difference_unit(results.is_accuracy), region=region)
+    """Return the axis of an effect, in points if scores are fractions."""
+    unit = {"difference": "points"}.get(results.units.difference, "units of the score")
+    if results.is_accuracy:
+        unit = "accuracy points"
+    return Axis(f"{effect}, {unit}", results.units.difference, region=region)
 
 
 def forests(results: Configurations, verdicts: Sequence[Verdict], level: float, region: float) -> tuple[Forest, ...]:

@@ -10,7 +10,7 @@ from string import ascii_letters
 import pandas as pd
 
 from peekbench import Analysis, Column, Table, Verdict
-from peekbench.formatting import difference_unit, pluralize, score_unit
+from peekbench.formatting import pluralize
 from peekbench.records import Cell, Looks, Predictions
 from peekbench.results import Configuration, Configurations
 from peekbench_stats import holm
@@ -125,13 +125,13 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], options: S
             cells = (*entrant.configuration.cells, entrant.mean("extra"), tie, entrant.verdict.decision)
             intervals = effect_cells(entrant.configuration, effects, level, entrant.verdict)
             rows.append((*cells, *intervals, *(entrant.mean(arm) for arm in arms)))
-    score = score_unit(results.is_accuracy)
+    score = results.units.score
     columns = (
         *results.columns,
         Column("extra", score),
         Column("tie"),
         Column("verdict"),
-        *effect_columns(effects, difference_unit(results.is_accuracy)),
+        *effect_columns(effects, results.units.difference),
         *(Column(arm, score) for arm in arms),
     )
     title = f"Leaderboard, by {name_score(results, options)} of extra"

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from peekbench import Column, Table, Verdict
-from peekbench.formatting import difference_unit, score_unit
 from peekbench.records import Cell, Forest, Interval, RuleWorth
 from peekbench.records.scores import find_score
 from peekbench.results import IN_RULES, RULE_KINDS, Configuration, Configurations, find_families
@@ -145,8 +144,8 @@ def rule_tables(
     columns = (
         *results.columns,
         Column("rule"),
-        Column("score", score_unit(results.is_accuracy)),
-        Column("minus extra", difference_unit(results.is_accuracy)),
+        Column("score", results.units.score),
+        Column("minus extra", results.units.difference),
         Column("verdict"),
     )
     note = WORTH_NOTE
@@ -177,7 +176,7 @@ def _judge(
     for members in find_families(results.configurations, options.family):
         pairs = [(member, arm) for member in members for arm in arms]
         family = [measured[member][f"{arm} - extra"] for member, arm in pairs]
-        judged = judge_family(family, options.level, is_accuracy=results.is_accuracy)
+        judged = judge_family(family, options.level, unit=results.units.difference)
         for (member, arm), (verdict, _) in zip(pairs, judged, strict=True):
             configuration = results.configurations[member]
             parts = tuple(zip((column.name for column in results.columns), configuration.cells, strict=True))

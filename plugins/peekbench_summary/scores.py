@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from peekbench import Column, Estimate, Table, Verdict
 from peekbench.formatting import SHARED_DRAWS, capitalize, join_words
-from peekbench.records import Cell, Unit
+from peekbench.records import POINTS, Cell, Unit
 from peekbench.results import (
     SCORES,
     Configuration,
@@ -126,15 +126,14 @@ OTHER_SCORES = sorted(
 )
 """All scores except accuracy, those in points first."""
 LOG_LIKELIHOOD = next(score.title for score in OTHER_SCORES if score.name == "log_loss")
-IN_POINTS = (ACCURACY, *(score.title for score in OTHER_SCORES if score.unit == "fraction"))
 
 
-def _describe_scores(names: Collection[str]) -> str:
+def _describe_scores(scores: Mapping[str, Configurations]) -> str:
     """Return a note on the units and the meaning of scores."""
-    in_points = [name for name in names if name in IN_POINTS]
+    in_points = [name for name, configurations in scores.items() if configurations.units == POINTS]
     verb = "is" if len(in_points) == 1 else "are"
     note = f"Higher is better in all scores. {capitalize(join_words(in_points))} {verb} in points."
-    if LOG_LIKELIHOOD in names:
+    if LOG_LIKELIHOOD in scores:
         note += f" The {LOG_LIKELIHOOD} is the mean of ln p of the true class, the negative of the log loss."
     return f"{note} Means over these tasks, intervals for new subsamples."
 
@@ -186,8 +185,7 @@ def score_tables(scores: Mapping[str, Configurations], verdicts: Sequence[Verdic
                     cells.append(estimate_effect(same, effect, level).as_cell)
             rows.append((*configuration.cells, effect, *cells))
     columns = [*paired.columns, Column("effect")]
-    for name in scores:
-        unit: Unit = "difference" if name in IN_POINTS else "change"
-        columns += effect_columns([name], unit)
+    for name, score in scores.items():
+        columns += effect_columns([name], score.units.difference)
     note = paired.note(_describe_scores(scores))
     return [Table(f"Bias and boost by score, {level:.0%} intervals", tuple(columns), tuple(rows), note)]

@@ -13,9 +13,9 @@ from scipy.stats import rankdata
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
-from peekbench.formatting import difference_unit, pluralize
-from peekbench.records import Answers, Cell, FloatArray, Inflation, IntArray, Predictions
-from peekbench.results import are_accuracies, has_independent_tasks, independent_units, plain_cell
+from peekbench.formatting import pluralize
+from peekbench.records import Answers, Cell, FloatArray, Inflation, IntArray, Predictions, Unit
+from peekbench.results import has_independent_tasks, independent_units, plain_cell, score_units
 from peekbench_summary import Selection
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
 
@@ -132,11 +132,11 @@ def analyze_selection(results: pd.DataFrame, *, options: Selection, predictions:
     found = [comparison for comparison in comparisons if comparison is not None]
     if not found:
         return Analysis("selection", warnings=tuple(dict.fromkeys(warnings)))
-    is_accuracy = are_accuracies(rows)
+    unit = score_units(rows).difference
     curves = [_estimate_curve(comparison, options.level) for comparison in found]
     return Analysis(
         "selection",
-        tables=(_tabulate(found, curves, varying, arm, options.level, is_accuracy=is_accuracy),),
+        tables=(_tabulate(found, curves, varying, arm, options.level, unit=unit),),
         warnings=tuple(dict.fromkeys(warnings)),
     )
 
@@ -286,12 +286,12 @@ def _tabulate(
     arm: str,
     level: float,
     *,
-    is_accuracy: bool,
+    unit: Unit,
 ) -> Table:
     columns = (
         *(Column(size, "count") for size in varying),
         Column("K", "count"),
-        Column("inflation", difference_unit(is_accuracy)),
+        Column("inflation", unit),
         Column("texts", "count"),
         Column("tasks", "count"),
         Column("subsamples", "count"),
@@ -306,9 +306,7 @@ def _tabulate(
         for number, estimate in curve.items()
     )
     statements = tuple(
-        Inflation(
-            *max(curve.items()), difference_unit(is_accuracy), _name_sizes(comparison, varying), comparison.num_texts
-        )
+        Inflation(*max(curve.items()), unit, _name_sizes(comparison, varying), comparison.num_texts)
         for comparison, curve in zip(comparisons, curves, strict=True)
     )
     ways = {BY_TEXTS if comparison.is_by_texts else BY_SUBSAMPLES: None for comparison in comparisons}

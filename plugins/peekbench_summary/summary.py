@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table, Verdict
-from peekbench.formatting import difference_unit, format_cell, score_unit, spread_unit
+from peekbench.formatting import format_cell
 from peekbench.records import (
     Cell,
     Figure,
@@ -17,6 +17,7 @@ from peekbench.records import (
     Predictions,
     Quantity,
     ScoreEstimate,
+    ScoreUnits,
     TrialEvidence,
     estimates_table,
 )
@@ -159,12 +160,12 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
             interval_of_others = (Estimate(low=others.low, high=others.high),) if several else ()
             cells = (effect, *effect_cells(configuration, [effect], level, verdict), error, *interval_of_others)
             rows.append((*configuration.cells, *cells))
-    unit = difference_unit(results.is_accuracy)
+    unit = results.units.difference
     columns = (
         *results.columns,
         Column("effect"),
         Column("mean", unit),
-        Column("se", spread_unit(results.is_accuracy)),
+        Column("se", results.units.spread),
         *((Column("other tasks", unit),) if several else ()),
     )
     title = f"Boost and bias over these tasks, {level:.0%} intervals"
@@ -202,8 +203,8 @@ def _other_tasks_table(results: Configurations, verdicts: Sequence[Verdict], lev
         rows.append((*configuration.cells, *cells))
     columns = (
         Column("verdict on these tasks"),
-        Column("bias", difference_unit(results.is_accuracy)),
-        Column("region", spread_unit(results.is_accuracy)),
+        Column("bias", results.units.difference),
+        Column("region", results.units.spread),
         Column("p, paired t test", "p_value"),
         Column("p, sign flips", "p_value"),
         Column("bias in other tasks?"),
@@ -242,9 +243,9 @@ def _task_table(results: Configurations, verdicts: Sequence[Verdict], level: flo
         Column("task"),
         *results.columns,
         Column("subsamples", "count"),
-        *(Column(arm, score_unit(results.is_accuracy)) for arm in results.arms),
-        *effect_columns(effects, difference_unit(results.is_accuracy)),
-        Column("se of bias", spread_unit(results.is_accuracy)),
+        *(Column(arm, results.units.score) for arm in results.arms),
+        *effect_columns(effects, results.units.difference),
+        Column("se of bias", results.units.spread),
     )
     title = f"Scores, boost and bias by task, {level:.0%} intervals"
     note = "Each task on its own; intervals are for new subsamples of the same data set." + sign_note(score)
@@ -295,7 +296,7 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
         *controls.columns,
         Column("control"),
         Column("outcome"),
-        *effect_columns(effects, difference_unit(controls.is_accuracy)),
+        *effect_columns(effects, controls.units.difference),
     )
     return Table(
         f"Controls, {level:.0%} intervals",
@@ -338,7 +339,7 @@ def tabulate(
     rows = tuple(
         row
         for configuration, verdict in zip(everything.configurations, verdicts, strict=True)
-        for row in _Rows(configuration, verdict, metric, options.level).of(quantities)
+        for row in _Rows(configuration, verdict, metric, everything.units, options.level).of(quantities)
     )
     return Analysis("estimates", (estimates_table(rows),), estimates=rows)
 
@@ -348,6 +349,7 @@ class _Rows:
     configuration: Configuration
     verdict: Verdict
     metric: str
+    units: ScoreUnits
     level: float
 
     def of(self, quantities: Sequence[Quantity]) -> Iterator[ScoreEstimate]:
@@ -375,6 +377,7 @@ class _Rows:
             task=task,
             quantity=quantity,
             metric=self.metric,
+            units=self.units,
             estimate=Estimate(estimate.mean, limited.low, limited.high, estimate.standard_error, level),
             num_tasks=num_tasks,
             num_trials=num_trials,

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from peekbench import Analysis, Column, Estimate, Table
-from peekbench.records import Cell, Predictions, Unit
+from peekbench.formatting import format_chosen
+from peekbench.records import Cell, Predictions
 from peekbench.results import Configuration, check_region, configurations, decide
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
@@ -60,7 +61,7 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
     if predictions is None:
         return Analysis("texts", warnings=(NEEDS_ANSWERS,))
     found = configurations(results)
-    check_region(options.region, "summary.texts", is_accuracy=found.is_accuracy)
+    check_region(options.region, "summary.texts", units=found.units)
     rows: list[tuple[Cell, ...]] = []
     has_groups = False
     for configuration in found.configurations:
@@ -74,14 +75,12 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
         rows.append((*configuration.cells, *_cells(tasks, shared, options), num_groups or None))
     num_tasks = results["task"].nunique()
     scope = "this task" if num_tasks == 1 else f"these {num_tasks} tasks"
-    unit: Unit = "difference" if found.is_accuracy else "change"
     columns: tuple[Column, ...] = (
-        *found.columns, Column("bias", unit), Column("conclusion"),
+        *found.columns, Column("bias", found.units.difference), Column("conclusion"),
         Column("texts", "count"), Column("uses of a text", "number"), Column("variance from texts", "fraction"),
         Column("groups", "count"),
     )  # fmt: skip
-    region = f"{100 * options.region:g} points" if found.is_accuracy else f"{options.region:g}"
-    note = NOTE.format(level=options.level, region=region)
+    note = NOTE.format(level=options.level, region=format_chosen(options.region, found.units))
     if has_groups:
         note = f"{note} {OF_GROUPS}"
     else:

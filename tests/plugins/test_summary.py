@@ -159,7 +159,7 @@ def test_regions_in_log_odds_are_converted_to_points() -> None:
     assert "by less than 2.00 points (0.08 log-odds)" in state(verdict)
     with pytest.raises(PeekbenchError, match="option region_unit: 'log_odds' requires accuracies"):
         summarize(tidy(frames[0].drop(columns="num_test"), "made"), region_unit="log_odds")
-    with pytest.raises(PeekbenchError, match="region: 1 is 100 points of accuracy; give a fraction, such as 0.01"):
+    with pytest.raises(PeekbenchError, match="region: 1 is 100 points of the score; give a fraction, such as 0.01"):
         summarize(tidy(frames[0], "made"), region=1.0)
 
 

@@ -75,7 +75,7 @@ def test_answers_are_those_of_the_sampled_texts(make_spec: Callable[..., Experim
         assert cells["bias, low"] <= cells["bias"] <= cells["bias, high"]
         assert cells["conclusion"] in ("biased up", "biased down", "equivalent", "inconclusive")
 
-    with pytest.raises(SpecError, match="analysis summary.texts, option region: 1 is 100 points of accuracy"):
+    with pytest.raises(SpecError, match="analysis summary.texts, option region: 1 is 100 points of the score"):
         analyze(store, AnalysisOptions([make_component(AnalysisSpec, "summary.texts", {"region": 1})]))
 
     texts = rows_of_texts(store, results).assign(independent_tasks="yes")

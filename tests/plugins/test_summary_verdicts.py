@@ -16,7 +16,7 @@ from scipy.stats import ttest_1samp
 
 from peekbench import PeekbenchError
 from peekbench.execution.runner import run
-from peekbench.formatting import format_signed
+from peekbench.formatting import format_signed, format_size
 from peekbench.records import TrialEvidence, Unit
 from peekbench.report import report_of_ranking, report_of_run, state
 from peekbench.report.render import sentences
@@ -71,9 +71,9 @@ def test_a_small_significant_bias_is_equivalent_and_not_zero(simulate: Simulate)
 @pytest.mark.parametrize("offset", [0.0, -1e-6, 1e-6])
 def test_zero_is_formatted_as_in_tables(offset: float) -> None:
     tasks = [[offset - 0.02, offset + 0.02]] * 2
-    units: dict[bool, Unit] = {True: "difference", False: "number"}
+    units: dict[bool, Unit] = {True: "difference", False: "change"}
     for is_accuracy, unit in units.items():
-        verdict = judge(tasks, is_accuracy=is_accuracy)
+        verdict = judge(tasks, unit=unit)
         assert f"a bias of {format_signed(0, unit)}{' points' * is_accuracy} on average" in state(verdict)
         assert f"interval {format_signed(verdict.estimate.low, unit)} to " in state(verdict)
 
@@ -281,9 +281,10 @@ def test_a_family_does_not_make_a_biased_member_equivalent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "sign", "region"), [("macro_f1", 1, 0.005), ("log_loss", -1, 0.01), ("brier", -1, 0.005)]
+    ("score", "sign", "region", "unit"),
+    [("macro_f1", 1, 0.005, "difference"), ("log_loss", -1, 0.01, "change"), ("brier", -1, 0.005, "change")],
 )
-def test_verdicts_on_other_scores(score: str, sign: int, region: float, simulate: Simulate) -> None:
+def test_verdicts_on_other_scores(score: str, sign: int, region: float, unit: Unit, simulate: Simulate) -> None:
     results = simulate(0.0, subsamples=20)
     is_test = results["arm"] == "test"
     noise = np.random.default_rng(0).normal(0, 0.005, len(results))
@@ -292,9 +293,9 @@ def test_verdicts_on_other_scores(score: str, sign: int, region: float, simulate
     (verdict,) = analysis.verdicts
     assert verdict.decision == ("biased up" if sign > 0 else "biased down")
     assert verdict.estimate.mean == pytest.approx(sign * 0.03, abs=0.002)
-    assert (verdict.region, verdict.unit) == (region, "change")
+    assert (verdict.region, verdict.unit) == (region, unit)
     title = {"macro_f1": "macro-F1", "log_loss": "log-likelihood", "brier": "negative Brier score"}[score]
-    assert f"the {title} by 0.0" in state(verdict)
+    assert f"the {title} by {format_size(abs(verdict.estimate.mean), unit)}" in state(verdict)
     assert analysis.tables[0].title == f"Leaderboard, by {title} of extra"
     scores = results.loc[results["arm"] == "extra", score]
     assert isinstance(verdict.evidence, TrialEvidence)

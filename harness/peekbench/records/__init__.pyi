@@ -62,6 +62,8 @@ from .trials import TrialFailure as TrialFailure
 from .trials import TrialResult as TrialResult
 from .trials import Usage as Usage
 from .trials import WorkItem as WorkItem
+from .verdicts import NUMBERS as NUMBERS
+from .verdicts import POINTS as POINTS
 from .verdicts import Advice as Advice
 from .verdicts import BiasSize as BiasSize
 from .verdicts import Decision as Decision
@@ -76,6 +78,7 @@ from .verdicts import OtherTasks as OtherTasks
 from .verdicts import PosteriorEvidence as PosteriorEvidence
 from .verdicts import PredictionEvidence as PredictionEvidence
 from .verdicts import Problem as Problem
+from .verdicts import ScoreUnits as ScoreUnits
 from .verdicts import Settling as Settling
 from .verdicts import TrialEvidence as TrialEvidence
 from .verdicts import Unit as Unit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from peekbench.records.figures import Figure
 from peekbench.records.runs import DEFAULT_FORMATS
 from peekbench.records.trials import Control, TrialFailure
-from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, Key, Unit, Verdict
+from peekbench.records.verdicts import POINTS, ControlOutcome, Decision, Estimate, Key, ScoreUnits, Unit, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,6 +197,8 @@ class ScoreEstimate:
     """The score of an arm, or an effect."""
     metric: str
     """Name of the score in words, such as 'accuracy'. More is always better."""
+    units: ScoreUnits = POINTS
+    """Units of scores and effects."""
     estimate: Estimate
     """Value and interval, which is for new subsamples of the same data. The interval of an average bias is that of its
     verdict, which can be adjusted for the number of configurations and for planned looks; `level` is nominal."""

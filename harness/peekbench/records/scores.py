@@ -118,6 +118,11 @@ class Score:
 
 MEANS_OF_SKLEARN = ("accuracy", "top_k_accuracy", "neg_log_loss", "neg_brier_score")
 """Scores of scikit-learn that are means over rows, beside those named 'neg_mean_...' or '..._samples'."""
+FRACTIONS_OF_SKLEARN = (
+    "accuracy", "average_precision", "balanced_accuracy", "f1", "jaccard", "precision", "recall", "roc_auc",
+    "top_k_accuracy",
+)  # fmt: skip
+"""Scores of scikit-learn from 0 to 1, or the beginnings of their names, such as 'f1_weighted'."""
 
 
 def find_score(name: str) -> Score:
@@ -141,7 +146,10 @@ def find_score(name: str) -> Score:
     known = (score for score in SCORES if score.name == name)
     meaning = "a score of scikit-learn"
     is_mean = name in MEANS_OF_SKLEARN or name.startswith("neg_mean_") or name.endswith("_samples")
-    return next(known, Score(name, name, meaning, "number", {}, minimum=-math.inf, maximum=math.inf, is_mean=is_mean))
+    unit: Unit = "number"
+    if name.startswith(FRACTIONS_OF_SKLEARN):
+        unit = "fraction"
+    return next(known, Score(name, name, meaning, unit, {}, minimum=-math.inf, maximum=math.inf, is_mean=is_mean))
 
 
 def count_correct(data: ScoringInput) -> int:

@@ -25,6 +25,42 @@ Examples
 """
 
 
+@dataclass(frozen=True, slots=True)
+class ScoreUnits:
+    """Units of scores and of what is derived from them: those of fractions are `POINTS`, of other scores `NUMBERS`.
+
+    Examples
+    --------
+    >>> POINTS.score, NUMBERS.difference
+    ('fraction', 'change')
+    """
+
+    score: Unit
+    """Of scores."""
+    difference: Unit
+    """Of differences of scores."""
+    spread: Unit
+    """Of standard deviations and standard errors of scores, and of half-widths of regions."""
+
+
+POINTS = ScoreUnits("fraction", "difference", "spread")
+"""Units of fractions: scores are shown in percent, differences in points.
+
+Examples
+--------
+>>> POINTS.difference
+'difference'
+"""
+NUMBERS = ScoreUnits("number", "change", "number")
+"""Units of other scores, which are shown as they are.
+
+Examples
+--------
+>>> NUMBERS.spread
+'number'
+"""
+
+
 FamilyChoice: TypeAlias = Literal["all", "method", "none"]
 """Configurations that are adjusted together: all of a report, those of one method, or each one alone."""
 

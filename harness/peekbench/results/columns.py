@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from peekbench.errors import Argument
 from peekbench.formatting import list_names, visible
 from peekbench.records.scores import SCORES, Score, find_score
+from peekbench.records.verdicts import NUMBERS, POINTS, ScoreUnits
 from peekbench.spec.arms import ALL_TEXTS, BLOCK_RULES, OF_SINGLE_TEXTS, RULE
 
 if TYPE_CHECKING:
@@ -338,7 +339,7 @@ def describe_columns() -> str:
 
 
 def are_accuracies(results: pd.DataFrame) -> bool:
-    """Return whether all scores are accuracies or mean grades, which reports show in points.
+    """Return whether all scores are accuracies or mean grades.
 
     Parameters
     ----------
@@ -358,3 +359,34 @@ def are_accuracies(results: pd.DataFrame) -> bool:
     True
     """
     return bool((results["num_correct"].notna() | (results["score"] == results["grade"])).all())
+
+
+def score_units(results: pd.DataFrame) -> ScoreUnits:
+    """Return the units of scores: points if all are accuracies, or another score that is a fraction by definition.
+
+    Parameters
+    ----------
+    results
+        The results table, with the chosen score, see `select_score`.
+
+    Returns
+    -------
+    ScoreUnits
+        `NUMBERS` if some score is of another kind, such as R^2, or of an unknown kind.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from peekbench.results import select_score, tidy
+    >>> scores = pd.DataFrame({"task": ["a"], "arm": ["test"], "score": [0.4], "macro_f1": [0.5]})
+    >>> results = tidy(scores, "my scores")
+    >>> score_units(results).score, score_units(select_score(results, "macro_f1", "summary")).score
+    ('number', 'fraction')
+    """
+    is_fraction = results["num_correct"].notna()
+    for name in results.columns:
+        if name != "score" and find_score(name).unit == "fraction":
+            is_fraction |= results["score"] == results[name]
+    if is_fraction.all():
+        return POINTS
+    return NUMBERS

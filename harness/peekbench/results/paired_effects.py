@@ -17,8 +17,8 @@ import pandas as pd
 
 from peekbench.records.report import Column
 from peekbench.records.trials import Control
-from peekbench.records.verdicts import Key, Unit
-from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, are_accuracies, is_arm
+from peekbench.records.verdicts import Key, ScoreUnits, Unit
+from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, are_accuracies, is_arm, score_units
 from peekbench.spec.arms import ALL_TEXTS
 
 MIN_SIZE = 1e-12  # smaller averages are zero except for rounding
@@ -175,6 +175,8 @@ class Configurations:
     """Effects that the arms allow: 'boost', 'bias', and differences of other arms from extra."""
     is_accuracy: bool
     """Whether the scores are accuracies. Otherwise they are R^2 or another score of the user."""
+    units: ScoreUnits
+    """Units of scores and effects."""
     configurations: tuple[Configuration, ...]
     """One record per method, model and sizes."""
 
@@ -271,6 +273,7 @@ def configurations(results: pd.DataFrame, score: str = "score") -> Configuration
         arms=arms,
         effects=effects,
         is_accuracy=is_accuracy,
+        units=score_units(results),
         configurations=tuple(found),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from peekbench.errors import ResultsError, SpecError
 from peekbench.formatting import list_names
 from peekbench.records.scores import SCORE_NAMES, find_score
-from peekbench.records.verdicts import Decision, FamilyChoice
+from peekbench.records.verdicts import POINTS, Decision, FamilyChoice, ScoreUnits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,7 @@ def default_region(name: str) -> float:
     return find_score(name).region
 
 
-def check_region(region: float | None, analysis: str, *, is_accuracy: bool, option: str = "region") -> None:
+def check_region(region: float | None, analysis: str, *, units: ScoreUnits, option: str = "region") -> None:
     """Refuse a region of practical equivalence that was written in points instead of as a fraction.
 
     Parameters
@@ -143,27 +143,27 @@ def check_region(region: float | None, analysis: str, *, is_accuracy: bool, opti
         Half-width in the unit of the score; None for the default.
     analysis
         Name of the analysis, for errors.
-    is_accuracy
-        Whether the scores are accuracies. The unit of other scores is unknown, so nothing is refused.
+    units
+        Units of the scores. Nothing is refused if these are not fractions.
     option
         Name of the option, for errors.
 
     Raises
     ------
     SpecError
-        If the region of accuracies exceeds 20 points.
+        If the region of fractions exceeds 20 points.
 
     Examples
     --------
-    >>> check_region(0.01, "summary", is_accuracy=True)
-    >>> check_region(1, "summary", is_accuracy=True)  # doctest: +ELLIPSIS
+    >>> check_region(0.01, "summary", units=POINTS)
+    >>> check_region(1, "summary", units=POINTS)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    peekbench.errors.SpecError: analysis summary, option region: 1 is 100 points of accuracy; give a fraction, ...
+    peekbench.errors.SpecError: analysis summary, option region: 1 is 100 points of the score; give a fraction, ...
     """
-    if is_accuracy and region is not None and region > MAX_REGION:
+    if units == POINTS and region is not None and region > MAX_REGION:
         raise SpecError(
-            f"analysis {analysis}, option {option}: {region:g} is {100 * region:g} points of accuracy; give a "
+            f"analysis {analysis}, option {option}: {region:g} is {100 * region:g} points of the score; give a "
             "fraction, such as 0.01 for one point"
         )
 

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pandas as pd
 
 from peekbench import Analysis, Column, Table
-from peekbench.formatting import SHARED_DRAWS, spread_unit
-from peekbench.records import Cell, Looks
-from peekbench.results import are_accuracies, has_folds, read_looks, resolve_score, select_score
+from peekbench.formatting import SHARED_DRAWS, format_chosen
+from peekbench.records import Cell, Looks, ScoreUnits
+from peekbench.results import are_accuracies, has_folds, read_looks, resolve_score, score_units, select_score
 from peekbench_summary.biased_rule import levels_of_size
 from peekbench_summary.power import Power
 from peekbench_summary.power.detection import (
@@ -25,7 +25,6 @@ from peekbench_summary.power.detection import (
     equivalence_probability,
     explain_level,
     find_cheapest,
-    format_bias,
     minimum_detectable,
     pilot_inflation,
     plan_equivalence,
@@ -56,14 +55,14 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     Raises
     ------
     SpecError
-        If the results lack the chosen score, or a region or bias of accuracies exceeds 20 points.
+        If the results lack the chosen score, or a region or bias of fractions exceeds 20 points.
     """
     if (score := resolve_score(results, options.score)) != options.score:  # the defaults follow the score
         options = Power.model_validate({**options.model_dump(exclude_defaults=True), "score": score})
     results = select_score(results, options.score, "power")
-    is_accuracy = are_accuracies(results)
-    check_units(options, is_accuracy)
-    measured = list(measure_noise(pair_trials(results), is_accuracy, failures_cancel=has_folds(results)))
+    units = score_units(results)
+    check_units(options, units)
+    measured = list(measure_noise(pair_trials(results), are_accuracies(results), failures_cancel=has_folds(results)))
     if not measured:
         warning = "power: no task has two subsamples, so the noise cannot be estimated; draw more subsamples."
         return Analysis("power", warnings=(warning,))
@@ -72,15 +71,15 @@ def analyze_power(results: pd.DataFrame, *, options: Power) -> Analysis:
     return Analysis(
         "power",
         tables=(
-            _component_table(measured, is_accuracy),
-            _detection_table(measured, options, family, read_looks(results), is_accuracy),
-            _curve_table(measured, single, is_accuracy, explain_level(options, family)),
-            _cost_table(measured, single, is_accuracy),
+            _component_table(measured, units),
+            _detection_table(measured, options, family, read_looks(results), units),
+            _curve_table(measured, single, units, explain_level(options, family)),
+            _cost_table(measured, single, units),
         ),
     )
 
 
-def _component_table(measured: Sequence[MethodNoise], is_accuracy: bool) -> Table:
+def _component_table(measured: Sequence[MethodNoise], units: ScoreUnits) -> Table:
     rows = []
     for method in measured:
         for size in method.measurements:
@@ -92,10 +91,9 @@ def _component_table(measured: Sequence[MethodNoise], is_accuracy: bool) -> Tabl
                 math.sqrt(max(0, size.between)), math.sqrt(size.within), training, sampling, independent,
             ))  # fmt: skip
     names = ("sd between tasks", "sd within tasks", "sd from training", "sd from test texts", "sd of independent arms")
-    unit = spread_unit(is_accuracy)
     return Table(
         "Variance components of the bias",
-        (*SIZE_COLUMNS, TASKS, Column("subsamples", "number"), *(Column(name, unit) for name in names)),
+        (*SIZE_COLUMNS, TASKS, Column("subsamples", "number"), *(Column(name, units.spread) for name in names)),
         tuple(rows),
         "Standard deviations of test - extra. sd within tasks has two parts. sd from training: the part that more test "
         "texts would not reduce. sd from test texts: the part due to sampling these texts, fitted over the test sizes; "
@@ -105,7 +103,7 @@ def _component_table(measured: Sequence[MethodNoise], is_accuracy: bool) -> Tabl
 
 
 def _detection_table(
-    measured: Sequence[MethodNoise], options: Power, family: int, looks: Looks, is_accuracy: bool
+    measured: Sequence[MethodNoise], options: Power, family: int, looks: Looks, units: ScoreUnits
 ) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for method in measured:
@@ -121,7 +119,6 @@ def _detection_table(
                 *(detection_power(bias, precision, criterion.alpha) for bias in options.biases),
                 equivalence_probability(precision, criterion),
             ))  # fmt: skip
-    unit = spread_unit(is_accuracy)
     together = f", of {family} configurations that are judged together" if family > 1 else ""
     shared = ""
     if any(size.common is not None for method in measured for size in method.measurements):
@@ -133,20 +130,20 @@ def _detection_table(
             TASKS,
             Column("subsamples", "number"),
             Column("level", "p_value"),
-            Column("these tasks", unit),
-            Column("other tasks", unit),
-            *(Column(f"power at {format_bias(bias, is_accuracy)}", "fraction") for bias in options.biases),
+            Column("these tasks", units.spread),
+            Column("other tasks", units.spread),
+            *(Column(f"power at {format_chosen(bias, units)}", "fraction") for bias in options.biases),
             Column("equivalent, if 0", "fraction"),
         ),
         tuple(rows),
         "For the verdict on the mean bias over these tasks, and for a t test of the mean over other tasks like these. "
         f"level: that of the verdict at this look at an error rate of {options.alpha:.0%}{together}. The power is that "
         "for these tasks. equivalent, if 0: the probability of the verdict 'equivalent' if there is no bias, for a "
-        f"region of ±{format_bias(options.region, is_accuracy)}.{shared}",
+        f"region of ±{format_chosen(options.region, units)}.{shared}",
     )
 
 
-def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool, note: str) -> Table:
+def _curve_table(measured: Sequence[MethodNoise], options: Power, units: ScoreUnits, note: str) -> Table:
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for method in _inflate(measured, options.pilot_confidence):
@@ -155,7 +152,7 @@ def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: b
                 designs = (method.noise.precision(tasks, number, num_test) for number in options.subsamples)
                 biases = (detectable_bias(precision, criterion) for precision in designs)
                 rows.append((method.label, size_cell(method.num_train), num_test, tasks, *biases))
-    columns = (Column(f"{number:,}", spread_unit(is_accuracy)) for number in options.subsamples)
+    columns = (Column(f"{number:,}", units.spread) for number in options.subsamples)
     return Table(
         "Minimum detectable bias by number of subsamples",
         (*SIZE_COLUMNS, TASKS, *columns),
@@ -165,7 +162,7 @@ def _curve_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: b
     )
 
 
-def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bool) -> Table:
+def _cost_table(measured: Sequence[MethodNoise], options: Power, units: ScoreUnits) -> Table:
     criterion = criterion_of(options)
     rows: list[tuple[Cell, ...]] = []
     for method in _inflate(measured, options.pilot_confidence):
@@ -182,7 +179,7 @@ def _cost_table(measured: Sequence[MethodNoise], options: Power, is_accuracy: bo
                 needed = None if equivalent is None else equivalent.subsamples
                 rows.append((method.label, size_cell(method.num_train), *cells, needed))
     return Table(
-        f"Designs that detect a bias of {format_bias(options.target_bias, is_accuracy)}",
+        f"Designs that detect a bias of {format_chosen(options.target_bias, units)}",
         (*SIZE_COLUMNS, TASKS, *TIME_COLUMNS, Column("cost"), Column("subsamples for equivalent, if 0", "count")),
         tuple(rows),
         "The fewest subsamples per task; in the last column, those after which the verdict is 'equivalent' with "

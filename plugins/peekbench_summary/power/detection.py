@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import chi2, nct, norm, t
 
 from peekbench import Column
-from peekbench.records import FloatArray, Looks
+from peekbench.records import FloatArray, Looks, ScoreUnits
 from peekbench.results import check_region
 from peekbench_stats import EXTENSION_SHARE, levels_at
 from peekbench_summary.biased_rule import Region
@@ -279,16 +279,11 @@ def find_cheapest(plans: Sequence[Plan]) -> Plan | None:
 TIME_COLUMNS = (Column("subsamples", "count"), Column("trials", "count"), Column("time", "seconds"))
 
 
-def format_bias(bias: float, is_accuracy: bool) -> str:
-    """Write a bias that a user has chosen: '0.5 points' for accuracies."""
-    return f"{bias * 100:g} points" if is_accuracy else f"{bias:g}"
-
-
-def check_units(options: Power, is_accuracy: bool) -> None:
-    """Refuse biases and regions of accuracies that were written in points instead of as fractions."""
+def check_units(options: Power, units: ScoreUnits) -> None:
+    """Refuse biases and regions of fractions that were written in points instead of as fractions."""
     for option, value in (("region", options.region), ("target_bias", options.target_bias), ("biases", options.biases)):
         for bias in value if isinstance(value, tuple) else (value,):
-            check_region(bias, "power", is_accuracy=is_accuracy, option=option)
+            check_region(bias, "power", units=units, option=option)
 
 
 def name_level(options: Power) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import t
 
 from peekbench import Analysis, Column, PeekbenchError, Table
-from peekbench.formatting import pluralize, spread_unit
-from peekbench.records import Cell, DesignPoint, PlannedDesign
+from peekbench.formatting import format_chosen, pluralize
+from peekbench.records import POINTS, Cell, DesignPoint, PlannedDesign
 from peekbench_stats import levels_at
 from peekbench_summary.biased_rule import Region
 from peekbench_summary.power import Power
@@ -26,7 +26,6 @@ from peekbench_summary.power.detection import (
     detection_power,
     equivalence_probability,
     explain_level,
-    format_bias,
     minimum_detectable,
     name_level,
     plan_equivalence,
@@ -81,7 +80,7 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
             "power: typical noise is known only for accuracies, and no task of this spec is a classification; run the "
             "spec with few subsamples, then use the analysis `power` on its store"
         )
-    check_units(options, is_accuracy=True)
+    check_units(options, POINTS)
     family = len(design.methods) * len(design.points)
     single = at_first_look(options, family)
     if design.variances is not None:
@@ -125,7 +124,7 @@ def _fold_table(
         equivalent = equivalence_probability(precision, criterion)
         sizes = (point.num_subsamples, point.num_train, point.num_test)
         rows.append((method, *detected, equivalent, needed, *sizes))
-    unit, counts = spread_unit(is_accuracy=True), ("divisions", "num_train", "num_test")
+    unit, counts = POINTS.spread, ("divisions", "num_train", "num_test")
     columns = (
         Column("method"),
         Column("half-width", unit),
@@ -134,7 +133,7 @@ def _fold_table(
         Column("divisions for that", "count"),
         *(Column(name, "count") for name in counts),
     )
-    region = format_bias(options.region, is_accuracy=True)
+    region = format_chosen(options.region, POINTS)
     return Table(
         f"Interval and verdict on the bias, a forecast ({options.power:.0%} power, {name_level(options)})",
         columns,
@@ -165,7 +164,7 @@ def _warn_of_equivalence(design: PlannedDesign, options: Power) -> Iterator[str]
             yield (
                 f"With num_train {point.num_train}, num_test {point.num_test} and "
                 f"{pluralize(point.num_subsamples, 'subsample')}, the verdict can hardly be 'equivalent', even without "
-                f"a bias: that takes {listed}, for a region of ±{format_bias(options.region, is_accuracy=True)}"
+                f"a bias: that takes {listed}, for a region of ±{format_chosen(options.region, POINTS)}"
             )
 
 
@@ -187,7 +186,7 @@ def _look_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
             rows.append((*_point_cells(point, noise), detectable, *numbers, once.biased))
     columns = (
         *POINT_COLUMNS,
-        Column("detectable", spread_unit(is_accuracy=True)),
+        Column("detectable", POINTS.spread),
         *(Column(name, "count") for name in ("no bias", "detectable bias", "twice")),
         Column("biased, if detectable", "fraction"),
     )
@@ -213,12 +212,12 @@ def _detection_table(design: PlannedDesign, options: Power, note: str) -> Table:
                 minimum_detectable(*error_of_others, criterion),
             )
             rows.append((*_point_cells(point, noise), *detected, None if plan is None else plan.subsamples))
-    unit = spread_unit(is_accuracy=True)
+    unit = POINTS.spread
     columns = (
         *POINT_COLUMNS,
         Column("these tasks", unit),
         Column("other tasks", unit),
-        Column(f"subsamples for {format_bias(options.target_bias, is_accuracy=True)}", "count"),
+        Column(f"subsamples for {format_chosen(options.target_bias, POINTS)}", "count"),
     )
     return Table(
         f"Minimum detectable bias, a forecast ({options.power:.0%} power, {name_level(options)})",
@@ -244,13 +243,13 @@ def _power_table(design: PlannedDesign, options: Power) -> Table:
             rows.append((*_point_cells(point, noise), *powers, equivalent, needed))
     columns = (
         *POINT_COLUMNS,
-        *(Column(format_bias(bias, is_accuracy=True), "fraction") for bias in options.biases),
+        *(Column(format_chosen(bias, POINTS), "fraction") for bias in options.biases),
         Column("equivalent, if 0", "fraction"),
         Column("subsamples for that", "count"),
     )
     note = (
         "For the mean over these tasks: the probability of detecting each bias; the probability of the verdict "
-        f"'equivalent' if there is no bias, for a region of ±{format_bias(options.region, is_accuracy=True)}; and the "
+        f"'equivalent' if there is no bias, for a region of ±{format_chosen(options.region, POINTS)}; and the "
         f"subsamples that give this verdict with {options.power:.0%} probability."
     )
     return Table("Power by true bias, a forecast", columns, tuple(rows), note)
@@ -279,7 +278,7 @@ def _time_tables(design: PlannedDesign, options: Power) -> tuple[Table, ...]:
                     cells = (noise.label, plan.subsamples, plan.trials, plan.trials * seconds)
                     rows.append((method, point.num_train, point.num_test, *cells))
     columns = (Column("method"), Column("num_train", "count"), Column("num_test", "count"), NOISE, *TIME_COLUMNS)
-    title = f"Designs that would detect a bias of {format_bias(options.target_bias, is_accuracy=True)}, a forecast"
+    title = f"Designs that would detect a bias of {format_chosen(options.target_bias, POINTS)}, a forecast"
     note = "All trials in sequence, predicted from one timed trial of each method."
     return (Table(title, columns, tuple(rows), note),)
 

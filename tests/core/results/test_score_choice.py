@@ -49,5 +49,5 @@ def test_regions_of_accuracies_are_fractions(use: str) -> None:
         {"task": "news", "num_test": 10, "fold": [1, 2], "base": 0.5, "extra": [0.5, 0.6], "test": [0.6, 0.6]}
     )
     analysis = make_component(AnalysisSpec, use, {"region": 1})
-    with pytest.raises(SpecError, match=f"analysis {use}, option region: 1 is 100 points of accuracy"):
+    with pytest.raises(SpecError, match=f"analysis {use}, option region: 1 is 100 points of the score"):
         run_analysis(analysis, tidy(table, "mine"), ())

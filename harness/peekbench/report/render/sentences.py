@@ -17,10 +17,11 @@ from peekbench.formatting import (
     format_signed,
     format_size,
     list_numbers,
-    score_unit,
 )
 from peekbench.records.scores import find_score
 from peekbench.records.verdicts import (
+    NUMBERS,
+    POINTS,
     LooksTaken,
     PosteriorEvidence,
     PredictionEvidence,
@@ -475,6 +476,6 @@ def _name_score(verdict: Verdict) -> str:
 
 def _list_scores(evidence: TrialEvidence, unit: Unit) -> str:
     """Return the scores beside a bias, as 'base 61.2%, extra 64.0%'; empty if they are unknown."""
-    unit_of_scores = score_unit(is_accuracy=unit == "difference")
+    unit_of_scores = {POINTS.difference: POINTS}.get(unit, NUMBERS).score
     known = (("base", evidence.base), ("extra", evidence.extra))
     return ", ".join(f"{arm} {format_cell(score, unit_of_scores)}" for arm, score in known if score is not None)
