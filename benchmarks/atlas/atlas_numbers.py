@@ -59,6 +59,7 @@ RULES: Mapping[str, str] = {"cross-fitting": "cross-5", "more folds": "cross-20"
 PUBLISHED: dict[str, Path] = {
     "gemma": Path("methods", "gemma_scores.csv"),
     "in context": Path("methods", "in_context_scores.csv"),
+    "sums": Path("methods", "sums_scores.csv"),
 }
 """Tables of scores below docs/, which `peekbench analyze` reads: name to path. A table is a section for each of its
 sizes, named as in 'gemma, 50, 100'."""
@@ -66,11 +67,11 @@ PROTOCOLS, DECAY = ("protocols",), ("decay",)
 ON_THE_HUB = (
     "hub", "hub_embedding", "hub_replication", "protocols_hub", "protocols_hub_20", "membership_hub", "words", "decay"
 )  # fmt: skip
-IN_TABLE = "named with the language models"
+IN_TABLE = "a published table"
 BENCHMARK = "measured by `benchmarks/generation/test_time.py`"
 OMITTED: Mapping[str, str] = {
     "finetune.overtrain": "variants",
-    "generation.majority_vote": BENCHMARK,
+    "generation.majority_vote": IN_TABLE,
     "generation.policy_gradient": BENCHMARK,
     "generation.entropy_minimization": BENCHMARK,
     "generation.perplexity": BENCHMARK,

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from atlas_numbers import OMITTED, PLACEBOS, PUBLISHED, RULES, STRESS_TESTS, missing_specs
+from atlas_numbers import IN_TABLE, OMITTED, PLACEBOS, PUBLISHED, RULES, STRESS_TESTS, missing_specs
 from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pages import draw_picture, markdown, points  # whose folder `atlas_numbers` adds to the path
@@ -35,8 +35,9 @@ TITLES = {
 }
 LANGUAGE_MODELS = {
     "trained": "classification",
-    "gemma": "classification (Gemma 3 270M, tasks of the Hub)",
+    "gemma": "classification (Gemma 3 270M)",
     "in context": "classification by prompts (Gemma 3 270M)",
+    "sums": "sums (Gemma 3 270M)",
     BITS: "language modeling, bits per byte",
 }
 """Sections and published tables that share the table of language models, and what their methods are scored on."""
@@ -150,9 +151,11 @@ def names(methods: Iterable[Method]) -> str:
 
 
 def by_reason(omitted: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the methods that are omitted for each reason."""
+    """Return the methods that are omitted for each reason, except those in the table of language models."""
     reasons: dict[str, list[str]] = {}
     for method, reason in omitted.items():
+        if reason == IN_TABLE:
+            continue
         reasons.setdefault(reason, []).append(method)
     return reasons
 

@@ -73,6 +73,7 @@ CARDS = (
         (TEST, SINGLE),
         ("test", "single"),
         of_rules=("lsa-10", "classic.self_training"),
+        of_sections=("generation.majority_vote",),
     ),
     Card(
         "Competitions with public test inputs",
@@ -102,7 +103,7 @@ CARDS = (
         "pretraining](https://arxiv.org/abs/2410.00179) on the latter.",
         (TEST, CROSS),
         ("cross",),
-        of_sections=("lsa-10", "lsa-50"),
+        of_sections=("lsa-10", "lsa-50", "prompting.batch_calibration"),
         remark="Pretraining BERT, GPT-2 and Mistral 7B: [the study](explanation/bias.md#what-is-known).",
     ),
     Card(
@@ -119,7 +120,7 @@ CARDS = (
         "together](https://github.com/peekbench/peekbench/blob/main/specs/batch_statistics.py). {tabular}",
     ),
 )
-SECTIONS = {"hub": TEST, "cross-fitting": CROSS, BITS: TEST}
+SECTIONS = {"hub": TEST, "cross-fitting": CROSS, BITS: TEST, "in context, 0, 40": TEST, "sums, 5, 30": TEST}
 """Sections of the atlas to the arm of their biases."""
 REPORTS = ("rules_language_modeling", "rules_joint")
 """Published reports with a table of rules."""

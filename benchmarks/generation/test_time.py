@@ -7,10 +7,10 @@ the theorem of membership (docs/explanation/bias.md).
 
     python benchmarks/generation/test_time.py FOLDER [--sizes 10 30 100 300] [--methods NAME ...] [--subsamples M]
     python benchmarks/generation/test_time.py FOLDER --rules [--sizes 30] [--methods majority_vote]
-    python benchmarks/generation/test_time.py FOLDER --model MODEL [--lora] [--adaptation JSON] [--known] [--scores CSV]
+    python benchmarks/generation/test_time.py FOLDER --model MODEL [--all-weights] [--adaptation JSON] [--known]
 
 FOLDER keeps the model. MODEL is a pretrained one, as the option `model` of the methods, such as builtin:gemma-270m,
-which answers after five examples; it is trained on no sums before. Its settings are searched with --known, on other
+which answers after five examples; its adapters are trained by default. Its settings are searched with --known, on other
 sums than those of the table. With --levels, print its accuracy on arithmetic of several difficulties instead.
 """
 
@@ -28,12 +28,18 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import peekbench as pb
+from peekbench import Folders, Task
+from peekbench.plugins.graders import number
+from peekbench.records import SourceRef
 from peekbench.results import pair_arms
+from peekbench_generation.options import Prompting
+from peekbench_generation.prompts import PromptEncoder
 from peekbench_lm.completions import Completion, train_completions
 from peekbench_lm.devices import deterministic
 from peekbench_lm.generation import Decoding, generate
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.loading import quiet_transformers
+from peekbench_lm.model_files import find_model
 from peekbench_lm.nano import train_tokenizer
 from peekbench_lm.options import Recipe
 from peekbench_summary.estimates import estimate_these_tasks
@@ -56,6 +62,7 @@ NUM_PROMPTS = 1500  # of all subsamples of a size together
 MIN_SUBSAMPLES, MAX_SUBSAMPLES = 8, 60
 NANO = {"precision": "fp32", "context_length": 32, "answers": {"max_tokens": 5, "batch_size": 512}}
 PRETRAINED = {"num_examples": NUM_TRAIN, "context_length": 128, "answers": {"max_tokens": 5}}
+PRETRAINED_TRAINING = {"epochs": 1, "learning_rate": 5e-5}  # of adapters; lost least of four settings on known sums
 LEVELS: list[tuple[str, dict[str, Any]]] = [
     ("sums", {}),
     ("sums", {"digits": [1, 1], "rows": 150}),
@@ -123,19 +130,23 @@ def measure(
     return run.results, (time.process_time() - started) / num_subsamples
 
 
-def print_levels(model: str) -> None:
+def print_levels(name: str) -> None:
     """Print the accuracy of a pretrained model on arithmetic of several difficulties, with and without examples."""
+    found = find_model(name, "", Folders(Path.cwd(), Path.home() / ".cache" / "peekbench"))
+    model = LanguageModel(found.path, CPU, "frozen")
     print("| task | options | examples | accuracy |\n|---|---|---|---|")
-    for task, options in LEVELS:
-        for num_examples in (0, NUM_TRAIN):
-            run = pb.measure(
-                "generation.prompt", {"use": f"arithmetic.{task}", "options": options}, arms=["base"], fresh=True,
-                options={"model": model, **PRETRAINED, "context_length": 512, "num_examples": num_examples},
-                design={"num_train": NUM_TRAIN, "num_test": NUM_ANSWERED, "num_subsamples": 1}, progress=False,
-                name="levels",
-            )  # fmt: skip
-            share = run.results["score"].item()
-            print(f"| {task} | {json.dumps(options)} | {num_examples} | {share:.0%} |", flush=True)
+    for source, choices in LEVELS:
+        data = pb.load_dataset(f"arithmetic.{source}", choices)
+        task = Task(source, "generation", (), data.instruction, SourceRef(f"arithmetic.{source}"))
+        rows = list(zip(data.inputs, data.labels, strict=True))
+        asked = rows[NUM_TRAIN:][:NUM_ANSWERED]
+        for examples in ((), rows[:NUM_TRAIN]):
+            encoder = PromptEncoder(model.tokenizer, task, Prompting(model=name), 512, examples)
+            with deterministic(CPU, 1):
+                prompts = encoder.encode([prompt for prompt, _ in asked])
+                answers = generate(model, prompts, Decoding(5, stop=("\n",)), 64)
+            grades = [number(answer.text, result) for (answer,), (_, result) in zip(answers, asked, strict=True)]
+            print(f"| {source} | {json.dumps(choices)} | {len(examples)} | {np.mean(grades):.0%} |", flush=True)
 
 
 def interval(differences: pd.Series) -> str:
@@ -154,7 +165,7 @@ def main() -> None:
     parser.add_argument("--rules", action="store_true")
     parser.add_argument("--model", help="a pretrained model instead of one that is trained on sums")
     parser.add_argument("--adaptation", type=json.loads, default={}, help="other hyperparameters of the adaptation")
-    parser.add_argument("--lora", action="store_true", help="train adapters instead of all weights")
+    parser.add_argument("--all-weights", action="store_true", help="train all weights of --model, not adapters")
     parser.add_argument("--known", action="store_true", help="measure on the sums that the table leaves out")
     parser.add_argument("--levels", action="store_true", help="print the accuracy of --model on arithmetic")
     parser.add_argument("--scores", type=Path, help="file of the scores to write")
@@ -165,9 +176,11 @@ def main() -> None:
         print_levels(arguments.model)
         return
     folder = arguments.folder.resolve()
-    shared = {"model": arguments.model, **PRETRAINED}
+    shared, training = {"model": arguments.model, **PRETRAINED}, PRETRAINED_TRAINING
+    if not arguments.all_weights:
+        shared["lora"] = {}
     if arguments.model is None:
-        shared = {"model": str(folder), **NANO}
+        shared, training = {"model": str(folder), **NANO}, {}
         if not (folder / "model.safetensors").is_file():
             train_model(folder)
     sums = make_sums()[NUM_KNOWN:]
@@ -186,11 +199,9 @@ def main() -> None:
         for size in arguments.sizes:
             num_subsamples = arguments.subsamples or min(MAX_SUBSAMPLES, max(MIN_SUBSAMPLES, NUM_PROMPTS // size))
             options = {**shared, **METHODS[method]}
-            options["adaptation"] = {**options["adaptation"], **arguments.adaptation}
-            if arguments.lora:
-                options["lora"] = {}
+            options["adaptation"] = {**options["adaptation"], **training, **arguments.adaptation}
             found, seconds = measure(method, options, sums, size, arms, num_subsamples)
-            results.append(found[COLUMNS])
+            results.append(found[COLUMNS].round({"fit_seconds": 1, "predict_seconds": 1}))
             scores = 100 * pair_arms(found)
             cells = [f"{scores['base'].mean():.1f}", *(interval(scores[one] - scores[other]) for one, other in pairs)]
             print(f"| {method} | {size} | {len(scores)} | {' | '.join(cells)} | {seconds:.2f} |", flush=True)

@@ -1,4 +1,4 @@
-"""The table of docs/methods/prompting.md has the results of the scores beside it."""
+"""The tables of Gemma in docs/methods have the results of the scores beside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 import peekbench as pb
+from peekbench_summary.estimates import estimate_these_tasks
 
 FOLDER = Path(__file__).parents[2] / "docs" / "methods"
 METHODS = {
@@ -38,3 +39,15 @@ def test_texts_in_context() -> None:
         ]  # fmt: skip
         row = f"| {' | '.join(cells)} |"
         assert row in page
+
+
+def test_majority_vote_on_sums() -> None:
+    scores = pd.read_csv(FOLDER / "sums_scores.csv")
+    page = (FOLDER / "generation.md").read_text("utf-8")
+    for size, of_size in scores.groupby("num_test"):
+        arms = of_size.pivot_table(index="subsample", columns="arm", values="score")
+        effects = []
+        for minuend, subtrahend in (("extra", "base"), ("test", "extra")):
+            estimate = estimate_these_tasks([(100 * (arms[minuend] - arms[subtrahend])).tolist()], 0.95)
+            effects.append(f"{estimate.mean:+z.2f} [{estimate.low:+.2f}, {estimate.high:+.2f}]")
+        assert f"| {size} | {len(arms)} | {100 * arms['base'].mean():.1f} | {' | '.join(effects)} |" in page
