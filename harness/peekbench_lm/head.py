@@ -117,10 +117,10 @@ def summed_entropy(head: nn.Module, hidden: Tensor) -> Tensor:
     """
 
     def sum_rows(rows: Tensor) -> Tensor:
-        table = head(rows).float().log_softmax(-1)
+        table: Tensor = head(rows).float().log_softmax(-1)
         return -(table.exp() * table).sum()
 
-    chunks = hidden.split(ENTROPY_ROWS)
+    chunks = torch.split(hidden, ENTROPY_ROWS)
     if len(chunks) == 1:
         return sum_rows(hidden)
     # The tables of all chunks would be kept for the backward pass, which computes each again.

@@ -266,7 +266,7 @@ def warn_of_grades(store: Store, results: pd.DataFrame) -> Iterator[str]:
         if rows["grade"].nunique() == 1:
             draw = Draw(str(task), *map(int, rows[["num_train", "num_test", "subsample"]].iloc[0]))
             answers = store.generated(Trial(draw, str(method)))["extra"]
-            yield from filter(None, [explain_equal_grades(f"{method} in {task}", rows["grade"], answers)])
+            yield from filter(None, [explain_equal_grades(f"{method} in {task}", rows["grade"].tolist(), answers)])
 
 
 def _chance(task: Mapping[str, Any]) -> float:
