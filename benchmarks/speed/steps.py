@@ -146,7 +146,7 @@ def main() -> None:
                 for label, checkout in checkouts.items():
                     figures = run(name, folder, checkout, arguments.steps, arguments.precision)
                     print(
-                        f"{name:<12} {label:<6} {figures['seconds']:7.2f} s a step, {figures['system']:4.0%} system, "
+                        f"{name:<12} {label:<6} {figures['seconds']:8.3f} s a step, {figures['system']:4.0%} system, "
                         f"loss {figures['loss']:.6f}, {figures['tokens']:,} tokens, {figures['memory']:,.0f} MB",
                         flush=True,
                     )
