@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Idle threads of BLAS and OpenMP spin, on cores that other tests need. Libraries read this when they are imported.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    os.environ[_variable] = "1"
+
 FIXTURES = Path(__file__).parent / "fixtures"
 sys.path.append(str(FIXTURES))
 # For the processes that tests start.

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from peekbench.data.loading import forget
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import ContractError, DataError, StoreError
+from peekbench.execution.determinism import POOL_VARIABLES
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import estimate_size, group_trials
 from peekbench.execution.prediction_checks import check_predictions
@@ -275,16 +276,23 @@ def test_predictions_that_sum_to_one_within_rounding_are_accepted() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_thread_pools_have_one_thread_in_every_process(workers: int, make_spec: MakeSpec) -> None:
-    before = dict(os.environ), [pool["num_threads"] for pool in threadpool_info()]
-    summary = run(make_spec(methods=["toy.look"], executor={"use": "local", "options": {"workers": workers}}))
+def test_thread_pools_have_one_thread_in_every_process(
+    workers: int, make_spec: MakeSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in POOL_VARIABLES:
+        monkeypatch.setenv(name, "2")
+    with threadpool_limits(2):
+        before = dict(os.environ), [pool["num_threads"] for pool in threadpool_info()]
+        assert 2 in before[1]
+        summary = run(make_spec(methods=["toy.look"], executor={"use": "local", "options": {"workers": workers}}))
+        after = dict(os.environ), [pool["num_threads"] for pool in threadpool_info()]
     with Store.open(summary.store) as store:
         metrics = store.metrics()["toy.look"]
     assert {by_arm["threads"] for by_arm in metrics.values()} == {1.0}
     assert min(by_arm["pools"] for by_arm in metrics.values()) >= 1
-    assert dict(os.environ) == before[0]
+    assert after[0] == before[0]
     if workers == 2:
-        assert [pool["num_threads"] for pool in threadpool_info()] == before[1]
+        assert after[1] == before[1]
 
 
 def test_the_global_generators_of_the_caller_are_preserved(make_spec: MakeSpec) -> None:
