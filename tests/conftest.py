@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -26,6 +27,12 @@ FIXTURES = Path(__file__).parent / "fixtures"
 sys.path.append(str(FIXTURES))
 # For the processes that tests start.
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(FIXTURES), os.environ.get("PYTHONPATH")]))
+
+
+def pytest_collection_finish() -> None:
+    """Let garbage collections, which fits and checks do, skip the objects of all libraries that tests import."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -17,7 +17,7 @@ if importlib.util.find_spec("torch") is not None:
     __all__ = ["any_model", "encoder", "folder", "make_embedder", "model"]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _copied_processes() -> Iterator[None]:
     """Contract checks copy a process; tests of `peekbench_testing` and of its templates start new ones."""
     with mock.patch.object(fresh_process, "run_code", run_check):
