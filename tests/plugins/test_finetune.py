@@ -86,8 +86,8 @@ def test_methods_pass_the_contract_checks(use: str, name: str, reduced: bool, tm
         "precision": "bf16" if reduced else "fp32",
         "lora": {"rank": 4} if reduced else None,
         "score_texts": reduced,
-        "pretraining": {"epochs": 1, "learning_rate": 3e-3},
-        "classification": {"epochs": 1, "learning_rate": 1e-2, "pooling": "mean"},
+        "pretraining": {"epochs": 1, "learning_rate": 3e-3, "batch_size": 32},
+        "classification": {"epochs": 1, "learning_rate": 1e-2, "batch_size": 32, "pooling": "mean"},
     }
     if reduced:
         assert [outcome for outcome in check_entry(use, options) if not outcome.passed] == []
@@ -336,7 +336,7 @@ def spec_of(folders: Sequence[Path], executor: dict[str, Any], name: str) -> Exp
                 for folder in folders
                 for use in ("tapt", "overtrain")
             ],
-            "design": {"num_train": 12, "num_test": 10, "num_subsamples": 2},
+            "design": {"num_train": 12, "num_test": 10, "num_subsamples": 1},
             "executor": {"use": "local", "options": executor},
         },
         folder=folders[0].parent,
@@ -349,14 +349,14 @@ def test_runs_give_the_same_results_here_and_in_several_workers(tmp_path: Path) 
     tables = []
     for name, executor in (("here", {"in_process": True}), ("workers", {"workers": 2})):
         summary = run(spec_of(folders, executor, name))
-        assert (summary.finished, summary.failed) == (16, 0)
+        assert (summary.finished, summary.failed) == (8, 0)
         with sqlite3.connect(summary.store) as store:
             arms = dict(store.execute("SELECT arm, count(*) FROM arms GROUP BY arm").fetchall())
             (session,) = store.execute("SELECT provenance FROM sessions").fetchone()
             (metrics,) = store.execute(
                 "SELECT metrics FROM arms JOIN draws ON arms.draw = draws.id WHERE arm = 'extra' AND task = 'toy.words'"
             ).fetchone()
-        assert arms == {"base": 8, "extra": 16, "test": 16}, "the methods of a model share the base arm"
+        assert arms == {"base": 4, "extra": 8, "test": 8}, "the methods of a model share the base arm"
         assert json.loads(session)["methods"]["bert-tapt"]["sha256"]
         assert "classification_loss" in json.loads(metrics)
         assert check_store(summary.store).problems == ()
