@@ -145,9 +145,8 @@ def test_a_task_stays_at_the_first_commit_of_a_moving_branch(hub: LoopbackHub, t
     after = hub.sha("aladar/emo")
     assert after != before
     assert load_one(hub, tmp_path / "here", "hf.emo") == first
-    elsewhere = load_one(hub, tmp_path / "elsewhere", "hf.emo")
+    elsewhere, pinned = load(hub, tmp_path / "elsewhere", "hf.emo", ("hf.emo", {"revision": before}))
     assert (elsewhere["revision"], len(elsewhere["texts"])) == (after, 20)
-    pinned = load_one(hub, tmp_path / "elsewhere", "hf.emo", {"revision": before})
     assert (pinned["revision"], pinned["texts"]) == (before, first["texts"])
     offline = load_one(hub, tmp_path / "here", "hf.emo", {"revision": after}, HF_HUB_OFFLINE="1")
     assert "not in this machine's cache" in offline["error"], "another commit is cached, but was not requested"
@@ -226,8 +225,8 @@ def test_a_changed_bit_is_detected(task: str, kind: str, hub: LoopbackHub, tmp_p
         assert not list((tmp_path / "cache" / "hf").glob("*.arrow"))
         return str(result["error"])
 
-    for _ in range(2):  # the file is not kept
-        assert f"{path.name} of " in (error := error_in(load_one(hub, tmp_path, f"hf.{task}")))
+    for result in load(hub, tmp_path, f"hf.{task}", f"hf.{task}"):  # the file is not kept
+        assert f"{path.name} of " in (error := error_in(result))
         assert re.search(f"the file has the {kind} [0-9a-f]+, but the Hub lists .* Try again", error)
     hub.flipped.clear()
     loaded = load_one(hub, tmp_path, f"hf.{task}")
@@ -242,8 +241,9 @@ def test_a_changed_bit_is_detected(task: str, kind: str, hub: LoopbackHub, tmp_p
     for stored in (tmp_path / "cache" / "hf").glob("*.arrow"):
         stored.unlink()
     cached.write_bytes(content)
-    assert f"the file has the {kind}" in error_in(load_one(hub, tmp_path, f"hf.{task}", HF_HUB_OFFLINE="1"))
-    assert "not in this machine's cache" in error_in(load_one(hub, tmp_path, f"hf.{task}", HF_HUB_OFFLINE="1"))
+    damaged, removed = load(hub, tmp_path, f"hf.{task}", f"hf.{task}", HF_HUB_OFFLINE="1")
+    assert f"the file has the {kind}" in error_in(damaged)
+    assert "not in this machine's cache" in error_in(removed)
 
 
 @pytest.mark.slow
