@@ -101,6 +101,7 @@ def test_groups_of_a_task_are_the_units(tmp_path: Path) -> None:
         options = {"path": str(tmp_path / "rows.csv"), "group": group}
         task = {"use": "files", "name": "rows", "options": options}
         spec = {"name": f"of-{group}", "tasks": [task], "methods": ["classic.lsa"], "design": design}
+        spec["executor"] = {"use": "local", "options": {"in_process": True}}
         stores[group] = pb.run(spec, progress=False).store
     for group, store in stores.items():
         answers = StoredPredictions(store).answers("rows", "classic.lsa", 12, 30, ("extra", "test"))
