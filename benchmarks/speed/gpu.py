@@ -257,17 +257,16 @@ def torch_weights(folder: Path) -> dict[str, Any]:
 
 def measure_workers(bench: Bench) -> None:
     """Print trials per minute through `peekbench run` with 1, 4 and 8 workers, each for a limited time."""
-    seconds = MEASURED_SECONDS
     for workers in (1, 8, 4):
         if bench.is_rehearsal and workers > 2:
             workers = 2
-        name = f"workers{workers}-{seconds}"
+        name = f"workers{workers}"
         process = bench.start(bench.write_spec(name, 5000, workers))
         deadline = time.monotonic() + 60
         while bench.count(name) < workers and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.1)
         before, started = bench.count(name), time.monotonic()
-        time.sleep(seconds)
+        time.sleep(MEASURED_SECONDS)
         done, elapsed = bench.count(name) - before, time.monotonic() - started
         kill(process)
         log = (bench.folder / f"{name}.log").read_text("utf-8", "replace").splitlines()
