@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss
+from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, get_scorer_names, log_loss
 
 from peekbench.records.scores import ScoringInput, find_score, score_all
+
+AVERAGES = ("macro", "micro", "samples", "weighted")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -42,3 +44,11 @@ def test_f1_without_a_label_is_zero() -> None:
 )
 def test_theorem_of_membership_holds_for_means_over_texts(name: str, is_mean: bool) -> None:
     assert find_score(name).is_mean is is_mean
+
+
+def test_scores_of_scikit_learn_from_0_to_1_are_fractions() -> None:
+    fractions = {name for name in get_scorer_names() if find_score(name).unit == "fraction"}
+    ways = {f"{name}_{way}" for name in ("f1", "jaccard", "precision", "recall") for way in AVERAGES}
+    areas = {f"roc_auc_{way}" for way in ("ovo", "ovo_weighted", "ovr", "ovr_weighted")}
+    others = {"accuracy", "average_precision", "balanced_accuracy", "f1", "jaccard", "precision", "recall", "roc_auc"}
+    assert fractions == ways | areas | others | {"top_k_accuracy"}
