@@ -67,7 +67,7 @@ LEVELS: list[tuple[str, dict[str, Any]]] = [
     ("sums", {}),
     ("sums", {"digits": [1, 1], "rows": 150}),
     ("problems", {}),
-    ("problems", {"steps": 1, "largest": 5, "template": "{story} Answer:"}),
+    ("problems", {"steps": 2, "largest": 20, "template": "{story}"}),
 ]
 NUM_ANSWERED = 100  # prompts of a level
 COLUMNS = [

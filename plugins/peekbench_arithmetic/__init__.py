@@ -50,12 +50,12 @@ class Sums(Made):
 class Problems(Made):
     """Options of `arithmetic.problems`."""
 
-    steps: int = Field(default=2, ge=1, le=6)
+    steps: int = Field(default=1, ge=1, le=6)
     """Number of events in a story, each of which changes a number: the level of difficulty."""
-    largest: int = Field(default=20, ge=3, le=1_000_000)
+    largest: int = Field(default=5, ge=3, le=1_000_000)
     """Largest number in the text."""
-    template: str = "{story}"
-    """Prompt around the story, which ends with a question, such as `{story} Answer with a number.`"""
+    template: str = "{story} Answer:"
+    """Prompt around the story, which ends with a question, such as `{story} Reply with a number.`"""
 
     @field_validator("template")
     @classmethod
