@@ -103,7 +103,7 @@ def test_slow_observers_do_not_hold_up_the_run(
     slow = {"use": "toy.diary", "options": {"seconds": 60}}
     started = time.monotonic()
     _, warnings = observe(make_spec(design=DESIGN, observers=[slow]))
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 50, "each event takes 60"
     (warning,) = warnings
     assert re.search(f"observer toy.diary failed at run_started: .*{words}", warning)
 
