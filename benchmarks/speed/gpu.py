@@ -258,9 +258,9 @@ def torch_weights(folder: Path) -> dict[str, Any]:
 def measure_workers(bench: Bench) -> None:
     """Print trials per minute through `peekbench run` with 1, 4 and 8 workers, each for a limited time."""
     for workers in (1, 8, 4):
+        name = f"workers{workers}"
         if bench.is_rehearsal and workers > 2:
             workers = 2
-        name = f"workers{workers}"
         process = bench.start(bench.write_spec(name, 5000, workers))
         deadline = time.monotonic() + 60
         while bench.count(name) < workers and process.poll() is None and time.monotonic() < deadline:
