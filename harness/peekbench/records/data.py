@@ -322,8 +322,7 @@ class Labeled:
     inputs: Inputs
     """Texts, or features of shape (n, n_features)."""
     labels: IntArray | FloatArray
-    """Class indices, targets, the texts' bytes in UTF-8 in language modeling, or references as objects, shape (n,); for
-    'multilabel' 0 or 1, shape (n, n_labels)."""
+    """Classes, targets, bytes of the texts, or references, shape (n,); in 'multilabel' 0 or 1, shape (n, n_labels)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +343,7 @@ class Answers:
     rows: IntArray
     """Number of each test text: (n_subsamples, n_texts). Equal numbers are the same text."""
     scores: Mapping[str, FloatArray]
-    """Score of each answer, by arm: (n_subsamples, n_texts). That of a class is 1 if it is correct, otherwise 0; grades
-    and tables can have other scores, such as F1. The mean over texts is the score of the subsample."""
+    """Score of each answer, by arm: (n_subsamples, n_texts); 1 or 0 for a class, others for grades and tables."""
     labels: IntArray | None = None
     """True class of each text, or the number of its set of labels: (n_subsamples, n_texts); None if it is unknown."""
     groups: IntArray | None = None
