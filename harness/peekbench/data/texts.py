@@ -191,7 +191,9 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     texts = [dataset.inputs[row] if row < num_rows else dataset.extra[row - num_rows] for row in rows.tolist()]
     references: list[Any] | None = None
     if dataset.kind == "generation":
-        references = [dataset.labels[row] if row < num_rows else None for row in rows.tolist()]
+        references = [None] * len(texts)  # private extra texts have none, so only numbers are compared
+        if not len(dataset.extra):
+            references = [dataset.labels[row] for row in rows.tolist()]
     return {
         "num_train": num_train,
         "num_test": len(subsamples[0]["test"]),

@@ -136,6 +136,20 @@ def test_prompts_of_one_template_are_different_unless_numbers_and_references_agr
     assert group_duplicates([same[0], same[2]], "near", [7, 8]).tolist() == [0, 1]
 
 
+def test_near_duplicates_of_test_prompts_are_found_in_private_extra_prompts(make_spec: MakeSpec) -> None:
+    """These have no references."""
+    prompts = [text(row) for row in range(60)]
+    splits: list[Split] = ["train"] * 40
+    splits += ["test"] * 20
+    spec = make_spec(tasks=["toy.words"], design="official")
+    extra = [f"{prompt.upper()}!" for prompt in prompts[40:]]
+    remember(
+        spec.source(spec.tasks[0]), Dataset(prompts, list("ab") * 30, kind="generation", splits=splits, extra=extra)
+    )
+    spec = with_sizes(spec)
+    assert describe_texts(spec, spec.tasks[0])["overlap"]["near"]["test-extra"] > 0.1
+
+
 def test_a_fold_is_compared_with_the_texts_that_its_fit_adapts_to(make_spec: MakeSpec) -> None:
     """Each of 100 test texts has one duplicate, which is in the other 4 of 5 folds with probability 80 / 99."""
     texts = [text(row) for row in range(40)] + [text(40 + row // 2) for row in range(100)]
