@@ -82,6 +82,8 @@ def forecast(design: PlannedDesign, *, options: Power) -> Analysis:
         )
     check_units(options, POINTS)
     family = len(design.methods) * len(design.points)
+    if not family:
+        return Analysis("power", warnings=("power: the spec has controls only, so there is no verdict to forecast",))
     single = at_first_look(options, family)
     if design.variances is not None:
         return Analysis(

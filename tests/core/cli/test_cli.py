@@ -334,6 +334,8 @@ def test_plan_forecasts_the_detectable_bias(spec: str, make_raw: Any) -> None:
     Path("own.yaml").write_text(yaml.safe_dump(make_raw(analyses=["summary", own])))
     assert "(90% power, 2% two-sided)" in peek("plan", "own.yaml", "--no-pilot", "--power").stdout
     assert "forecast" not in peek("plan", spec, "--no-pilot").stdout
+    Path("own.yaml").write_text(yaml.safe_dump(make_raw(methods=["controls.null"])))
+    assert "controls only" in peek("plan", "own.yaml", "--no-pilot", "--power").stderr
 
 
 @pytest.mark.slow
