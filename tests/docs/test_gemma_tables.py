@@ -27,14 +27,14 @@ def test_texts_in_context() -> None:
     scores = pd.read_csv(path)
     tables = pb.analyze(path, analyses=["summary"]).tables
     means = next(table.to_pandas() for table in tables if table.title.startswith("Boost and bias over"))
-    effects = means.set_index(["method", "effect"])[["mean", "mean, low", "mean, high"]]
+    effects = means.set_index(["method", "effect"])[["mean", "mean, low", "mean, high"]].to_dict("index")
     page = (FOLDER / "prompting.md").read_text("utf-8")
     for method, title in METHODS.items():
         of_method = scores[scores["method"] == method]
         cells = [
             title, f"{of_method.groupby('task')['subsample'].nunique().max()}",
             *(f"{of_method[column].mean():.1%}" for column in ("majority", "base")),
-            *(_interval(*effects.loc[method, effect]) for effect in ("boost", "bias")),
+            *(_interval(*effects[method, effect].values()) for effect in ("boost", "bias")),
             f"{of_method.filter(like='fit_seconds').sum(axis=1).mean():.0f}",
         ]  # fmt: skip
         row = f"| {' | '.join(cells)} |"
