@@ -140,6 +140,8 @@ def smallest_p(num_tasks: int) -> float:
 
 ARMS = ("extra", "test")
 LEVEL = 0.9  # of the two-sided interval whose lower end must be above chance: a one-sided test at 5%
+MIN_ANSWERS = 59
+"""Answers per arm with which one that differs is missed with a probability of 5%, if it is one in 20."""
 
 
 def find_hidden(
@@ -154,7 +156,7 @@ def find_hidden(
 
     All scores of a run are computed from the same predictions. Scores of probabilities, R^2 and log-likelihoods of
     texts can be equal in all trials only if the predictions are; accuracies can also be equal by chance, so
-    answers are compared if nothing else is known.
+    answers are compared if nothing else is known. A few answers can all be wrong or equal by chance.
 
     Parameters
     ----------
@@ -174,16 +176,20 @@ def find_hidden(
     str
         As for `Bias.hidden`.
     """
-    if configuration.step is not None and not _is_any(configuration, "extra") and not _is_any(configuration, effect):
+    if _is_any(configuration, effect):
+        return ""
+    num_trials = sum(map(len, configuration.subsamples.values()))
+    is_enough = configuration.step is not None and num_trials >= MIN_ANSWERS * configuration.step
+    if is_enough and not _is_any(configuration, "extra"):
         return "no signal"
     same = [
         other for results in other_scores.values() for other in results.configurations if other.key == configuration.key
     ]
-    if not is_run or any(_is_any(compared, effect) for compared in (configuration, *same)):
+    if not is_run or any(_is_any(compared, effect) for compared in same):
         return ""
     if configuration.step is None or same:
         return "inert"
-    if effect == "bias" and predictions is not None:
+    if is_enough and effect == "bias" and predictions is not None:
         answers = _read_answers(configuration, predictions).values()
         if all(found is not None and found.are_equal for found in answers):
             return "inert"

@@ -14,6 +14,7 @@ import pytest
 from analysis_tables import find_rows, find_table, judge, run_analysis, simulate_brier
 from scipy.stats import ttest_1samp
 
+import peekbench as pb
 from peekbench import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.formatting import format_signed, format_size
@@ -373,6 +374,13 @@ def test_methods_that_cannot_show_a_bias_are_not_equivalent(
     assert report_of_ranking([store]).verdicts[0].decision in (decision, "inconclusive")  # another region
     shown = {"inert": "do not depend on the unlabeled texts", "no signal": "at chance"}
     assert shown[decision] in sentences.state_briefly(verdict)
+
+
+@pytest.mark.parametrize(("num_test", "decision"), [(5, "inconclusive"), (20, "no signal")])
+def test_a_few_wrong_answers_do_not_mean_that_a_bias_cannot_be_seen(num_test: int, decision: str) -> None:
+    trials = {"task": "a", "subsample": range(6), "num_test": num_test, "num_scored": num_test}
+    scores = pd.DataFrame(trials).merge(pd.DataFrame({"arm": ["extra", "test"], "num_correct": 0}), how="cross")
+    assert pb.analyze(scores, ["summary"]).verdicts[0].decision == decision
 
 
 def test_failures_of_other_configurations_are_expected_of_all() -> None:

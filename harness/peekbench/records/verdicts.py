@@ -66,9 +66,9 @@ FamilyChoice: TypeAlias = Literal["all", "method", "none"]
 
 
 Decision: TypeAlias = Literal["biased up", "biased down", "equivalent", "inconclusive", "inert", "no signal"]
-"""What a verdict says about an effect. 'inert': the predictions do not depend on the unlabeled texts. 'no signal': no
-answer is right, or the interval lies within the region, but the predictions carry no information on the labels, so no
-bias could be seen."""
+"""What a verdict says about an effect. 'inert': the predictions do not depend on the unlabeled texts. 'no signal': none
+of at least 59 answers is right, or the interval lies within the region, but the predictions carry no information on the
+labels, so no bias could be seen."""
 
 ControlOutcome: TypeAlias = Literal["passed", "undecided", "failed"]
 """Whether a run finds the known bias of a control."""

@@ -32,7 +32,7 @@ SETTLES: Mapping[str, Settled] = {
     "inert": "equivalent",
     "no signal": "equivalent",
 }
-"""Kind of verdict at which a run may stop, by decision. More subsamples cannot change the last two."""
+"""Kind of verdict at which a run may stop, by decision. More subsamples hardly change the last two."""
 MIN_TRIALS = 20  # of a session, before which the start of its workers makes up most of its time
 MIN_SUBSAMPLES = 5
 """With fewer, a coarse score can have no spread by chance, and intervals are far too narrow."""
