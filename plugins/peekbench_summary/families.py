@@ -189,7 +189,7 @@ def find_hidden(
         return ""
     if configuration.step is None or same:
         return "inert"
-    if is_enough and effect == "bias" and predictions is not None:
+    if is_enough and effect == "bias" and predictions is not None and not _is_all_right(configuration):
         answers = _read_answers(configuration, predictions).values()
         if all(found is not None and found.are_equal for found in answers):
             return "inert"
@@ -210,6 +210,11 @@ def _read_answers(configuration: Configuration, predictions: Predictions) -> dic
         )
         for task in configuration.subsamples
     }
+
+
+def _is_all_right(configuration: Configuration) -> bool:
+    """Return whether all answers of extra are right, so that those of test are equal for this reason alone."""
+    return all(score == 1 for scores in configuration.scores["extra"].values() for score in scores)
 
 
 def _is_any(configuration: Configuration, quantity: str) -> bool:

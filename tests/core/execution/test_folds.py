@@ -362,13 +362,16 @@ def test_reports_say_how_often_a_method_with_folds_is_fitted(splits: tuple[Path,
     assert "fitted three times" not in text
 
 
-def test_a_score_to_publish_that_is_no_mean_over_texts_has_a_caveat(splits: tuple[Path, Path]) -> None:
+def test_a_score_to_publish_that_is_no_mean_over_texts_has_a_caveat(splits: tuple[Path, Path], tmp_path: Path) -> None:
     train, test = splits
     for score in ("accuracy", "f1_macro"):
         run = pb.measure(make_model(), train=train, test=test, num_subsamples=3, score=score, progress=False)
-        text = " ".join(str(run.report()).split())
+        report = run.report()
+        text = " ".join(str(report).split())
         assert "To publish:" in text
         assert ("This score is not known to be a mean over texts" in text) == (score == "f1_macro")
+        (path,) = report.save(tmp_path / score, ["markdown"])
+        assert ("Bias for other texts" in path.read_text("utf-8")) == (score == "accuracy")
 
 
 def record_sizes(seen: list[int]) -> Callable[..., Any]:

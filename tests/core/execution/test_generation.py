@@ -235,15 +235,18 @@ def test_data_in_memory_with_several_references(tmp_path: Path, monkeypatch: pyt
     assert 0 < found.arms["extra"].mean() < 0.3
 
 
-@pytest.mark.parametrize(("wrong", "decision"), [("0", "inert"), ("{number}", "inconclusive")])
+@pytest.mark.parametrize(
+    ("wrong", "right", "decision"),
+    [("0", "02468", "inert"), ("{number}", "02468", "inconclusive"), ("", "0123456789", "inconclusive")],
+)
 def test_equal_answers_are_inert_but_equal_grades_are_not(
-    wrong: str, decision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wrong: str, right: str, decision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
     def fit(unlabeled: Any, train: Any) -> Any:
         other = wrong.format(number=1000 + zlib.crc32("".join(unlabeled or ()).encode()))
-        return lambda prompts: [str(eval(p.replace("and", "+"))) if p[0] in "02468" else other for p in prompts]
+        return lambda prompts: [str(eval(p.replace("and", "+"))) if p[0] in right else other for p in prompts]
 
     few = {**FEW, "num_subsamples": 7}
     report = pb.measure(fit, SUMS, **few).report()

@@ -62,6 +62,18 @@ def test_a_score_to_publish_above_the_published_one_is_explained_and_rows_are_na
     assert "It exceeds your score by chance, or because fits to fewer rows are better." in higher
 
 
+def test_a_score_that_adapting_lowers_is_explained_and_what_remains_is_not_called_unbiased() -> None:
+    evidence = replace(OPEN, published=0.6, extra=0.63, score="micro_f1")
+    down = replace(UP, decision="biased down", estimate=Estimate(-0.03, -0.04, -0.02), unit="difference")
+    answers = ask(replace(down, evidence=evidence))
+    shown = " ".join(map(str, answers.values()))
+    assert "60.0% micro-F1 on the test set contains" in shown
+    assert "It exceeds your score, which adapting to the test texts lowers. This score is not known" in shown
+    assert answers["What next?"].text == "Report the scores of extra. No text is predicted by a fit that adapted to it."
+    accuracy = ask(replace(down, evidence=replace(evidence, score="score")))
+    assert "The bias does not affect them." in accuracy["What next?"].text
+
+
 def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
     answers = ask(UP, UNDECIDED, SAME, NULL, warnings=("careful",))
     assert answers["Biased?"].text == "Yes. Of 3 methods, 1 is biased up, 1 equivalent, 1 inconclusive."

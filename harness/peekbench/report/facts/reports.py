@@ -298,7 +298,9 @@ def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str
     names = {analysis.use for analysis in spec.analyses}
     uses = count_uses({task.name: spec.design_of(task) for task in spec.tasks}, tasks)
     is_used_often = bool(spec.design.folds) or max(uses.values()) > MANY_USES
-    if "summary" not in names or ANALYSIS_OF_TEXTS in names or not is_used_often:
+    # Only accuracies and grades of single texts are known, which must not stand beside verdicts about another score.
+    is_chosen = any(getattr(analysis.options, "score", "score") != "score" for analysis in spec.analyses)
+    if "summary" not in names or ANALYSIS_OF_TEXTS in names or not is_used_often or is_chosen:
         return spec.analyses
     return (*spec.analyses, make_component(AnalysisSpec, ANALYSIS_OF_TEXTS))
 

@@ -134,28 +134,32 @@ def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
         if evidence.num_texts is not None:
             test_set = pluralize(evidence.num_texts, f"test {row}")
         bias = format_quantity(verdict.estimate, verdict.unit)
-        is_mean = find_score(evidence.score).is_mean
-        if evidence.score == "score":
-            is_mean = verdict.unit == "difference"  # accuracy
-        caveat = ""
-        if not is_mean:
-            caveat = f" This score is not known to be a mean over {rows}, so extra may keep some of the bias."
+        if evidence.score != "score":
+            published = f"{published} {find_score(evidence.score).title}"
         rest = f"Further differences are due to chance or to fewer {rows}."
         if evidence.extra > evidence.published:
             rest = f"It exceeds your score by chance, or because fits to fewer {rows} are better."
+            if verdict.decision == "biased down":
+                rest = f"It exceeds your score, which adapting to the test {rows} lowers."
+        if not _is_mean(verdict):
+            rest += f" This score is not known to be a mean over {rows}, so extra may keep some of the bias."
         yield Answer(
             PUBLISHED if len(judged) == 1 else f"{PUBLISHED} ({verdict.method})",
             f"{published} on {test_set} contains {bias} from adapting to them",
             f"{independent} is what independent {rows} would give. To publish: {extra}, the mean score of extra, in "
-            f"which no {row} is predicted by a fit that adapted to it. {rest}{caveat}",
+            f"which no {row} is predicted by a fit that adapted to it. {rest}",
         )
 
 
-def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
-    """Return the rule that a benchmark can adopt; nothing unless rules were measured.
+def _is_mean(verdict: Verdict) -> bool:
+    """Return whether the score is known to be a mean over texts, so that cross-fitting removes the bias."""
+    if isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.score != "score":
+        return find_score(verdict.evidence.score).is_mean
+    return verdict.unit == "difference"  # accuracy
 
-    A rule that was not measured for every method is not recommended.
-    """
+
+def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
+    """Return the rule that a benchmark can adopt, which was measured for all methods; nothing unless rules were."""
     methods = {verdict.method for verdict in judged if verdict.estimate.has_interval}
     joint = _find_joint(report)
     if not report.rules or not (methods or joint):
@@ -231,7 +235,10 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
         return Answer(NEXT, scores, f"{reason}; those of extra are for {judged[0].rows} that arrive together.")
     if decisions & {"biased up", "biased down"}:
         scores = {"contamination": "the reference benchmark"}.get(effect, "extra")
-        return Answer(NEXT, f"Report the scores of {scores}", f"The {effect} does not affect them.")
+        reason = f"The {effect} does not affect them."
+        if not all(map(_is_mean, judged)) and any(judge_published(judged)):
+            reason = f"No {judged[0].rows.removesuffix('s')} is predicted by a fit that adapted to it."
+        return Answer(NEXT, f"Report the scores of {scores}", reason)
     if unchecked := [control.method for control in controls if control.decision == "undecided"]:
         return Answer(NEXT, "More data", f"The run is too small to be checked by {name_methods(unchecked)}.")
     if "equivalent" in decisions:
