@@ -25,7 +25,7 @@ IGNORED = {
 """Members of classes that have no effect on results."""
 
 
-REMEDY = "make it inside of the function, pass its settings as options, or leave out `name`, which makes a new run"
+REMEDY = "make it inside of the function, pass its settings as options, or, with `measure`, leave out `name`"
 
 
 def hash_text(text: str) -> str:
