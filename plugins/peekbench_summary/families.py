@@ -11,7 +11,18 @@ from typing import Literal
 import numpy as np
 
 from peekbench import Estimate, Verdict
-from peekbench.records import Answers, Family, FloatArray, Looks, OtherTasks, Predictions, TrialEvidence, Unit
+from peekbench.records import (
+    NUMBERS,
+    Answers,
+    Family,
+    FloatArray,
+    Looks,
+    OtherTasks,
+    Predictions,
+    ScoreUnits,
+    TrialEvidence,
+    Unit,
+)
 from peekbench.results import Configuration, Configurations, decide, find_families
 from peekbench_stats import (
     hierarchical_rejections,
@@ -150,12 +161,13 @@ def find_hidden(
     other_scores: Mapping[str, Configurations],
     predictions: Predictions | None,
     *,
+    units: ScoreUnits,
     is_run: bool,
 ) -> Literal["", "inert", "no signal"]:
     """Return why no trial could show an effect: no answer is right, or the predictions of both arms are equal.
 
     All scores of a run are computed from the same predictions. Scores of probabilities, R^2 and log-likelihoods of
-    texts can be equal in all trials only if the predictions are; accuracies can also be equal by chance, so
+    texts can be equal in all trials only if the predictions are; scores in points can also be equal by chance, so
     answers are compared if nothing else is known. A few answers can all be wrong or equal by chance.
 
     Parameters
@@ -168,6 +180,8 @@ def find_hidden(
         Name of a score to the configurations in this score, for the scores of probabilities.
     predictions
         Answers to single texts.
+    units
+        Units of the scores.
     is_run
         Whether the scores are those of a run. Scores of a table can be rounded.
 
@@ -179,19 +193,18 @@ def find_hidden(
     if _is_any(configuration, effect):
         return ""
     num_trials = sum(map(len, configuration.subsamples.values()))
-    is_enough = configuration.step is not None and num_trials >= MIN_ANSWERS * configuration.step
-    if is_enough and not _is_any(configuration, "extra"):
+    is_enough = num_trials * (configuration.num_texts or 0) >= MIN_ANSWERS
+    if is_enough and configuration.step is not None and not _is_any(configuration, "extra"):
         return "no signal"
-    same = [
-        other for results in other_scores.values() for other in results.configurations if other.key == configuration.key
-    ]
+    exact = [results for results in other_scores.values() if results.units == NUMBERS]
+    same = [other for results in exact for other in results.configurations if other.key == configuration.key]
     if not is_run or any(_is_any(compared, effect) for compared in same):
         return ""
-    if configuration.step is None or same:
+    if same or units == NUMBERS:
         return "inert"
     if is_enough and effect == "bias" and predictions is not None and not _is_all_right(configuration):
-        answers = _read_answers(configuration, predictions).values()
-        if all(found is not None and found.are_equal for found in answers):
+        answers = _read_answers(configuration, predictions)
+        if all(_are_equal(answers[task], subsamples) for task, subsamples in configuration.subsamples.items()):
             return "inert"
     return ""
 
@@ -215,6 +228,13 @@ def _read_answers(configuration: Configuration, predictions: Predictions) -> dic
 def _is_all_right(configuration: Configuration) -> bool:
     """Return whether all answers of extra are right, so that those of test are equal for this reason alone."""
     return all(score == 1 for scores in configuration.scores["extra"].values() for score in scores)
+
+
+def _are_equal(answers: Answers | None, subsamples: Sequence[int]) -> bool:
+    """Return whether the predictions of all arms are known to be equal in some subsamples."""
+    if answers is None or answers.are_equal is None:
+        return False
+    return bool(answers.are_equal[np.isin(answers.subsamples, subsamples)].all())
 
 
 def _is_any(configuration: Configuration, quantity: str) -> bool:
@@ -380,7 +400,7 @@ def measure_effects(
                     region,
                     configuration.step,
                     levels_of(configuration, looks),
-                    find_hidden(configuration, effect, probabilistic, predictions, is_run=is_run),
+                    find_hidden(configuration, effect, probabilistic, predictions, units=results.units, is_run=is_run),
                     signal,
                     shared_averages(configuration, effect),
                     is_skewed=not failures_cancel(configuration, effect),

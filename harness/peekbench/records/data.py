@@ -348,8 +348,8 @@ class Answers:
     """True class of each text, or the number of its set of labels: (n_subsamples, n_texts); None if it is unknown."""
     groups: IntArray | None = None
     """Number of the group of each text, such as its author: (n_subsamples, n_texts); None if each text is its own."""
-    are_equal: bool = False
-    """Whether the predictions of all arms are known to be equal in all subsamples."""
+    are_equal: BoolArray | None = None
+    """Whether the predictions of all arms are equal: (n_subsamples,); None if it is unknown."""
 
 
 class Predictions(Protocol):

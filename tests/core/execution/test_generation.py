@@ -236,11 +236,17 @@ def test_data_in_memory_with_several_references(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("wrong", "right", "decision"),
-    [("0", "02468", "inert"), ("{number}", "02468", "inconclusive"), ("", "0123456789", "inconclusive")],
+    ("wrong", "right", "decision", "grader"),
+    [
+        ("0", "02468", "inert", "exact"),
+        ("{number}", "02468", "inconclusive", "exact"),
+        ("", "0123456789", "inconclusive", "exact"),
+        ("0", "02468", "inert", lambda answer, reference: 0.25),
+        ("{number}", "02468", "inconclusive", lambda answer, reference: 0.25),
+    ],
 )
 def test_equal_answers_are_inert_but_equal_grades_are_not(
-    wrong: str, right: str, decision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wrong: str, right: str, decision: str, grader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
@@ -249,7 +255,7 @@ def test_equal_answers_are_inert_but_equal_grades_are_not(
         return lambda prompts: [str(eval(p.replace("and", "+"))) if p[0] in right else other for p in prompts]
 
     few = {**FEW, "num_subsamples": 7}
-    report = pb.measure(fit, SUMS, **few).report()
+    report = pb.measure(fit, SUMS, grader=grader, **few).report()
     assert report.verdicts[0].decision == decision
     (written,) = report.save(tmp_path, ["markdown"])
     assert "Accuracy: mean grade of the answers." in " ".join(written.read_text(encoding="utf-8").split())
