@@ -82,6 +82,8 @@ def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
         "negligible."
     )
     assert answers["Trust it?"].text == "1 of 1 control passed. 1 warning."
+    weak = ask(replace(SAME, decision="no signal"))["Biased?"].text
+    assert weak == "Cannot be seen. pca has no signal."
 
 
 @pytest.mark.parametrize(

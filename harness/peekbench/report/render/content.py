@@ -352,10 +352,13 @@ def _find_bias(judged: Sequence[Verdict]) -> Answer:
     found = [decision for decision in get_args(Decision) if counts[decision]]
     outcomes = {"biased up": "Yes", "biased down": "Yes", "inconclusive": "Undecided", "equivalent": "No"}
     outcome = next((outcomes[decision] for decision in outcomes if decision in found), "Cannot be seen")
+    verbs = ("is", "are")
+    if found[0] == "no signal":
+        verbs = ("has", "have")
     if len(judged) == 1:
-        return Answer("Biased?", outcome, f"{judged[0].method} is {judged[0].decision}.")
+        return Answer("Biased?", outcome, f"{judged[0].method} {verbs[0]} {judged[0].decision}.")
     listed = [f"{counts[decision]:,} {decision}" for decision in found]
-    listed[0] = f"{pluralize(counts[found[0]], 'is', 'are')} {found[0]}"
+    listed[0] = f"{pluralize(counts[found[0]], *verbs)} {found[0]}"
     return Answer("Biased?", outcome, f"Of {len(judged):,} methods, {', '.join(listed)}.")
 
 
