@@ -378,7 +378,7 @@ def score_units(results: pd.DataFrame) -> ScoreUnits:
     --------
     >>> import pandas as pd
     >>> from peekbench.results import select_score, tidy
-    >>> scores = pd.DataFrame({"task": ["a"], "arm": ["test"], "score": [0.4], "macro_f1": [0.5]})
+    >>> scores = pd.DataFrame({"task": "a", "arm": ["extra", "test"], "score": [0.3, 0.4], "macro_f1": [0.5, 0.6]})
     >>> results = tidy(scores, "my scores")
     >>> score_units(results).score, score_units(select_score(results, "macro_f1", "summary")).score
     ('number', 'fraction')
