@@ -104,7 +104,7 @@ def count_trials(path: Path) -> int:
 
 def rewrite(path: Path, *statements: str) -> Path:
     """Write another store of the same shard, with changes that have right checksums."""
-    copy = Path(shutil.copy(path, path.with_stem(f"{path.stem}-{secrets.token_hex(2)}")))
+    copy = Path(shutil.copy(path, path.with_stem(f"{path.stem}-{secrets.token_hex(16)}")))
     with closing(sqlite3.connect(copy)) as connection:
         add_triggers(connection)
         connection.create_function("hash", 1, hash_bytes)
