@@ -409,7 +409,7 @@ class Store:
         Raises
         ------
         StoreError
-            If predictions are missing, or are not those that were stored.
+            If labels or predictions are missing, or predictions are not those that were stored.
         """
         rows = self._query(
             f"{SELECT_ANSWERS} {FROM_FINISHED} AND draws.task = ? AND trials.method = ? "
@@ -417,9 +417,11 @@ class Store:
             "ORDER BY draws.subsample",
             *(task, method, num_train, num_test, *arms),
         )
-        for arm, subsample, _, _, found, generated, checksum, _ in rows:
+        for arm, subsample, *truth, found, generated, checksum, _ in rows:
             trial = Trial(Draw(task, num_train, num_test, subsample), method)
             self._check_predictions(trial, arm, found, generated, checksum)
+            if None in truth:
+                raise damage_error(self.path, f"the labels or the rows of the test texts of {trial} are missing")
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
         draws = by_arm[arms[0]]
         facts = self.tasks()[task]

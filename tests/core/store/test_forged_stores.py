@@ -101,6 +101,7 @@ def test_a_forged_value_is_refused_or_changes_nothing(finished: Path, tmp_path: 
         ("UPDATE arms SET num_correct = ? WHERE id = 2", 10**9, "num_correct <= num_scored"),
         ("UPDATE arms SET draw = ? WHERE id = 2", 99, "the table arms belongs to a row that the table draws has not"),
         ("UPDATE arms SET arm = ? WHERE id = 2", "a\n::x", "arm NOT GLOB"),
+        ("UPDATE draws SET test_labels = ?", None, "the labels or the rows of the test texts of task a"),
     ],
 )
 def test_the_refusal_says_what_is_wrong(statement: str, value: object, problem: str, finished: Path) -> None:
