@@ -42,7 +42,7 @@ from peekbench_workers.reports import Report, drop_trials
 from peekbench_workers.supervisor import Limits, WorkerSettings
 
 REFRESH_INTERVAL = 0.5  # seconds between looks at the machines of the cluster
-NODE_DEATH_DELAY = 10.0  # seconds in which the death of a machine may be known after that of its workers
+NODE_DEATH_DELAY = 20.0  # seconds after the death of workers in which that of their machine is known: Ray needs 15
 START_TIMEOUT = 240.0
 """Seconds after which a worker that has not started, for example because others use its machine, is tried on another
 one. The machine is then left alone for as long."""
