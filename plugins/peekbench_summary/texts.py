@@ -56,7 +56,7 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
     Raises
     ------
     SpecError
-        If scores are accuracies and the region exceeds 20 points.
+        If scores are in points and the region exceeds 20 points.
     """
     if predictions is None:
         return Analysis("texts", warnings=(NEEDS_ANSWERS,))
