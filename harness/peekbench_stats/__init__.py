@@ -3,7 +3,7 @@
 A library beside the core: it registers nothing, and importing it imports numpy and scipy.
 """
 
-from peekbench_stats.crossed_texts import CrossedInterval, CrossedMean, cross_interval, cross_texts
+from peekbench_stats.crossed_texts import CrossedInterval, CrossedMean, cross_interval, cross_p_value, cross_texts
 from peekbench_stats.looks import (
     EXTENSION_SHARE,
     NominalAlpha,
@@ -31,6 +31,7 @@ __all__ = [
     "confidence_sequence_level",
     "correlate_tasks",
     "cross_interval",
+    "cross_p_value",
     "cross_texts",
     "fixed_design",
     "group_sequential_levels",

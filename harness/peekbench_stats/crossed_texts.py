@@ -10,14 +10,19 @@ Zou and Donner (2008), "Construction of confidence limits about effect measures"
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.stats import t as student_t
 
 from peekbench.records import Estimate, FloatArray, IntArray
 from peekbench_stats.t_tests import welch_satterthwaite
+
+MIN_P = 1e-12
+"""Smallest p-value that is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,29 +165,109 @@ def cross_interval(tasks: Sequence[CrossedMean], level: float, shared: Sequence[
         of differing trials that is plausible if none was observed (rule of three, counted in texts if there are fewer
         of them).
         None if a task has a single subsample.
+
+    Examples
+    --------
+    >>> rows = np.tile(np.arange(4), (2, 1))
+    >>> task = cross_texts(np.array([[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 1.0]]), rows)
+    >>> interval = cross_interval([task], 0.95)
+    >>> interval.mean, interval.low < 0 < interval.high
+    (0.375, True)
     """
-    mean = float(np.mean([task.mean for task in tasks]))
     if any(task.degrees == 0 for task in tasks):
         return None
-    num_units = sum(task.num_units for task in tasks)
-    of_subsamples, least = sum(task.subsample_variance for task in tasks), sum(task.least_variance for task in tasks)
-    if shared:
-        of_subsamples = len(tasks) ** 2 * float(np.var(shared, ddof=1)) / len(shared)
-    of_texts = max(sum(task.text_variance for task in tasks), 0.0)
-    if not least + of_subsamples > 0:
-        num_trials = len(shared) or sum(task.degrees + 1 for task in tasks)
-        half = 1 - (1 - level) ** (1 / min(num_units, num_trials))
-        return CrossedInterval(mean, mean - half, mean + half, level=level)
-    degrees = float(len(shared) - 1)
-    if not shared:
-        degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
-    of_means, of_answers, of_other_texts = (
-        float(student_t.ppf((1 + level) / 2, freedom)) for freedom in (degrees, np.inf, max(num_units - len(tasks), 1))
+    average = _Average.over(tasks, shared)
+    half = average.half_width(level)
+    known = max(average.of_subsamples, average.least)
+    return CrossedInterval(
+        average.mean,
+        average.mean - half,
+        average.mean + half,
+        math.sqrt(known + average.of_texts),
+        level,
+        text_share=average.of_texts / (known + average.of_texts) if known > 0 else 0.0,
     )
-    minimum = least
-    if not of_subsamples > 0:
-        minimum *= of_answers**2
-    squared = max(of_means**2 * of_subsamples, minimum) + of_other_texts**2 * of_texts
-    half = float(np.sqrt(squared)) / len(tasks)
-    share = of_texts / (max(of_subsamples, least) + of_texts)
-    return CrossedInterval(mean, mean - half, mean + half, level=level, text_share=share)
+
+
+def cross_p_value(tasks: Sequence[CrossedMean], shared: Sequence[float] = ()) -> float:
+    """Return the two-sided p-value of an average of zero for other subsamples of other texts of these tasks.
+
+    Parameters
+    ----------
+    tasks, shared
+        As for `cross_interval`.
+
+    Returns
+    -------
+    float
+        One minus the level of the interval of `cross_interval` that touches zero, at least 1e-12; 1 without interval.
+
+    Examples
+    --------
+    >>> task = cross_texts(np.tile([[1.0, 0.0, 1.0, 1.0]], (4, 1)), np.tile(np.arange(4), (4, 1)))
+    >>> round(cross_p_value([task]), 2)
+    0.06
+    """
+    if any(task.degrees == 0 for task in tasks):
+        return 1.0
+    average = _Average.over(tasks, shared)
+
+    def excess(p_value: float) -> float:
+        return average.half_width(1 - p_value) - abs(average.mean)
+
+    if excess(1.0) >= 0:
+        return 1.0
+    if excess(MIN_P) <= 0:
+        return MIN_P
+    return float(brentq(excess, MIN_P, 1.0, xtol=MIN_P))
+
+
+@dataclass(frozen=True, slots=True)
+class _Average:
+    """The average over tasks, with the components of its variance."""
+
+    mean: float
+    of_subsamples: float
+    """Variance over other subsamples of these texts."""
+    degrees: float
+    """Its degrees of freedom."""
+    least: float
+    """Variance of independent answers."""
+    of_texts: float
+    """Variance that other texts add."""
+    degrees_of_texts: float
+    num_trials: float
+    """Independent trials or, if there are fewer, units of texts."""
+
+    @classmethod
+    def over(cls, tasks: Sequence[CrossedMean], shared: Sequence[float]) -> _Average:
+        """Average over tasks that each have several subsamples."""
+        squared = len(tasks) ** 2
+        num_units = sum(task.num_units for task in tasks)
+        of_subsamples = sum(task.subsample_variance for task in tasks) / squared
+        degrees = welch_satterthwaite([task.subsample_variance for task in tasks], [task.degrees for task in tasks])
+        num_trials = sum(task.degrees + 1 for task in tasks)
+        if shared:
+            of_subsamples = float(np.var(shared, ddof=1)) / len(shared)
+            degrees, num_trials = float(len(shared) - 1), len(shared)
+        return cls(
+            mean=float(np.mean([task.mean for task in tasks])),
+            of_subsamples=of_subsamples,
+            degrees=degrees,
+            least=sum(task.least_variance for task in tasks) / squared,
+            of_texts=max(sum(task.text_variance for task in tasks), 0.0) / squared,
+            degrees_of_texts=max(num_units - len(tasks), 1),
+            num_trials=min(num_units, num_trials),
+        )
+
+    def half_width(self, level: float) -> float:
+        """Return half of the width of the interval of `cross_interval`."""
+        if not self.least + self.of_subsamples > 0:
+            return float(1 - (1 - level) ** (1 / self.num_trials))
+        of_means, of_answers, of_other_texts = (
+            float(student_t.ppf((1 + level) / 2, degrees)) for degrees in (self.degrees, np.inf, self.degrees_of_texts)
+        )
+        minimum = self.least
+        if not self.of_subsamples > 0:
+            minimum *= of_answers**2
+        return math.sqrt(max(of_means**2 * self.of_subsamples, minimum) + of_other_texts**2 * self.of_texts)

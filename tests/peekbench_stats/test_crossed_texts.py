@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from peekbench_stats import cross_interval, cross_texts
+from peekbench_stats import cross_interval, cross_p_value, cross_texts
 
 
 def test_variance_of_the_mean_is_recovered_and_its_interval_covers() -> None:
@@ -62,6 +62,7 @@ def test_subsamples_without_shared_texts_add_nothing() -> None:
 
 def test_equal_answers_have_an_upper_bound_and_single_subsamples_no_interval() -> None:
     equal = cross_texts(np.zeros((4, 100)), np.arange(400).reshape(4, 100))
+    assert cross_p_value([equal, equal]) == 1
     interval = cross_interval([equal, equal], 0.95)
     assert interval is not None
     bound = 1 - 0.05 ** (1 / 8)  # rule of three: trials fail as a whole, so their number counts, not that of texts
@@ -96,6 +97,18 @@ def test_intervals_for_other_groups_cover_the_bias_and_those_for_other_texts_do_
             covered[way, repeat] = interval.low <= 0 <= interval.high
     assert covered[0].mean() < 0.75
     assert 0.92 < covered[1].mean() < 0.99
+
+
+@pytest.mark.parametrize("shared", [(), (0.05, 0.07, 0.06, 0.1, 0.02, 0.08)])
+def test_the_interval_whose_level_is_one_minus_the_p_value_touches_zero(shared: tuple[float, ...]) -> None:
+    rng = np.random.default_rng(5)
+    rows = np.tile(np.arange(80), (6, 1))
+    tasks = [cross_texts(rng.normal(0.1, 0.5, 80) + rng.normal(0, 0.5, rows.shape), rows) for _ in range(2)]
+    p_value = cross_p_value(tasks, shared)
+    interval = cross_interval(tasks, 1 - p_value, shared)
+    assert interval is not None
+    assert 0 < p_value < 1
+    assert interval.low == pytest.approx(0, abs=1e-9)
 
 
 def test_groups_of_one_text_are_texts() -> None:
