@@ -56,7 +56,7 @@ def _texts(num_rows: int = 300) -> pb.Dataset:
         OneVsRestClassifier(LogisticRegression()),
         KNeighborsClassifier(),
         RandomForestClassifier(5),
-        MLPClassifier((4,), solver="lbfgs", alpha=1.0, max_iter=500),
+        MLPClassifier((4,), learning_rate_init=0.03, tol=10.0, n_iter_no_change=20),  # few steps: rounding stays small
         MultiOutputClassifier(LogisticRegression()),
         ClassifierChain(LogisticRegression()),
         GridSearchCV(OneVsRestClassifier(LogisticRegression()), {"estimator__C": [0.1, 1.0]}, cv=2),
