@@ -19,7 +19,6 @@ from peekbench.data.labels import (
     ClassNames,
     find_missing,
     group_key,
-    label_key,
     name_classes,
     refuse_hidden,
     refuse_joined,
@@ -27,6 +26,7 @@ from peekbench.data.labels import (
 )
 from peekbench.data.loading import fingerprint, groups_in_both
 from peekbench.formatting import pluralize, shorten, visible
+from peekbench.identity import key_of
 from peekbench.records import Split
 from peekbench.records.data import OfficialSplits
 from peekbench_sklearn.estimators import tags_of
@@ -98,7 +98,7 @@ def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> D
     check_kind(name, options)
     class_names = options.get("class_names")
     if isinstance(class_names, Mapping):
-        options["class_names"] = {label_key(key) or "": str(value) for key, value in class_names.items()}
+        options["class_names"] = {key_of(key) or "": str(value) for key, value in class_names.items()}
     first, *others = (_Reader(name, method, **options).read(data) for method in methods)
     for number, dataset in enumerate(others, start=1):
         if (dataset.kind, fingerprint(dataset)) != (first.kind, fingerprint(first)):
@@ -413,9 +413,8 @@ class _Reader:
     def _read_keys(self, labels: pd.Series, feature_names: Sequence[str] | None) -> list[str]:
         """Return the labels as texts; numbers of a ClassLabel become their names."""
         keys = []
-        for row, label in enumerate(labels):
-            value = label.item() if isinstance(label, np.generic) else label
-            key = "" if value is pd.NA or value is pd.NaT else label_key(value)
+        for row, value in enumerate(labels):
+            key = key_of(value)
             if key is None:
                 raise DataError(
                     f"{self.name}: row {row} has the label {shorten(repr(value), 40)}, but a label is text or an "
@@ -437,8 +436,7 @@ class _Reader:
             )
         keys = []
         for row, group in enumerate(pd.Series(as_array(groups)).infer_objects()):
-            value = group.item() if isinstance(group, np.generic) else group
-            keys.append("" if value is pd.NA or value is pd.NaT else group_key(value, f"{self.name}, row {row}"))
+            keys.append(group_key(group, f"{self.name}, row {row}"))
         if not self.drop_missing:
             refuse_missing_values(self.name, "no group", np.array(keys) == "", ", or set drop_missing=True")
         return keys

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from peekbench import Options
-from peekbench.data.labels import label_key
 from peekbench.data.text_files import suffix_of
+from peekbench.identity import key_of
 
 Format: TypeAlias = Literal["csv", "tsv", "json", "jsonl", "parquet", "arrow"]
 SUFFIXES: Mapping[str, Format] = {
@@ -39,12 +39,12 @@ def _as_columns(value: Any) -> Any:
 
 
 def _check_class_names(value: Any) -> Any:
-    """Return class names as a tuple, or as a mapping whose keys `label_key` has converted."""
+    """Return class names as a tuple, or as a mapping whose keys `key_of` has converted."""
     if value is None:
         return None
     if isinstance(value, Mapping):
         names = list(value.values())
-        keys = [label_key(key) for key in value]
+        keys = [key_of(key) for key in value]
         if None in keys:
             raise ValueError(
                 f"the label {list(value)[keys.index(None)]!r} is neither text nor an integer; write it as one of them"

@@ -30,7 +30,6 @@ from peekbench.data.labels import (
     ClassNames,
     find_missing,
     group_key,
-    label_key,
     name_classes,
     read_reference,
     refuse_hidden,
@@ -38,6 +37,7 @@ from peekbench.data.labels import (
     refuse_missing,
 )
 from peekbench.formatting import pluralize
+from peekbench.identity import key_of
 from peekbench.plugins.names import find_nearest_file
 from peekbench.records import Split, TaskKind
 from peekbench.records.data import Reference
@@ -317,7 +317,7 @@ class Example:
     """File and position of the row."""
     text: str
     key: Any
-    """Label, as `label_key` returns it; empty without a label. In generation, the reference."""
+    """Label, as `key_of` returns it; empty without a label. In generation, the reference."""
     labels: LabelSet
     """Labels of a multi-label task; None in other tasks."""
     split: Split
@@ -331,7 +331,7 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
     for row in rows:
         location = f"{path}, {row.position}"
         texts = row.values[: len(options.text)]
-        missing = [column for column, text in zip(options.text, texts, strict=True) if label_key(text) == ""]
+        missing = [column for column, text in zip(options.text, texts, strict=True) if key_of(text) == ""]
         group = ""
         if options.group is not None:
             group = group_key(row.values[-1], f"{location}, column {options.group!r}")
@@ -374,7 +374,7 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
             refuse_written_list(label, location)
         if labels and SURROGATE.search("".join(labels)):
             label = "".join(labels)
-        key = label_key(label)
+        key = key_of(label)
         if key is not None and SURROGATE.search(key):
             raise DataError(
                 f"{location}: the label {short_repr(key)} has half of a surrogate pair, which is no character and "

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from peekbench import Options
-from peekbench.data.labels import label_key
 from peekbench.data.text_files import suffix_of
+from peekbench.identity import key_of
 
 Format: TypeAlias = Literal["csv", "tsv", "parquet", "arff"]
 SUFFIXES: Mapping[str, Format] = {
@@ -29,7 +29,7 @@ def _as_tuple(value: Any) -> Any:
 def _as_class_names(value: Any) -> Any:
     """Return names as a tuple of texts, or as a mapping whose keys are those of labels."""
     if isinstance(value, Mapping):
-        return {label_key(key) or "": name for key, name in value.items()}
+        return {key_of(key) or "": name for key, name in value.items()}
     return value
 
 

@@ -26,12 +26,12 @@ from peekbench.data.labels import (
     MISSING,
     find_missing,
     group_key,
-    label_key,
     name_classes,
     refuse_hidden,
     refuse_missing,
 )
 from peekbench.formatting import list_names, pluralize, shorten, visible
+from peekbench.identity import key_of
 from peekbench.records import BoolArray, FloatArray, Split
 from peekbench_tabular.options import TableOptions
 
@@ -218,7 +218,7 @@ def _read_labels(
     keys: list[str] = []
     for row, value in enumerate(label.values):
         plain = _plain(value, signs)
-        key = label_key(plain)
+        key = key_of(plain)
         if options.kind == "regression":
             key = "" if plain is None else str(plain)
         if key is None or isinstance(plain, date | time):
@@ -258,7 +258,7 @@ def _read_labels(
 
 def _refuse_numbers(table: Table, label: Column, counts: Mapping[str, int]) -> None:
     """Refuse fractions as classes."""
-    numbers = [key for key in counts if NUMBER.fullmatch(key.strip())]
+    numbers = [key for key in counts if NUMBER.fullmatch(key)]
     fraction = next((key for key in numbers if not float(key).is_integer()), "")
     if fraction and len(numbers) == len([key for key in counts if key]):
         raise DataError(
@@ -344,7 +344,7 @@ def _number(cell: Any) -> float | None:
 
 
 def _text(table: Table, name: str, cell: Any) -> str:
-    text = cell if isinstance(cell, str) else label_key(cell) or str(cell)
+    text = cell if isinstance(cell, str) else key_of(cell) or str(cell)
     if not text.isprintable() and visible(text) != text:
         raise DataError(
             f"{table.place}: column {name!r} has the category {short_repr(text)} with control characters, so it is "

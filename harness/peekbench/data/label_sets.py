@@ -11,11 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from reprlib import repr as short_repr
 from typing import Any, NamedTuple, TypeAlias
 
-from peekbench.data.labels import HOLD_OUT, ClassNames, find_missing, label_key, name_classes, refuse_missing
+from peekbench.data.labels import (
+    HOLD_OUT,
+    ClassNames,
+    find_missing,
+    name_classes,
+    refuse_missing,
+    refuse_variants,
+    split_labels,
+)
 from peekbench.errors import DataError
+from peekbench.identity import key_of
 
 LabelSet: TypeAlias = tuple[str, ...] | None
-"""Labels of a row as `label_key` returns them; None if it is unknown which labels it has."""
+"""Labels of a row as `key_of` returns them; None if it is unknown which labels it has."""
 
 WRITTEN_LIST = re.compile(r"\s*\[\s*(['\"].*['\"])?\s*\]\s*", re.S)
 INDICATORS = {"0": False, "1": True, "false": False, "true": True}
@@ -69,19 +78,19 @@ def read_label_set(value: Any, separator: str, place: str) -> LabelSet:
     """
     refuse_written_list(value, place)
     if separator and isinstance(value, str):
-        return tuple(part.strip() for part in value.split(separator) if part.strip())
+        return tuple(split_labels(value, separator))
     if not is_label_set(value):
-        if label_key(value) == "":
+        if key_of(value) == "":
             return None
         form = f"a text with labels between {separator!r}" if separator else "a list, as in other rows"
         raise DataError(f"{place}: the labels {short_repr(value)} are {type(value).__name__}; give {form}")
-    keys = [label_key(getattr(label, "item", lambda label=label: label)()) for label in value]
-    for label, key in zip(value, keys, strict=True):
-        if key is None:
+    keys = [key_of(label) for label in value]
+    for label, own in zip(value, keys, strict=True):
+        if own is None:
             raise DataError(
                 f"{place}: the label {short_repr(label)} is {type(label).__name__}, but a label is text or an integer"
             )
-    return tuple(str(key) for key in keys)
+    return tuple(str(own) for own in keys)
 
 
 def read_indicators(values: Sequence[Any], columns: Sequence[str], place: str) -> LabelSet:
@@ -106,16 +115,16 @@ def read_indicators(values: Sequence[Any], columns: Sequence[str], place: str) -
     >>> read_indicators([1, 0, "1"], ["bug", "login", "urgent"], "")
     ('bug', 'urgent')
     """
-    keys = [(label_key(value) or "").strip().lower() for value in values]
-    for value, key, column in zip(values, keys, columns, strict=True):
-        if key not in INDICATORS and label_key(value) != "":
+    keys = [(key_of(value) or "").lower() for value in values]
+    for value, own, column in zip(values, keys, columns, strict=True):
+        if own not in INDICATORS and key_of(value) != "":
             raise DataError(
                 f"{place}: {short_repr(value)} in the column of the label {column!r} is neither 0 nor 1; store 0 or 1 "
                 "in the columns of labels"
             )
     if "" in keys:
         return None
-    return tuple(column for column, key in zip(columns, keys, strict=True) if INDICATORS[key])
+    return tuple(column for column, own in zip(columns, keys, strict=True) if INDICATORS[own])
 
 
 def find_unlabeled(
@@ -202,8 +211,9 @@ def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: st
         )
     counts = Counter(label for labels in sets for label in set(labels or ()))
     left_out: list[str] = []
-    if class_names and not isinstance(class_names, Mapping) and not counts.keys().isdisjoint(class_names):
-        left_out = sorted(counts.keys() - set(class_names))
+    if class_names and not isinstance(class_names, Mapping) and not counts.keys().isdisjoint(map(key_of, class_names)):
+        left_out = sorted(counts.keys() - set(map(key_of, class_names)))
+        refuse_variants({label: label for label in (*map(str, class_names), *left_out)}, place)
     known = {label: number for label, number in counts.items() if label not in left_out}
     names, positions = name_classes(known, class_names, place)
     indicators = []

@@ -6,7 +6,6 @@ reads as missing, or if it is the only negative number and not the opposite of t
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,38 +15,17 @@ from typing import Any, TypeAlias
 
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
+from peekbench.identity import describe_difference, find_alike, key_of, normalize, spell
 from peekbench.records.data import Reference
 
 ClassNames: TypeAlias = Sequence[str] | Mapping[str, str] | None
 INTEGER = re.compile(r"-?[0-9]{1,18}")
-NUMBER = re.compile(r"(-?[0-9]{1,18})(\.0+)?")
 MISSING = {"", "?", "#N/A", "#NA", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 UNLABELED = {"unlabeled", "unlabelled"}  # in any case
 HOLD_OUT = "hold out a part of the train rows as test rows"
 """Remedy for a test split without labels, because scores need them."""
 SEPARATORS = ("|", ";", ",")  # of several labels in one text
 MAX_LISTED = 30  # labels in a mapping that a message suggests
-
-
-def label_key(value: object) -> str | None:
-    """Return a label as text, the same for 1 in Parquet, '1' in CSV and 1 in YAML; None if it cannot be a label.
-
-    A value that is missing is the empty text.
-
-    Examples
-    --------
-    >>> [label_key(value) for value in (1, 1.0, "1", True, None, float("nan"), 0.5)]
-    ['1', '1', '1', 'true', '', '', None]
-    """
-    if value is None or value != value or (isinstance(value, str) and not value.strip()):
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return str(int(value))
-    return None
 
 
 def read_reference(value: object, place: str) -> Reference:
@@ -72,19 +50,21 @@ def read_reference(value: object, place: str) -> Reference:
 
 
 def _read_text(value: object, place: str) -> str:
-    key = label_key(value)
-    if key is None and isinstance(value, float):
-        key = repr(value)
-    if key is None:
+    if isinstance(value, str):
+        return value if value.strip() else ""
+    text = key_of(value)
+    if text is None and isinstance(value, float):
+        text = repr(value)
+    if text is None:
         raise DataError(
             f"{place}: {short_repr(value)} is {type(value).__name__}, but a reference is text or a number, or a list "
             "of them of which the best grade counts; store it as one of them"
         )
-    return key
+    return text
 
 
 def group_key(value: object, place: str) -> str:
-    """Return the identifier of a group as text, as `label_key` does; empty if it is missing.
+    """Return the key of a group; empty if it is missing.
 
     Raises
     ------
@@ -96,13 +76,13 @@ def group_key(value: object, place: str) -> str:
     >>> group_key(7, "tickets.csv, line 2, column 'author'"), group_key("7", "")
     ('7', '7')
     """
-    key = label_key(value)
-    if key is None:
+    group = key_of(value)
+    if group is None:
         raise DataError(
             f"{place}: {short_repr(value)} is {type(value).__name__}, but a group is text or an integer, such as the "
             "identifier of a patient; store it as one of them, or name another column as `group`"
         )
-    return key
+    return group
 
 
 def find_missing(labels: Collection[str], class_names: ClassNames = None) -> list[str]:
@@ -111,7 +91,7 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
     Parameters
     ----------
     labels
-        The labels that occur, as `label_key` returns them, each once.
+        The labels that occur, as `key_of` returns them, each once.
     class_names
         Names that the user has given to the classes.
 
@@ -127,9 +107,9 @@ def find_missing(labels: Collection[str], class_names: ClassNames = None) -> lis
     >>> find_missing(["bug", "question", "?"])
     ['?']
     """
-    found = [label for label in labels if label.strip() in MISSING or label.strip().casefold() in UNLABELED]
+    found = [label for label in labels if label in MISSING or normalize(label) in UNLABELED]
     others = [label for label in labels if label not in found]
-    numbers = {label: int(match[1]) for label in others if (match := NUMBER.fullmatch(label.strip()))}
+    numbers = {label: int(label) for label in others if INTEGER.fullmatch(label)}
     negative = [label for label, number in numbers.items() if number < 0]
     if len(negative) == 1:
         opposite = -numbers[negative[0]]
@@ -180,6 +160,17 @@ def refuse_hidden(labels: Iterable[str], known: Collection[str], class_names: Cl
         raise DataError(f"the labels of {split} are not public: all are {signs}; {use}, or {HOLD_OUT}")
 
 
+def split_labels(text: str, separator: str) -> list[str]:
+    """Return the keys of the labels that a separator divides.
+
+    Examples
+    --------
+    >>> split_labels("bug | 1.0|", "|")
+    ['bug', '1']
+    """
+    return [part for part in map(key_of, text.split(separator)) if part]
+
+
 def refuse_joined(labels: Collection[str], place: str) -> None:
     """Refuse labels that seem to be several labels in one text: each part is also in others, and some are alone.
 
@@ -188,7 +179,7 @@ def refuse_joined(labels: Collection[str], place: str) -> None:
     >>> refuse_joined(["red, white", "red, blue"], "column 'flag'")  # no part is a label
     """
     for separator in SEPARATORS:
-        parts = {label: [part.strip() for part in label.split(separator) if part.strip()] for label in labels}
+        parts = {label: split_labels(label, separator) for label in labels}
         joined = [label for label in labels if len(parts[label]) > 1]
         counts = Counter(part for label in labels for part in set(parts[label]))
         of_joined = {part for label in joined for part in parts[label]}
@@ -207,7 +198,7 @@ def name_classes(
     Parameters
     ----------
     counts
-        Number of rows of each label, as `label_key` returns it, without signs of a missing label.
+        Number of rows of each label, as `key_of` returns it, without signs of a missing label.
     class_names
         A list: labels are these names, or 0, 1, ... A mapping gives a name to each label; labels with the same name
         form one class. None: the labels, sorted.
@@ -219,7 +210,7 @@ def name_classes(
     Raises
     ------
     DataError
-        If a label has no class, or two labels differ only by case or outer spaces.
+        If a label has no class, or two classes have names that are alike.
 
     Examples
     --------
@@ -231,19 +222,20 @@ def name_classes(
         class_names = _sort(counts)
     if isinstance(class_names, Mapping):
         name_of = dict(class_names)
-    elif is_numeric and not counts.keys() <= set(class_names):
+    elif is_numeric and not counts.keys() <= {key_of(name) for name in class_names}:
         name_of = {str(position): name for position, name in enumerate(class_names)}
     else:
-        name_of = {name: name for name in class_names}
-    for label in counts:
-        if label not in name_of:
-            if locate is not None:
-                place = locate(label)
-            raise DataError(
-                f"{place}: the label {short_repr(label)} has no class; class_names "
-                f"contains {short_repr(list(name_of))}. Add the label to class_names, or remove its "
-                f"{pluralize(counts[label], 'row')}"
-            )
+        name_of = {key_of(name) or "": name for name in class_names}
+    if unknown := [label for label in counts if label not in name_of]:
+        refuse_variants({**name_of, **{label: label for label in counts if label not in name_of}}, place)
+        label = unknown[0]
+        if locate is not None:
+            place = locate(label)
+        raise DataError(
+            f"{place}: the label {short_repr(label)} has no class; class_names "
+            f"contains {short_repr(list(name_of))}. Add the label to class_names, or remove its "
+            f"{pluralize(counts[label], 'row')}"
+        )
     refuse_variants({label: name_of[label] for label in counts}, place)
     names = tuple(dict.fromkeys(name_of.values()))
     positions = {name: position for position, name in enumerate(names)}
@@ -257,17 +249,15 @@ def _sort(labels: Collection[str]) -> list[str]:
 
 
 def refuse_variants(name_of: Mapping[str, str], place: str) -> None:
-    """Refuse classes whose names differ only by case or outer spaces."""
-    plain = {name: name.strip().casefold() for name in name_of.values()}
-    doubled = [name for name in plain if Counter(plain.values())[plain[name]] > 1]
-    if doubled:
-        variants = [name for name in doubled if plain[name] == plain[doubled[0]]]
-        corrected = {label: variants[0].strip() for label, name in name_of.items() if name in variants}
-        raise DataError(
-            f"{place}: the labels {' and '.join(map(repr, variants))} differ only by case or spaces. Correct them, or "
-            f"join them to one class: set `class_names` to {_suggest_names(name_of, name_of, corrected)}; for "
-            "different classes, give names that differ"
-        )
+    """Refuse classes whose names are alike."""
+    variants = next(iter(find_alike(name_of.values())), None)
+    if variants is None:
+        return
+    raise DataError(
+        f"{place}: the labels {' and '.join(map(spell, variants))} differ only by {describe_difference(variants)}. "
+        f"Correct them, or join them to one class: set `class_names` to {_suggest_names(name_of, name_of, {})}; for "
+        "different classes, give names that differ more"
+    )
 
 
 def name_labels(labels: Any, class_names: Sequence[str]) -> list[Any]:
@@ -292,8 +282,8 @@ def name_labels(labels: Any, class_names: Sequence[str]) -> list[Any]:
 
 
 def check_class_names(counts: Mapping[str, int], use: str) -> None:
-    """Refuse names of classes that are signs of a missing label, or differ only by case or outer spaces."""
-    for name in find_missing(counts):
+    """Refuse names of classes that are signs of a missing label, or alike."""
+    for name in find_missing({key_of(name) or "": name for name in counts}):
         raise DataError(
             f"{use}: {pluralize(counts[name], 'row')} of the class {name!r}, which stands for a missing label; drop "
             "these rows, or give the class another name in class_names"
@@ -313,6 +303,13 @@ def _suggest_names(labels: Collection[str], class_names: ClassNames, changed: Ma
         names = {str(position): name for position, name in enumerate(class_names)}
     names |= {label: label for label in _sort(labels) if label not in names}
     names |= changed
+    spelling = {name: variants[0] for variants in find_alike(names.values()) for name in variants}
+    joined = {label: spelling.get(name, name) for label, name in names.items()}
     if len(names) > MAX_LISTED:
-        return f"a mapping from all labels to names that contains {json.dumps(dict(changed), ensure_ascii=False)[1:-1]}"
-    return json.dumps(names, ensure_ascii=False)
+        joined = {label: name for label, name in joined.items() if label in changed or name in spelling}
+        return f"a mapping from all labels to names that contains {_write(joined)[1:-1]}"
+    return _write(joined)
+
+
+def _write(names: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{spell(label)}: {spell(name)}" for label, name in names.items()) + "}"

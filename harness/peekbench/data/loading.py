@@ -18,6 +18,7 @@ from peekbench.cache import cache_folder
 from peekbench.data.labels import check_class_names
 from peekbench.errors import ContractError, DataError
 from peekbench.formatting import pluralize, shorten
+from peekbench.identity import describe_difference, find_alike, key_of, spell
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.exceptions import one_line_errors
@@ -265,6 +266,11 @@ def _check_groups(dataset: Dataset, use: str) -> None:
         raise DataError(
             f"{use}: {pluralize(len(groups), 'group')} such as {shorten(repr(groups[0]), 40)} for "
             f"{pluralize(len(dataset.labels), 'row')}; give a text or an integer for each row, or no groups"
+        )
+    for variants in find_alike(key_of(group) or "" for group in groups):
+        raise DataError(
+            f"{use}: the groups {' and '.join(map(spell, variants))} differ only by {describe_difference(variants)}; "
+            "write one of them in all rows, or rename one if they are different groups"
         )
     if len(set(groups)) == 1:
         raise DataError(f"{use}: all rows are of the group {shorten(repr(groups[0]), 40)}; sets need different groups")

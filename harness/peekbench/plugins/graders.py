@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-import unicodedata
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten
+from peekbench.identity import compare
 from peekbench.plugins.local_code import load_module
 from peekbench.plugins.names import locate_code, names_code, split_name
 from peekbench.plugins.session_code import hash_thing, read_closure
@@ -25,8 +25,6 @@ from peekbench.records.data import as_texts
 if TYPE_CHECKING:
     from peekbench.records.data import Grader, Reference
 
-FINAL = " .!?,;:"
-"""Punctuation at the end of an answer that `exact` ignores."""
 NUMBER = re.compile(
     r"(?<![\w.])([-+\u2212]?)\$?(\d{1,3}(?:,\d{3})+(?!\d)|\d+|(?=\.\d))(\.\d+)?(?:e([-+]?\d{1,3})(?!\w)|\s*/\s*(\d+))?",
     re.ASCII | re.IGNORECASE,
@@ -43,7 +41,7 @@ ALONE = re.compile(r"\W*([A-Za-z])\W*")
 def exact(answer: str, reference: str) -> bool:
     """Return whether an answer is the reference, except for case, spaces and punctuation at its end.
 
-    Unicode characters that mean the same, such as a letter with an accent in one and in two characters, are equal.
+    Invisible characters and the encoding of characters do not count either; see `peekbench.identity`.
 
     Parameters
     ----------
@@ -60,12 +58,7 @@ def exact(answer: str, reference: str) -> bool:
     >>> exact(" new  York.", "New York"), exact("in New York", "New York")
     (True, False)
     """
-    return _normalize(answer) == _normalize(reference)
-
-
-def _normalize(text: str) -> str:
-    text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    return text.rstrip(FINAL) or text  # an empty answer is not the reference '?'
+    return compare(answer, reference) != "different"
 
 
 def number(answer: str, reference: str) -> bool:
