@@ -324,9 +324,11 @@ def test_scores_of_scikit_learn_are_computed_from_the_stored_predictions() -> No
     assert run.resumed == 2  # the trials are the same
     table = run.report().tables["by task"].to_pandas()
     frame = run.predictions.to_pandas()
-    errors = (frame["prediction"] - frame["label"]).abs().groupby(frame["arm"]).mean()
+    errors = (frame["predicted_value"] - frame["target"]).abs().groupby(frame["arm"]).mean()
     assert table["test"].item() == pytest.approx(-errors["test"])
     assert table["bias"].item() == pytest.approx(errors["extra"] - errors["test"])
+    with pytest.raises(pb.PeekbenchError, match="no column 'score'"):
+        pb.analyze(frame)  # R^2 is no mean over texts
     verdict = run.report().verdicts[0]
     assert (verdict.region, verdict.unit) == (0.1, "change")
     assert "neg_mean_absolute_error" in "".join(run.report().tables.titles)

@@ -72,7 +72,7 @@ def test_estimators_answer_as_their_own_predict(classifier: Any, features: pb.Da
     subsample = Sampler(features, Design(**DESIGN), 3, "data").draw(Draw("data", 40, 60, 0))
     rows, labels = np.asarray(features.inputs), np.asarray(features.labels)
     answers = model.fit(rows[subsample.train], labels[subsample.train]).predict(rows[subsample.test])
-    stored = run.predictions.to_pandas().query("arm == 'base'").set_index("row").loc[subsample.test]
+    stored = run.predictions.to_pandas().query("arm == 'base'").set_index("text").loc[subsample.test]
     assert stored["correct"].tolist() == (answers == labels[subsample.test]).all(axis=1).tolist()
     assert stored["prediction"].tolist() == [
         tuple(np.array(NAMES)[answer == 1].tolist()) for answer in np.asarray(answers)

@@ -19,8 +19,9 @@ from peekbench.records.answers import find_answers, find_correct
 from peekbench.records.data import FloatArray, IntArray, Reference
 from peekbench.records.trials import Trial
 from peekbench.report.facts.reports import report_of_run
+from peekbench.results.columns import COLUMNS, MAJORITY
 from peekbench.results.paired_effects import paired_scores
-from peekbench.results.read import load_results
+from peekbench.results.read import load_results, read_store
 from peekbench.store.reader import Store
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 KEYS = ["method", "task", "num_train", "num_test", "subsample"]
 """Columns that identify a trial of a run."""
+OF_TRIALS = [column.name for column in COLUMNS if not column.is_of_arm and column.name not in ("num_scored", MAJORITY)]
+"""Columns of the results table that are those of all texts of a trial."""
 
 
 class RunPredictions:
@@ -79,7 +82,7 @@ class RunPredictions:
         return found
 
     def to_pandas(self, **where: Any) -> pd.DataFrame:
-        """Return predictions as a table with one row for each test text in each arm.
+        """Return predictions as a table with one row for each test text in each arm, which `peekbench.analyze` takes.
 
         Parameters
         ----------
@@ -90,10 +93,12 @@ class RunPredictions:
         Returns
         -------
         pandas.DataFrame
-            The columns method, task, num_train, num_test, subsample and arm; `row`, the number of the text in the data
-            of its task; `label`, its class, number or, in a multi-label task, tuple of labels; `prediction`; `correct`
-            unless they are numbers; and for classes `probability`, that of the prediction. In generation, `prediction`
-            is the answer, or a tuple of several, and `grade` its mean grade; stores keep no references.
+            The columns of the results table that describe the trial, such as method, task and subsample; `arm`; `fit`,
+            the number of the fit among those that predicted the text; `text`, the number of the text in the data of its
+            task; `group`, that of its group, if a task has groups; `label`, its class or, in a multi-label task, tuple
+            of labels; `prediction`; `correct`; and for classes `probability`, that of the prediction. In generation,
+            `prediction` is the answer, or a tuple of several, and `grade` its mean grade; stores keep no references.
+            Of other tasks, whose scores are no means over texts, `target` and `predicted_value`.
 
         Raises
         ------
@@ -108,15 +113,12 @@ class RunPredictions:
             )
         with Store.open(self._store, verified=False) as store:
             class_names = {task: facts["class_names"] for task, facts in store.tasks().items()}
-            tables = [
-                _as_table(
-                    trial, arm, values, store.test_rows(trial.draw), class_names[trial.draw.task], answers.get(arm)
-                )
-                for trial in trials
-                for answers in [store.generated(trial)]
-                for arm, values in store.predictions(trial).items()
-            ]
-        return pd.concat(tables, ignore_index=True)
+            tables = [table for trial in trials for table in _as_tables(store, trial, class_names[trial.draw.task])]
+            facts = read_store(store)[OF_TRIALS].drop_duplicates()
+        rows = pd.concat(tables, ignore_index=True)
+        if "group" in rows:  # in other tasks, each text is a group
+            rows["group"] = rows["group"].fillna(rows["text"]).astype("int64")
+        return facts.merge(rows, on=KEYS, how="right", validate="one_to_many")
 
     def __repr__(self) -> str:
         """Return the number of trials."""
@@ -141,30 +143,35 @@ def _is_wanted(trial: Trial, where: dict[str, Any]) -> bool:
     return all(key[name] in _as_list(value) for name, value in where.items())
 
 
-def _as_table(
-    trial: Trial,
-    arm: str,
-    values: FloatArray,
-    texts: tuple[IntArray | FloatArray, IntArray],
-    class_names: Sequence[str],
-    answers: list[Reference] | None,
-) -> pd.DataFrame:
-    # Several fits predict the same texts.
-    labels, rows = (np.resize(array, (len(values), *array.shape[1:])) for array in texts)
-    columns: dict[str, Any] = {**key_of(trial), "arm": arm, "row": rows}
+def _as_tables(store: Store, trial: Trial, class_names: Sequence[str]) -> Iterator[pd.DataFrame]:
+    """Yield the predictions of a trial, one table for each arm."""
+    (labels, texts), groups = store.test_rows(trial.draw), store.test_groups(trial.draw)
+    generated = store.generated(trial)
+    for arm, values in store.predictions(trial).items():
+        fits, positions = np.divmod(np.arange(len(values)), len(texts))  # several fits predict the same texts
+        columns: dict[str, Any] = {**key_of(trial), "arm": arm, "fit": fits, "text": texts[positions]}
+        if groups is not None:
+            columns["group"] = groups[positions]
+        columns |= _describe_answers(labels[positions], values, class_names, generated.get(arm))
+        yield pd.DataFrame(columns)
+
+
+def _describe_answers(
+    labels: IntArray | FloatArray, values: FloatArray, class_names: Sequence[str], answers: list[Reference] | None
+) -> dict[str, Any]:
+    """Return the columns about answers, by name."""
     if answers is not None:
-        columns |= {"prediction": answers, "grade": values}
-    elif class_names:
-        columns |= {
-            "label": name_labels(labels, class_names),
-            "prediction": name_labels(find_answers(values, labels), class_names),
-            "correct": find_correct(values, labels),
-        }
-        if labels.ndim == 1:
-            columns["probability"] = values.max(axis=1)
-    else:
-        columns |= {"label": labels, "prediction": values}
-    return pd.DataFrame(columns)
+        return {"prediction": answers, "grade": values}
+    if not class_names:
+        return {"target": labels, "predicted_value": values}
+    columns: dict[str, Any] = {
+        "label": name_labels(labels, class_names),
+        "prediction": name_labels(find_answers(values, labels), class_names),
+        "correct": find_correct(values, labels),
+    }
+    if labels.ndim == 1:
+        columns["probability"] = values.max(axis=1)
+    return columns
 
 
 class Run:

@@ -149,6 +149,9 @@ LABEL = ResultsColumn(
     "label", "text", "true class of the text of a row", "needed with answer", is_of_arm=False,
     synonyms=("true_label", "gold_label", "y_true"),
 )  # fmt: skip
+PROBABILITY = ResultsColumn(
+    "probability", "text", "probability of the predicted class, which no score of the table needs", "not needed",
+)  # fmt: skip
 METRIC = ResultsColumn(
     "metric", "text", "metric of the scores, one for each task", "not needed", is_of_arm=False,
     synonyms=("metric_name", "score_name"),
@@ -160,7 +163,7 @@ LOSS = ResultsColumn(
 ERROR_RATE = ResultsColumn(
     "error_rate", "number", "share of wrong answers; the score is 1 - error_rate", "not needed", minimum=0, maximum=1
 )
-USER_COLUMNS = (*COLUMNS, TEXT, FIT, GROUP, ANSWER, LABEL, METRIC, LOSS, ERROR_RATE)
+USER_COLUMNS = (*COLUMNS, TEXT, FIT, GROUP, ANSWER, LABEL, PROBABILITY, METRIC, LOSS, ERROR_RATE)
 """Columns of users' tables, which have some that no results table has."""
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 CONFIGURATION = ("method", "model", "num_train", "num_test")
@@ -182,7 +185,7 @@ LOSSES = (LOSS.name, ERROR_RATE.name)
 """Columns of scores of which lower is better."""
 COUNTED = ("acc", "acc_norm", "accuracy", "exact_match")
 """Metrics that are shares of correct answers."""
-SCORE_SOURCES = ("score", "num_correct", "bits_per_byte", *LOSSES, ANSWER.name)
+SCORE_SOURCES = ("score", "num_correct", "grade", "bits_per_byte", *LOSSES, ANSWER.name)
 """Columns of users' tables from which the score is known."""
 ARMS = ("base", "extra", "test")
 RULE_KINDS = {"test": True} | {

@@ -20,7 +20,7 @@ from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
 from peekbench.records.data import Answers, FloatArray, IntArray, TableOptions
 from peekbench.records.scores import SCORES
-from peekbench.results.cells import CellReader, natural_key
+from peekbench.results.cells import CellReader, natural_key, to_floats
 from peekbench.results.columns import (
     ANSWER,
     COLUMN_NAMES,
@@ -158,10 +158,12 @@ def grade_answers(reader: CellReader) -> None:
     Raises
     ------
     ResultsError
-        If a cell is empty, a column is missing or superfluous, the labels of a text differ, or no answer is a label.
+        If a cell is empty, a column is missing, answers and labels contradict the scores beside them, the labels of a
+        text differ, or no answer is a label.
     """
     answer, label, text = (reader.roles.source(column.name) for column in (ANSWER, LABEL, TEXT))
-    if answer is None and label is None:
+    given = next(filter(None, (reader.roles.source(name) for name in SCORE_SOURCES if name != ANSWER.name)), None)
+    if label is None and (answer is None or (given is not None and text is not None)):  # answers that were graded
         return
     if answer is None or label is None or text is None:
         missing = next(column for column in (ANSWER, LABEL, TEXT) if not reader.roles.named(column.name))
@@ -172,12 +174,6 @@ def grade_answers(reader: CellReader) -> None:
             ", or ignore these",
             added=TableOptions(ignore=found),
         )
-    given = next(filter(None, (reader.roles.source(name) for name in SCORE_SOURCES if name != ANSWER.name)), None)
-    if given is not None:
-        raise ResultsError(
-            f"{reader.origin}: both {short(given)!r} and {short(answer)!r} tell whether answers are correct; use ",
-            ignoring(given),
-        )
     _name_label_sets(reader, (answer, label))
     for source, remedy in ((label, "add it"), (answer, "add it, or write any word that is no label")):
         reader.require(~reader.table[source].map(is_missing).astype("bool"), source, f"is empty; {remedy}")
@@ -185,6 +181,14 @@ def grade_answers(reader: CellReader) -> None:
     texts = pd.DataFrame({"task": reader.joined_texts("task"), "text": reader.joined_texts(TEXT.name)})
     first = labels.groupby([texts["task"], texts["text"]], sort=False).transform("first")
     reader.require(labels == first, label, "differs from the label of the same text in an earlier row; correct one")
+    if given is not None:
+        grades = to_floats(reader.table[given])
+        agrees = (grades == (answers == labels)) | (not grades.isin((0.0, 1.0)).all())
+        problem = (
+            f"contradicts the columns {quoted([answer, label])}, which are different or equal; correct one, or use "
+        )
+        reader.require(agrees, given, problem, ignoring(given))
+        return
     if set(answers).isdisjoint(labels):
         problem = f"is none of the labels, and neither is any other answer; write answers as {short(label)!r} does"
         raise reader.error(0, answer, problem)

@@ -22,6 +22,7 @@ from peekbench.results.columns import (
     GROUP,
     INDEPENDENT,
     LOSS,
+    PROBABILITY,
     SCORE_SOURCES,
     TEXT,
     TRIAL,
@@ -155,11 +156,14 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     if options.independent_tasks or has_texts_as_draws or pairing == BY_ROW:  # the last has no numbers that tasks share
         results = results.assign(**INDEPENDENT)
     results = state_earlier(results, options.earlier_numbers, origin)
-    assigned = [(name, role) for role, names in roles.sources.items() for name in names]
+    assigned = [
+        (name, role) for role, names in roles.sources.items() for name in names if role.column != PROBABILITY.name
+    ]
     use = ColumnUse(
         used=tuple(name for name, role in assigned if name == str(role)),
         mapped={name: str(role) for name, role in assigned if name != str(role)} | dict(roles.arm_names),
-        ignored=dict.fromkeys(roles.ignored, "by request"),
+        ignored=dict.fromkeys(roles.ignored, "by request")
+        | dict.fromkeys(roles.named(PROBABILITY.name), "not a score"),
         percentages=tuple(sorted(reader.percentages)),
         pairing=pairing,
         not_like_accuracy=explain_unit(results, roles, origin),
@@ -310,7 +314,7 @@ def fill_text_scores(results: pd.DataFrame, reader: CellReader) -> None:
     `fill_scores`.
     """
     given, sizes = results["num_correct"], results["num_test"]
-    scores = results["score"].fillna(given.astype("float64"))
+    scores = results["score"].fillna(results["grade"]).fillna(given.astype("float64"))
     if scores.isin((0.0, 1.0)).all() and (given.isna() | (given == scores)).all():
         answers = pd.Series(1, index=results.index, dtype="Int64")
         results["num_correct"] = given.fillna(scores.astype("Int64"))
@@ -350,7 +354,7 @@ def fill_scores(results: pd.DataFrame, reader: CellReader) -> None:
     given = results["num_correct"]
     results["num_scored"] = results["num_scored"].fillna(results["num_test"])
     size = results["num_scored"].astype("float64")
-    scores = results["score"].fillna(given.astype("float64") / size)
+    scores = results["score"].fillna(results["grade"]).fillna(given.astype("float64") / size)
     if scores.isna().all():  # an accuracy that is missing beside others is an error
         scores = -results["bits_per_byte"]
     is_count = given.notna() & results["score"].isna()

@@ -454,6 +454,13 @@ class Store:
         ((labels, rows),) = self._query(f"SELECT test_labels, test_rows FROM draws WHERE {IS_DRAW}", *draw)  # noqa: S608
         return decode_labels(labels, self.tasks()[draw.task]), np.frombuffer(rows, "<i4").astype(np.int64)
 
+    def test_groups(self, draw: Draw) -> IntArray | None:
+        """Return the number of the group of each test row of a draw, (n_rows,); None if its task has no groups."""
+        ((groups,),) = self._query(f"SELECT test_groups FROM draws WHERE {IS_DRAW}", *draw)  # noqa: S608
+        if groups is None:
+            return None
+        return np.frombuffer(groups, "<i4").astype(np.int64)
+
     def predictions(self, trial: Trial) -> dict[str, FloatArray]:
         """Return the predictions of a finished trial by arm.
 

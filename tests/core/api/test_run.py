@@ -61,6 +61,38 @@ def test_predictions_are_read_on_demand(run: pb.Run) -> None:
     assert run.predictions[trial]["extra"].shape == (60, 3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["groups", "folds", "tasks"])
+def test_the_table_of_predictions_gives_the_report_of_the_run(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, size=240)
+    texts = [" ".join(f"w{word}" for word in rng.integers(0, 30, size=8) + 6 * label) for label in labels]
+    rows = pd.DataFrame({"text": texts, "label": np.where(labels, "yes", "no"), "author": rng.integers(0, 50, 240)})
+    data: dict[str, Any] = {"data": rows[["text", "label"]], "num_train": 40, "num_test": 40}
+    if kind == "groups":
+        data |= {"data": rows, "group": "author"}
+    elif kind == "folds":
+        data = {"train": rows[["text", "label"]][:60], "test": rows[["text", "label"]][60:], "folds": 3}
+    else:
+        sets = [["odd"] * (row % 2) + ["yes"] * label for row, label in enumerate(labels[:200])]
+        data["data"] = {"few": (texts[:150], sets[:150]), "many": (texts[:200], sets)}
+    methods = ["classic.lsa", "controls.leak"]
+    run = pb.measure(methods, **data, num_subsamples=4, progress=False, name=kind)
+    analyses = ["summary", "summary.texts"]
+    own = run.report(analyses)
+    table = run.predictions.to_pandas()
+    table.to_csv(tmp_path / "answers.csv", index=False)
+    for source in (table, tmp_path / "answers.csv"):
+        report = pb.analyze(source, analyses=analyses)
+        assert [verdict.decision for verdict in report.verdicts] == [verdict.decision for verdict in own.verdicts]
+        expected = {of.title: of.to_pandas() for of in own.tables}
+        assert any("other texts" in of.title for of in report.tables)
+        for found in report.tables:
+            pd.testing.assert_frame_equal(found.to_pandas(), expected[found.title])
+    with pytest.raises(pb.PeekbenchError, match="contradicts the columns 'prediction', 'label'"):
+        pb.analyze(table.assign(correct=~table["correct"]))
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [({"method": "toy.vot"}, "no finished trial has .*toy.vot"), ({"metods": "a"}, "metods.*use one of method")],

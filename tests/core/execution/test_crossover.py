@@ -104,13 +104,13 @@ def test_the_table_of_a_run_can_be_analyzed_again(make_spec: MakeSpec, tmp_path:
 def test_predictions_name_the_text_of_each_answer(make_spec: MakeSpec) -> None:
     store, by_trial = stored_predictions(make_spec(methods=["toy.vote"], design={**DESIGN, "crossover": 3}))
     table = peekbench.load_run(store).predictions.to_pandas(task="a", subsample=0)
-    counts = table.groupby("arm")["row"].agg(["size", "nunique"])
+    counts = table.groupby("arm")["text"].agg(["size", "nunique"])
     assert counts.to_dict("index") == {
         "base": {"size": 90, "nunique": 90},
         "extra": {"size": 180, "nunique": 90},
         "test": {"size": 90, "nunique": 90},
     }
-    assert table.groupby("row")["label"].nunique().eq(1).all()
+    assert table.groupby("text")["label"].nunique().eq(1).all()
     assert len(by_trial) == 6
 
 

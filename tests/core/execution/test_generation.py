@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import peekbench as pb
@@ -91,8 +92,13 @@ def test_scores_are_grades_in_points_and_answers_are_stored(run: Any) -> None:
     assert (results["score"] == results["grade"]).all()
     assert (results["num_correct"] == (results["score"] * 80).round()).all()
     rows = run.predictions.to_pandas(method="fit", subsample=0)
-    assert ((rows["prediction"] != "0") | (rows["row"] == 0)).eq(rows["grade"] == 1).all()
+    assert ((rows["prediction"] != "0") | (rows["text"] == 0)).eq(rows["grade"] == 1).all()
     assert "points" in str(run.report())
+    again, own = (
+        report.tables["by task"].to_pandas().sort_values("method", ignore_index=True)
+        for report in (pb.analyze(run.predictions.to_pandas()), run.report())
+    )
+    pd.testing.assert_frame_equal(again, own)
     with Store.open(run.store) as store:
         trial = next(iter(run.predictions))
         assert {len(answers) for answers in store.generated(trial).values()} == {80}

@@ -37,7 +37,7 @@ def test_texts_that_turn_are_counted_and_shown_with_their_probabilities(store: P
         assert row["right, test"] != row["right, extra"]
     assert max(sum(row["method"] == method for row in rows) for method in by_method) <= 2 * module.MAX_TEXTS
     answers = RunPredictions(store).to_pandas(method="toy.vote")
-    shares = answers.pivot_table(index=["task", "row"], columns="arm", values="correct", aggfunc="mean")
+    shares = answers.pivot_table(index=["task", "text"], columns="arm", values="correct", aggfunc="mean")
     turned = (shares["test"] - shares["extra"]).round(9)
     assert by_method["toy.vote"][:3] == (len(turned), (turned > 0).sum(), (turned < 0).sum())
 

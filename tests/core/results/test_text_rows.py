@@ -218,7 +218,7 @@ def test_sets_of_labels_are_correct_in_any_order() -> None:
     [
         ({"answer": None}, "row 1, column 'answer': the cell is empty"),
         ({"label": 7}, "row 21, column 'label': . differs from the label of the same text"),
-        ({"correct": 1}, "both 'correct' and 'answer' tell whether answers are correct; use --ignore correct"),
+        ({"correct": 1}, "1 contradicts the columns 'answer', 'label'.*; correct one, or use --ignore correct"),
     ],
 )
 def test_answers_that_cannot_be_judged_are_refused(change: dict[str, Any], message: str) -> None:
