@@ -40,6 +40,7 @@ from peekbench_summary.estimates import (
     shared_averages,
     task_means,
 )
+from peekbench_summary.fixed_texts import generalize
 from peekbench_summary.hidden_bias import LEVEL, find_hidden, has_signal
 from peekbench_summary.scores import LOG_LIKELIHOOD
 from peekbench_summary.settling import settle
@@ -191,7 +192,12 @@ def judge_all(
                 num_texts=configuration.num_texts,
             )
             if not configuration.control:
-                evidence = replace(evidence, looks=describe_looks(configuration, looks))
+                is_mean = options.score == "score"
+                evidence = replace(
+                    evidence,
+                    looks=describe_looks(configuration, looks),
+                    fixed_texts=generalize(configuration, verdict, predictions, options.level, is_mean=is_mean),
+                )
                 if configuration.key in log_likelihoods:
                     units = log_likelihoods[configuration.key]
                     change = find_other_bias(units, verdict.decision, biases[member].levels.now(conclusion.alpha))

@@ -65,26 +65,39 @@ def find_hidden(
     if same or units == NUMBERS:
         return "inert"
     if is_enough and effect == "bias" and predictions is not None and not _is_all_right(configuration):
-        answers = _read_answers(configuration, predictions)
-        if all(_are_equal(answers[task], subsamples) for task, subsamples in configuration.subsamples.items()):
+        answers = (read_answers(configuration, task, predictions) for task in configuration.subsamples)
+        if all(map(_are_equal, answers)):
             return "inert"
     return ""
 
 
-def _read_answers(configuration: Configuration, predictions: Predictions) -> dict[str, Answers | None]:
-    """Return the answers of extra and test by task."""
+def read_answers(configuration: Configuration, task: str, predictions: Predictions) -> Answers | None:
+    """Return the answers of extra and test in the analyzed subsamples of a task; None if they are unknown."""
     method, model, num_train, num_test = configuration.key
-    return {
-        task: predictions.answers(
-            task,
-            str(method),
-            num_train if isinstance(num_train, int) else None,
-            num_test if isinstance(num_test, int) else None,
-            ARMS,
-            str(model or ""),
-        )
-        for task in configuration.subsamples
+    answers = predictions.answers(
+        task,
+        str(method),
+        num_train if isinstance(num_train, int) else None,
+        num_test if isinstance(num_test, int) else None,
+        ARMS,
+        str(model or ""),
+    )
+    if answers is None:
+        return None
+    return _select(answers, configuration.subsamples[task])
+
+
+def _select(answers: Answers, subsamples: Sequence[int]) -> Answers:
+    """Return the answers in some subsamples."""
+    is_selected = np.isin(answers.subsamples, subsamples)
+    if is_selected.all():
+        return answers
+    optional = {
+        name: None if (values := getattr(answers, name)) is None else values[is_selected]
+        for name in ("labels", "groups", "are_equal")
     }
+    scores = {arm: of_arm[is_selected] for arm, of_arm in answers.scores.items()}
+    return Answers(answers.subsamples[is_selected], answers.rows[is_selected], scores, **optional)
 
 
 def _is_all_right(configuration: Configuration) -> bool:
@@ -92,11 +105,11 @@ def _is_all_right(configuration: Configuration) -> bool:
     return all(score == 1 for scores in configuration.scores["extra"].values() for score in scores)
 
 
-def _are_equal(answers: Answers | None, subsamples: Sequence[int]) -> bool:
-    """Return whether the predictions of all arms are known to be equal in some subsamples."""
+def _are_equal(answers: Answers | None) -> bool:
+    """Return whether the predictions of all arms are known to be equal."""
     if answers is None or answers.are_equal is None:
         return False
-    return bool(answers.are_equal[np.isin(answers.subsamples, subsamples)].all())
+    return bool(answers.are_equal.all())
 
 
 def _is_any(configuration: Configuration, quantity: str) -> bool:
@@ -130,10 +143,11 @@ def has_signal(configuration: Configuration, predictions: Predictions | None, *,
     if predictions is None:
         return True
     tasks = {}
-    for task, answers in _read_answers(configuration, predictions).items():
+    for task in configuration.subsamples:
+        answers = read_answers(configuration, task, predictions)
         if answers is None or answers.labels is None:
             return True
-        tasks[task] = above_chance(answers)[np.isin(answers.subsamples, configuration.subsamples[task])].tolist()
+        tasks[task] = above_chance(answers).tolist()
     return _is_positive(configuration.units(tasks))
 
 

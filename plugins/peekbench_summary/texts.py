@@ -14,8 +14,8 @@ from peekbench.results import Configuration, check_region, configurations, decid
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
 from peekbench_summary.estimates import shared_averages
+from peekbench_summary.hidden_bias import read_answers
 
-ARMS = ("extra", "test")
 NEEDS_ANSWERS = (
     "summary.texts did not run: it needs the answers to the same texts in several subsamples, which are in the store "
     "of a run, or in a table with one row for each text (column text) and subsample"
@@ -99,20 +99,10 @@ def cross(results: pd.DataFrame, *, options: OtherTexts, predictions: Prediction
 
 
 def _cross_task(configuration: Configuration, task: str, predictions: Predictions) -> CrossedMean | None:
-    method, model, num_train, num_test = configuration.key
-    assert isinstance(method, str)
-    assert isinstance(model, str)
-    assert isinstance(num_train, int | None)
-    assert isinstance(num_test, int | None)
-    answers = predictions.answers(task, method, num_train, num_test, ARMS, model)
+    answers = read_answers(configuration, task, predictions)
     if answers is None:
         return None
-    is_analyzed = np.isin(answers.subsamples, configuration.subsamples[task])
-    extra, test = (answers.scores[arm][is_analyzed] for arm in ARMS)
-    groups = None
-    if answers.groups is not None:
-        groups = answers.groups[is_analyzed]
-    return cross_texts(test - extra, answers.rows[is_analyzed], groups)
+    return cross_texts(answers.scores["test"] - answers.scores["extra"], answers.rows, answers.groups)
 
 
 def _cells(tasks: list[CrossedMean], shared: Sequence[float], options: OtherTexts) -> tuple[Cell, ...]:

@@ -72,6 +72,7 @@ from .verdicts import Evidence as Evidence
 from .verdicts import FailedCheck as FailedCheck
 from .verdicts import Family as Family
 from .verdicts import FamilyChoice as FamilyChoice
+from .verdicts import FixedTexts as FixedTexts
 from .verdicts import Key as Key
 from .verdicts import LooksTaken as LooksTaken
 from .verdicts import OtherTasks as OtherTasks

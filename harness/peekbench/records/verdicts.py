@@ -221,6 +221,25 @@ Examples
 
 
 @dataclass(frozen=True, slots=True)
+class FixedTexts:
+    """What trials that all test the same texts state about other texts of this kind.
+
+    Examples
+    --------
+    >>> FixedTexts("inconclusive", Estimate(0.01, low=-0.01, high=0.03)).bias.has_interval
+    True
+    """
+
+    decision: Decision | None = None
+    """The decision of the verdict if it also holds for other texts, otherwise 'inconclusive'. None if nothing is known
+    about other texts: the score is not a mean over texts, or the answers to single texts are unknown."""
+    bias: Estimate = field(default_factory=Estimate)
+    """The bias with its interval for other subsamples of other texts, at the level of the verdict."""
+    extra: Estimate = field(default_factory=Estimate)
+    """The score of extra with its interval for other subsamples of other texts."""
+
+
+@dataclass(frozen=True, slots=True)
 class TrialEvidence:
     """Trials behind a verdict on a mean of paired differences, and what they leave open.
 
@@ -285,6 +304,8 @@ class TrialEvidence:
     """None for a control."""
     num_shared: int = 0
     """Number of subsamples if tasks share them, so that each one, averaged over tasks, is a single observation."""
+    fixed_texts: FixedTexts | None = None
+    """What is known about other texts; None unless all trials of a task are known to test the same texts."""
 
 
 @dataclass(frozen=True, slots=True)
