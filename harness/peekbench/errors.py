@@ -1,8 +1,8 @@
 """Errors that tell a user what is wrong, where, and what to do about it.
 
 The command line prints a `PeekbenchError` without a traceback and exits with status 2. An exception in the code of a
-data source, or while a method is prepared, becomes a `PluginError` that says where in the code it was raised. Any other
-exception is a defect of peekbench or of a plugin and keeps its traceback.
+plugin or a user becomes a `PluginError` that says where in the code it was raised; that of a fit is stored with its
+traceback. Any other exception is a defect of peekbench and keeps its traceback.
 
     PeekbenchError
     ├── SpecError

@@ -30,12 +30,13 @@ from peekbench.execution.prediction_checks import (
     take,
 )
 from peekbench.formatting import pluralize
+from peekbench.plugins.boundary import Foreign, describe_exception
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.exceptions import describe_exception, one_line_errors
 from peekbench.plugins.graders import find_grader
 from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
+from peekbench.records.runs import Resources
 from peekbench.records.trials import Context, Draw, Predictor
 from peekbench.spec.components import AuditSpec, MethodSpec
 from peekbench.spec.design import Design
@@ -373,11 +374,12 @@ def prepare(spec: MethodSpec | AuditSpec, folder: Path) -> None:
     folders = Folders(spec=folder, cache=cache_folder())
     for name, function in (("check", spec.entry.preparation.check), ("prefetch", spec.entry.preparation.prefetch)):
         if function is not None:
-            with one_line_errors(f"{spec.use}: `{name}`", spec.use, spec.options):
-                function(options=spec.options, folders=folders)
+            Foreign(f"{spec.use}: `{name}`", spec.use, spec.options).call(
+                function, options=spec.options, folders=folders
+            )
     if isinstance(spec, MethodSpec) and spec.entry.preparation.resources is not None:
-        with one_line_errors(f"{spec.use}: `resources`", spec.use, spec.options):
-            spec.entry.preparation.resources(options=spec.options, folders=folders)
+        caller = Foreign(f"{spec.use}: `resources`", spec.use, spec.options)
+        caller.call(spec.entry.preparation.resources, returns=Resources, options=spec.options, folders=folders)
 
 
 class Observation(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.execution.determinism import ProcessState, one_thread_pools, preserve_global_generators
-from peekbench.plugins.exceptions import describe_exception
+from peekbench.plugins.boundary import describe_exception
 from peekbench_testing.conditions import TimeLimitError
 
 T = TypeVar("T")

@@ -11,13 +11,14 @@ import pandas as pd
 
 from peekbench.errors import PeekbenchError, PluginError
 from peekbench.formatting import pluralize
+from peekbench.plugins.boundary import Foreign
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
 from peekbench.report.render.advice import NEXT, PUBLISHED
 from peekbench.report.render.content import TRUST, answer, find_findings
 from peekbench.report.render.files import write_report
 from peekbench.report.render.html import render_notebook, render_notebook_table
-from peekbench.report.render.pictures import alt_text, find_renderer
+from peekbench.report.render.pictures import alt_text, find_renderer, make_renderer
 
 
 class TableView:
@@ -169,7 +170,7 @@ class FigureView:
                 f"the renderer {entry.name} cannot draw on axes; choose another one in the spec, as in "
                 "`report: {renderer: figures}`"
             )
-        return entry.plot(self.record, ax)
+        return Foreign(f"renderer {entry.name}").call(entry.plot, {"figure": self.record, "ax": ax})
 
     def __repr__(self) -> str:
         """Return the kind and the title."""
@@ -177,7 +178,7 @@ class FigureView:
 
     def _repr_html_(self) -> str | None:
         try:
-            picture = find_renderer(self._renderer).render(self.record, "svg").decode()
+            picture = make_renderer(self._renderer)(self.record, "svg").decode()
             return picture[picture.index("<svg") :]  # without the declaration of an XML file
         except PeekbenchError:  # the text names the figure, and `plot` tells what is missing
             return None

@@ -261,7 +261,10 @@ def run_command() -> int:
         echo("peekbench: the memory is full; close other programs, raise its limit, or use less data", err=True)
         return output.ERROR
     except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else output.SUCCESS
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or output.SUCCESS
+        echo(f"peekbench: {ended.code}", err=True)
+        return output.ERROR
     return output.SUCCESS
 
 

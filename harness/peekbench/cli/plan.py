@@ -18,6 +18,8 @@ from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilo
 from peekbench.execution.planning import estimate_size, fits_of_arms, planned_design
 from peekbench.execution.preparation import check_files, split_reachable
 from peekbench.formatting import duration, pluralize, shorten
+from peekbench.plugins.boundary import Foreign
+from peekbench.records.data import TaskFacts
 from peekbench.report import render_tables
 from peekbench.results.analyze import check_analyses, forecast
 from peekbench.spec.components import TaskSpec
@@ -102,7 +104,10 @@ def _known_classes(experiment: ExperimentSpec, task: TaskSpec) -> int:
         return 0
     if task.entry.facts is None:
         return 2
-    return task.entry.facts(experiment.folders()).num_classes or 2
+    facts: TaskFacts = Foreign(f"task {task.name}: `facts`", task.use).call(
+        task.entry.facts, {"folders": experiment.folders()}, TaskFacts
+    )
+    return facts.num_classes or 2
 
 
 def _forecast_power(experiment: ExperimentSpec, num_classes: Mapping[str, int], measured: Pilot) -> None:

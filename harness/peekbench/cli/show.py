@@ -19,6 +19,7 @@ from peekbench.data.loading import class_counts, load_dataset
 from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins import registry
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import (
     KINDS,
     DataSourceEntry,
@@ -147,7 +148,8 @@ def _task_lines() -> Iterator[str]:
     others = []
     for use, entry in entries.items():
         if isinstance(entry, DataSourceEntry) and entry.facts is not None:
-            yield _task_line(use, entry.facts(folders), width).rstrip()
+            facts = Foreign(f"{use}: `facts`", use).call(entry.facts, {"folders": folders}, TaskFacts)
+            yield _task_line(use, facts, width).rstrip()
         else:
             others.append(f"  {use:<{width}} {entry.summary}")
     yield "  characters: lower and upper quartile of the text lengths"

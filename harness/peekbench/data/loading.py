@@ -16,12 +16,12 @@ from pydantic import ValidationError
 
 from peekbench.cache import cache_folder
 from peekbench.data.labels import check_class_names
-from peekbench.errors import ContractError, DataError
+from peekbench.errors import DataError, PluginError
 from peekbench.formatting import pluralize, shorten
 from peekbench.identity import describe_difference, find_alike, key_of, spell
 from peekbench.plugins import registry
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import DataSourceEntry
-from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.graders import describe_grader, find_grader
 from peekbench.plugins.names import locate_code
 from peekbench.plugins.validation import DATA_SUFFIXES
@@ -121,13 +121,15 @@ def _load(use: str, options: str, folder: Path, kind: TaskKind | None) -> Datase
     except ValidationError:
         make_component(TaskSpec, use, json.loads(options))  # raises an error that names the option and the nearest one
         raise
-    with one_line_errors(f"data source {use}", use, parsed):
-        try:
-            dataset = entry.load(options=parsed, folders=Folders(spec=folder, cache=cache_folder()))
-        except OSError as error:
-            raise DataError(f"{use}: {error}; check that the file exists and is readable") from error
-    if not isinstance(dataset, Dataset):
-        raise ContractError(f"the data source {use} returned a {type(dataset).__name__}; return peekbench.Dataset")
+    folders = Folders(spec=folder, cache=cache_folder())
+    source = Foreign(f"data source {use}", use, parsed)
+    try:
+        dataset: Dataset = source.call(entry.load, returns=Dataset, options=parsed, folders=folders)
+    except PluginError as error:
+        if isinstance(error.__cause__, OSError):
+            remedy = "check that the file exists and is readable"
+            raise DataError(f"{use}: {error.__cause__}; {remedy}") from error.__cause__
+        raise
     check_dataset(dataset, use)
     if kind is not None:
         return leave_out_labels(dataset, use)

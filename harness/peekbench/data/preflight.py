@@ -11,6 +11,7 @@ from peekbench.data.loading import class_counts, fingerprint, load_dataset, make
 from peekbench.data.sizes import check_sizes
 from peekbench.errors import ContractError, DataError, PluginError, UnavailableError
 from peekbench.formatting import list_names, pluralize, visible
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import MethodEntry, MethodTaskKind, kind_of
 from peekbench.plugins.graders import GRADERS
 from peekbench.plugins.registry import find, installed_names
@@ -84,8 +85,8 @@ def _check_grader(task: Task, references: list[Any]) -> None:
         for text in as_texts(reference):
             try:
                 task.grade(text, text)
-            except ContractError as error:
-                raise DataError(str(error)) from error
+            except (ContractError, ValueError) as error:
+                raise DataError(f"task {task.name}: {error}") from error
 
 
 def list_errors(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:
@@ -111,7 +112,8 @@ def _check_methods(spec: ExperimentSpec, task: str, dataset: Dataset) -> None:
         check_data = method.entry.preparation.check_data
         if check_data is not None:
             try:
-                check_data(dataset, options=spec.options(method, task))
+                caller = Foreign(f"method {method.name}: `check_data`", method.use)
+                caller.call(check_data, {"dataset": dataset}, options=spec.options(method, task))
             except DataError as error:
                 raise DataError(f"method {method.name} ({method.use}), task {task}: {error}") from error
         if mismatch := find_mismatch(method.entry, dataset, f"task {task}"):

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.sampling import Sampler
+from peekbench.plugins.boundary import Foreign
 from peekbench.records.answers import number_label_sets
-from peekbench.records.data import Dataset, IntArray, Split
+from peekbench.records.data import Dataset, IntArray, Split, TokenCounts
 from peekbench.records.trials import Draw, Subsample
 from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
@@ -271,7 +272,10 @@ def _percentiles(lengths: Sequence[int]) -> dict[str, int]:
 def _describe_tokens(spec: ExperimentSpec, method: MethodSpec, task: TaskSpec, texts: Sequence[str]) -> dict[str, Any]:
     count_tokens = method.entry.preparation.count_tokens
     assert count_tokens is not None
-    lengths = count_tokens(texts, options=spec.options(method, task.name), folders=spec.folders())
+    caller, options = Foreign(f"method {method.name}: `count_tokens`", method.use), spec.options(method, task.name)
+    lengths: TokenCounts = caller.call(
+        count_tokens, {"texts": texts}, TokenCounts, options=options, folders=spec.folders()
+    )
     cut = None
     if lengths.limit is not None:
         cut = sum(count > lengths.limit for count in lengths.counts) / len(texts)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import ContractError, PeekbenchError, SpecError
+from peekbench.errors import SpecError
 from peekbench.execution.determinism import preserve_global_generators
 from peekbench.execution.work import available_threads
+from peekbench.plugins.boundary import Foreign
 from peekbench.records.data import Dataset
 from peekbench.records.report import Analysis
 from peekbench.records.trials import Context
@@ -41,16 +42,10 @@ def run_audits(spec: ExperimentSpec) -> tuple[Analysis, ...]:
 
 def _run_audit(spec: ExperimentSpec, component: AuditSpec, datasets: Mapping[str, Dataset]) -> Analysis:
     context = Context(seed_of_audits(spec.seed), available_threads(), spec.folders())
-    try:
-        with preserve_global_generators():
-            analysis = component.entry.audit(datasets, options=spec.pinned_options(component), context=context)
-    except PeekbenchError:
-        raise
-    except Exception as error:
-        error.add_note(f"raised by the audit {component.use} with options {component.raw_options()}")
-        raise
-    if not isinstance(analysis, Analysis):
-        raise ContractError(
-            f"the audit {component.use} returned a {type(analysis).__name__}; return peekbench.Analysis"
+    options = spec.pinned_options(component)
+    caller = Foreign(f"audit {component.use}", component.use, options)
+    with preserve_global_generators():
+        analysis: Analysis = caller.call(
+            component.entry.audit, {"tasks": datasets}, Analysis, options=options, context=context
         )
     return analysis

@@ -17,9 +17,11 @@ from peekbench.execution.planning import group_trials
 from peekbench.execution.prediction_checks import examine_grades
 from peekbench.execution.work import SpecWork
 from peekbench.formatting import pluralize, shorten
-from peekbench.plugins.work_protocols import Event, Outcome
+from peekbench.plugins.boundary import Foreign
+from peekbench.plugins.work_protocols import Event, Outcome, Work
 from peekbench.records.runs import Capacity, Host
 from peekbench.records.trials import Trial, TrialFailure, TrialResult, WorkItem
+from peekbench.spec.components import ExecutorSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.writer import StoreWriter
 
@@ -248,8 +250,13 @@ def _execute(spec: ExperimentSpec, queue: WorkQueue, work: SpecWork) -> Generato
     An executor that takes items before it has yielded the outcomes of earlier ones reaches the end of the queue before
     it is known which methods go on. It is then called again.
     """
-    executor = spec.executor
     num_left = -1
     while len(queue) not in (0, num_left):
         num_left = len(queue)
-        yield from executor.entry.execute(queue, work, options=executor.options)
+        yield from execute(spec.executor, queue, work)
+
+
+def execute(executor: ExecutorSpec, items: Iterable[WorkItem], work: Work) -> Generator[Sequence[Event], None, None]:
+    """Let an executor do work items."""
+    with Foreign(f"executor {executor.use}", executor.use, executor.options).guard():
+        yield from executor.entry.execute(items, work, options=executor.options)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import pluralize
+from peekbench.plugins.boundary import describe_exception
 from peekbench.plugins.names import find_nearest
 from peekbench.plugins.work_protocols import Outcome
 from peekbench.records.runs import ArmScores, RunFinished, RunStarted, RunStatus, TrialFinished
@@ -125,10 +126,9 @@ class _Thread(threading.Thread):
 
 
 def _describe(error: BaseException) -> str:
-    message = " ".join(str(error).split()).rstrip(".")
     if isinstance(error, PeekbenchError):
-        return message
-    return f"{type(error).__name__}: {message}"
+        return " ".join(str(error).split()).rstrip(".")
+    return describe_exception(error)
 
 
 class Observers:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from peekbench.data.preflight import describe_tasks
+from peekbench.execution.driver import execute
 from peekbench.execution.prediction_checks import examine_grades
 from peekbench.execution.preparation import prefetch_methods
 from peekbench.execution.provenance import identify
@@ -187,8 +188,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
     first: dict[str, Usage] = {}
     failures: list[TrialFailure] = []
     controls = {method.name for method in spec.methods if method.entry.control}
-    executor = spec.executor
-    with closing(executor.entry.execute(_pilot_items(spec), work, options=executor.options)) as batches:
+    with closing(execute(spec.executor, _pilot_items(spec), work)) as batches:
         for outcome in (event for batch in batches for event in batch):
             if isinstance(outcome, TrialFailure):
                 failures.append(outcome)

@@ -9,7 +9,7 @@ from typing import Any
 from peekbench.data.loading import load_dataset
 from peekbench.errors import DataError, PeekbenchError, PluginError, SpecError, UnavailableError
 from peekbench.formatting import pluralize
-from peekbench.plugins.exceptions import one_line_errors
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import describe_missing
 from peekbench.spec.components import AuditSpec, Component, MethodSpec, TaskSpec
@@ -64,8 +64,9 @@ def check_files(spec: ExperimentSpec) -> None:
         try:
             if check is not None:
                 for place, options in _each_options(spec, component):
-                    with _placed_errors(place), one_line_errors("`check`", component.use, options):
-                        check(options=options, folders=spec.folders())
+                    with _placed_errors(place):
+                        caller = Foreign("`check`", component.use, options)
+                        caller.call(check, options=options, folders=spec.folders())
         except PeekbenchError as error:
             errors.append(str(error))
         else:
@@ -205,8 +206,10 @@ def _call_prefetch(
     prefetch = component.entry.preparation.prefetch
     if prefetch is None:
         return {}
-    with _placed_errors(place), one_line_errors("`prefetch`", component.use, options):
-        return prefetch(options=options, folders=spec.folders())
+    with _placed_errors(place):
+        caller = Foreign("`prefetch`", component.use, options)
+        facts: Mapping[str, Any] = caller.call(prefetch, returns=Mapping, options=options, folders=spec.folders())
+        return facts
 
 
 @contextmanager

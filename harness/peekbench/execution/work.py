@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -40,7 +39,7 @@ from peekbench.execution.prediction_checks import (
     take_rows,
 )
 from peekbench.formatting import shorten
-from peekbench.plugins.exceptions import find_place, one_line_errors
+from peekbench.plugins.boundary import Foreign, describe_failure
 from peekbench.plugins.names import names_code, split_name
 from peekbench.plugins.predictors import as_predictor, in_order
 from peekbench.plugins.protocols import Options
@@ -388,12 +387,15 @@ class SpecWork:
         """Return the method with its options for a task. If it is a reference, import it."""
         key = (method.name, task)
         if key not in self._fits:
-            if reference := find_reference(method.entry.method):
-                resolve(reference.target)
+            function = method.entry.method
+            if reference := find_reference(function):
+                resolved = resolve(reference.target)
+                if function is reference:
+                    function = resolved
             if (plugin := split_name(method.use)[0]) not in self._checked:
                 check_code(method, self._expected)
                 self._checked.add(plugin)
-            self._fits[key] = partial(method.entry.method, options=self._spec.options(method, task))
+            self._fits[key] = partial(function, options=self._spec.options(method, task))
         return self._fits[key]
 
     def _run_one_fit(self, *arguments: Any) -> Fit:
@@ -410,7 +412,7 @@ class SpecWork:
         parts: Sequence[Part],
     ) -> Fit:
         task, inputs, labels = loaded.task, loaded.dataset.inputs, loaded.sampler.labels
-        fit = self._fit(method, task.name)
+        fit, foreign = self._fit(method, task.name), Foreign(f"method {method.use}")
         unlabeled, num_unlabeled = None, 0
         if unlabeled_rows is not None:
             unlabeled, num_unlabeled = take_rows(loaded.dataset, unlabeled_rows), len(unlabeled_rows)
@@ -422,7 +424,8 @@ class SpecWork:
         predictions: dict[Part, Prediction] = {}
         try:
             start = time.perf_counter()
-            predictor = fit(unlabeled, train, task, context=context)
+            positional, named = foreign.bind(fit, {"unlabeled": unlabeled, "train": train, "task": task})
+            predictor = fit(*positional, **named, context=context)
             fit_seconds = time.perf_counter() - start
             if not isinstance(predictor, Predictor):
                 raise ContractError(
@@ -459,9 +462,11 @@ def _find_needs(method: MethodSpec, options: Options, folders: Folders) -> Resou
     """Return what a fit with these options needs, after checking what the plugin returned."""
     if method.entry.preparation.resources is None:
         return Resources()
-    with one_line_errors(f"method {method.name}: `resources`", method.use, options):
-        needs: Any = method.entry.preparation.resources(options=options, folders=folders)
-    if not isinstance(needs, Resources) or not all(
+    caller = Foreign(f"method {method.name}: `resources`", method.use, options)
+    needs: Resources = caller.call(
+        method.entry.preparation.resources, returns=Resources, options=options, folders=folders
+    )
+    if not all(
         isinstance(number, Real) and isfinite(number) and number >= 0
         for number in (needs.cpus, needs.memory, needs.gpus, needs.gpu_memory)
     ):
@@ -473,17 +478,7 @@ def _find_needs(method: MethodSpec, options: Options, folders: Folders) -> Resou
 
 
 def _make_failure(trial: Trial, error: BaseException, note: str, host: str) -> TrialFailure:
-    name = type(error).__name__
-    try:
-        error.add_note(note)
-        described = traceback.TracebackException.from_exception(error)  # its str works even if that of `error` raises
-        place = find_place(error)
-        message = f"{name}: {described}"
-        if place:
-            message += f" ({place})"
-        text = "".join(described.format())
-    except Exception:  # the exception's class breaks the traceback module
-        message, text = name, f"{name}: this exception cannot be formatted\n{note}\n"
+    message, text = describe_failure(error, note)
     return TrialFailure(
         trial, _escape_surrogates(shorten(message, MAX_ERROR)), _escape_surrogates(shorten(text, MAX_TRACEBACK)), host
     )

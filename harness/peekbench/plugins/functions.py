@@ -169,11 +169,11 @@ def _pass_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that passes each option, and of other keywords those that the function has."""
     parameters = inspect.signature(function).parameters
 
-    def call(*values: Any, options: Options, **others: Any) -> Any:
+    def call(*, options: Options, **others: Any) -> Any:
         given = {name: value for name, value in others.items() if name in parameters}
         if "options" in parameters:
-            return function(*values, **given, options=options)
-        return function(*values, **given, **dict(options))
+            return function(**given, options=options)
+        return function(**given, **dict(options))
 
     return call
 

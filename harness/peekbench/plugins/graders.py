@@ -6,17 +6,20 @@ A task names one: 'exact', 'number', 'choice', or a function in a file or a modu
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from peekbench.errors import PluginError
+from peekbench.errors import ContractError, PeekbenchError, PluginError
 from peekbench.formatting import shorten
 from peekbench.identity import compare
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.local_code import load_module
 from peekbench.plugins.names import locate_code, names_code, split_name
 from peekbench.plugins.session_code import hash_thing, read_closure
@@ -179,7 +182,7 @@ def find_grader(grader: str | Grader, folder: Path) -> Grader:
     Raises
     ------
     PluginError
-        If there is no such grader.
+        If there is no such grader, or its parameters are not `answer` and `reference`.
 
     Examples
     --------
@@ -187,7 +190,7 @@ def find_grader(grader: str | Grader, folder: Path) -> Grader:
     True
     """
     if not isinstance(grader, str):
-        return grader
+        return OwnGrader(grader, getattr(grader, "__name__", type(grader).__name__))
     if grader in GRADERS:
         return GRADERS[grader]
     if not names_code(grader):
@@ -196,10 +199,63 @@ def find_grader(grader: str | Grader, folder: Path) -> Grader:
             "such as `my_file.py:grade`"
         )
     code, name = split_name(locate_code(grader, folder))
-    found: Grader | None = getattr(load_module(code), name, None)
+    found: Any = getattr(load_module(code), name, None)
     if not callable(found):
         raise PluginError(f"{code.rstrip(':')} has no function {name!r}; write `def {name}(answer, reference)` there")
-    return found
+    return OwnGrader(found, grader)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnGrader:
+    """A user's function that grades answers. It takes the answer and the reference by name."""
+
+    function: Callable[..., Any]
+    name: str
+    """Name for messages."""
+
+    def __post_init__(self) -> None:
+        """Refuse parameters of other names, because their order is not known."""
+        try:
+            inspect.signature(self.function).bind(answer="", reference="")
+        except (TypeError, ValueError) as error:
+            raise PluginError(
+                f"grader {self.name} cannot be called with an answer and a reference: {error}; name its parameters "
+                "`answer` and `reference`, or write `def grade(answer, reference)` that calls it"
+            ) from error
+
+    def __call__(self, answer: str, reference: str) -> float:
+        """Return the grade of an answer.
+
+        Raises
+        ------
+        ContractError
+            If the function fails, or returns no number from 0 to 1. The message names the answer and the reference.
+        """
+        try:
+            found = Foreign(f"grader {self.name}").call(self.function, {"answer": answer, "reference": reference})
+            grade = _as_grade(found)
+        except PeekbenchError as error:
+            raise ContractError(f"{error}; {_describe_pair(answer, reference)}") from error
+        if not 0 <= grade <= 1:
+            raise ContractError(
+                f"grader {self.name} returned {shorten(repr(found), MAX_SHOWN)}; return a number from 0 to 1; "
+                f"{_describe_pair(answer, reference)}"
+            )
+        return grade
+
+
+def _as_grade(found: Any) -> float:
+    """Return a grade as a number; NaN if it is none."""
+    if isinstance(found, str):
+        return math.nan
+    try:
+        return float(found)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _describe_pair(answer: str, reference: str) -> str:
+    return f"it graded the answer {shorten(repr(answer), MAX_SHOWN)} by {shorten(repr(reference), MAX_SHOWN)}"
 
 
 MAX_SHOWN = 100  # characters of an answer and of a reference

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from peekbench.data.loading import load_dataset
-from peekbench.errors import ContractError, ResultsError, SpecError
+from peekbench.errors import ContractError, PluginError, ResultsError, SpecError
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.registry import find_default
@@ -322,7 +323,9 @@ def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[A
         use = find_default(AnalyzerEntry, "forecast", remedy, lambda entry: entry.forecast is not None)
         chosen = [make_component(AnalysisSpec, use)]
     return tuple(
-        analysis.entry.forecast(design, options=analysis.options)
+        Foreign(f"forecast of {analysis.use}", analysis.use, analysis.options).call(
+            analysis.entry.forecast, {"design": design}, Analysis, options=analysis.options
+        )
         for analysis in chosen
         if analysis.entry.forecast is not None
     )
@@ -367,15 +370,9 @@ def run_analysis(
         find_metric(visible)  # refuses tasks of different metrics
     if score not in visible and isinstance(seen.predictions, StoredPredictions):
         visible = visible.assign(**{score: seen.predictions.scores(visible, score)})
-    try:
-        outcome = analysis.entry.analyze(visible, options=analysis.options, **seen.keywords(analysis.entry))
-    except Exception as error:
-        error.add_note(f"raised by the analysis {analysis.use} with options {analysis.raw_options()}")
-        raise
-    if not isinstance(outcome, Analysis):
-        raise ContractError(
-            f"the analysis {analysis.use} returned a {type(outcome).__name__}; return peekbench.Analysis"
-        )
+    caller = Foreign(f"analysis {analysis.use}", analysis.use, analysis.options)
+    keywords = {"options": analysis.options, **seen.keywords(analysis.entry)}
+    outcome: Analysis = caller.call(analysis.entry.analyze, {"results": visible}, Analysis, **keywords)
     verdicts = tuple(replace(verdict, analysis=analysis.use) for verdict in outcome.verdicts)
     return replace(
         outcome, verdicts=verdicts, warnings=(*warnings, *outcome.warnings, *_warn_of_looks(analysis, outcome, seen))
@@ -423,10 +420,11 @@ def check_analyses(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]])
                 for task in spec.tasks:
                     find_toolkit().check_score(score, load_dataset(spec.source(task)), task.name, None)
                 scored = results.assign(**{score: results["score"]})
-            with suppress(ResultsError, ArithmeticError, LookupError, ValueError):  # which are about the scores
+            with suppress(ResultsError):  # which is about the scores
                 run_analysis(analysis, scored, (), Seen(Looks(is_run=True)))
-        except SpecError as error:
-            raise SpecError(f"analyses[{position}]: {error}") from error
+        except (SpecError, PluginError, ContractError) as error:
+            if not isinstance(error.__cause__, ArithmeticError | LookupError | ValueError):  # which may be about them
+                raise SpecError(f"analyses[{position}]: {error}") from error
 
 
 def make_up_scores(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,6 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from peekbench.cache import atomic_write
 from peekbench.errors import SpecError
+from peekbench.plugins.boundary import Foreign
 from peekbench.records.data import Folders
 from peekbench.spec.components import PinnableSpec
 from peekbench.spec.design import SpecModel
@@ -72,7 +73,11 @@ def make_lock(components: Iterable[PinnableSpec], folders: Folders) -> Lock:
     lock: Lock = {}
     for component in components:
         pin = component.entry.preparation.pin
-        if pin is not None and (pinned := dict(pin(options=component.options, folders=folders))):
+        if pin is None:
+            continue
+        caller = Foreign(f"{component.use}: `pin`", component.use, component.options)
+        pinned = dict(caller.call(pin, returns=Mapping, options=component.options, folders=folders))
+        if pinned:
             locked = LockedComponent(use=component.use, options=_written_options(component), pinned=pinned)
             lock.setdefault(component.group, {})[component.name] = locked
     return lock

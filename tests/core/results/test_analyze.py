@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from peekbench.data.preflight import describe_tasks
-from peekbench.errors import ContractError, ResultsError
+from peekbench.errors import ContractError, PluginError, ResultsError
 from peekbench.execution.runner import run
 from peekbench.records.data import TableOptions
 from peekbench.results import load_results, tidy
@@ -187,9 +187,8 @@ def test_errors_of_an_analyzer_name_it(simulate: Simulate, monkeypatch: pytest.M
 
     spec = make_component(AnalysisSpec, "toy.count")
     monkeypatch.setattr(AnalysisSpec, "entry", replace(spec.entry, analyze=fail))
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises(PluginError, match=r"analysis toy.count: TypeError \(.*, in fail\)"):
         analyze(simulate(0.02), AnalysisOptions([spec]))
-    assert any("raised by the analysis toy.count" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.slow
@@ -204,7 +203,7 @@ def test_an_analyzer_with_a_wrong_result_is_named(simulate: Simulate, monkeypatc
     spec = make_component(AnalysisSpec, "toy.count")
     entry = replace(spec.entry, analyze=return_dict)
     monkeypatch.setattr(AnalysisSpec, "entry", entry)
-    with pytest.raises(ContractError, match="the analysis toy.count returned a dict; return peekbench.Analysis"):
+    with pytest.raises(ContractError, match="analysis toy.count returned a dict; return peekbench.Analysis"):
         analyze(simulate(0.02), AnalysisOptions([spec]))
 
 

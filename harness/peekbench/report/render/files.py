@@ -16,8 +16,8 @@ from typing import Any
 from peekbench.cache import atomic_write
 from peekbench.errors import ContractError, PeekbenchError
 from peekbench.formatting import shorten
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import ReportFormatEntry
-from peekbench.plugins.exceptions import one_line_errors
 from peekbench.plugins.names import locate_code
 from peekbench.plugins.protocols import Form
 from peekbench.plugins.registry import find_format
@@ -185,8 +185,7 @@ def _write_format(report: Report, folder: Path, use: str) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=folder, ignore_cleanup_errors=True) as temporary:
             part = Path(temporary) / path.name
-            with one_line_errors(f"report format {use}", use):
-                names = write_format(use, entry, make_printable(report), part)
+            names = write_format(use, entry, make_printable(report), part)
             if not entry.suffix and (path.exists() or path.is_symlink()):
                 _refuse_other_files(path, names)
                 shutil.rmtree(path)
@@ -211,7 +210,7 @@ def write_format(use: str, entry: ReportFormatEntry, report: Report, path: Path)
     """
     if not entry.suffix:
         path.mkdir()
-    entry.write(report, path)
+    Foreign(f"report format {use}", use).call(entry.write, {"report": report, "path": path})
     if files := list_files(path):
         return files
     raise ContractError(f"report format {use} wrote no file; write to the path that is the second argument")

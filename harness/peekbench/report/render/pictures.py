@@ -10,6 +10,7 @@ from statistics import fmean
 
 from peekbench.formatting import TICK_STEPS, format_quantity, tick_decimals, with_sign
 from peekbench.plugins import registry
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.protocols import Form, Renderer
 from peekbench.plugins.registry import find_default
@@ -117,7 +118,14 @@ def find_renderer(use: str = "") -> RendererEntry:
 
 def make_renderer(use: str) -> Renderer:
     """Return a function that draws figures; it finds its renderer for the first one, so others need none."""
-    return lambda figure, form: find_renderer(use).render(figure, form)
+
+    def render(figure: Figure, form: Form) -> bytes:
+        entry = find_renderer(use)
+        arguments = {"figure": figure, "form": form}
+        picture: bytes = Foreign(f"renderer {entry.name}").call(entry.render, arguments, bytes)
+        return picture
+
+    return render
 
 
 @dataclass(frozen=True, slots=True)
