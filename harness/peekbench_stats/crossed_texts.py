@@ -200,7 +200,8 @@ def cross_p_value(tasks: Sequence[CrossedMean], shared: Sequence[float] = ()) ->
     Returns
     -------
     float
-        One minus the level of the interval of `cross_interval` that touches zero, at least 1e-12; 1 without interval.
+        One minus the level of the interval of `cross_interval` that touches zero, at least 1e-12; 1 without interval or
+        tasks.
 
     Examples
     --------
@@ -208,7 +209,7 @@ def cross_p_value(tasks: Sequence[CrossedMean], shared: Sequence[float] = ()) ->
     >>> round(cross_p_value([task]), 2)
     0.06
     """
-    if any(task.degrees == 0 for task in tasks):
+    if not tasks or any(task.degrees == 0 for task in tasks):
         return 1.0
     average = _Average.over(tasks, shared)
 

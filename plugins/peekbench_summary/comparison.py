@@ -11,11 +11,12 @@ from peekbench import Analysis, Column, Estimate, Table
 from peekbench.errors import SpecError
 from peekbench.records import Cell
 from peekbench.results import Configuration, Configurations, independent_units
-from peekbench_stats import stratified_sign_flip_test
+from peekbench_stats import cross_p_value, stratified_sign_flip_test
 from peekbench_summary import Summary
 from peekbench_summary.estimates import MeanEstimate, estimate_change, estimate_these_tasks, mean_over_tasks
 from peekbench_summary.families import judge_all
 from peekbench_summary.scores import choose_configurations, resolve_options
+from peekbench_summary.text_noise import PairedSubsamples, cross_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def compare(before: Configuration, after: Configuration, name: str, level: float
         is_constant = not any(map(any, by_task))
         changes = independent_units(by_task, shared, shares_draws=shares_draws)
         difference = estimate_these_tasks(changes, level, step)
+        pairs = [PairedSubsamples(task, numbers, numbers) for task, numbers in zip(tasks, shared, strict=True)]
         # Sign flips cannot make a difference significant, so they are not needed if it is not.
         is_candidate = difference.p_zero <= 1 - level
         by_permutation = stratified_sign_flip_test(changes).two_sided if is_candidate else 0.0
@@ -86,7 +88,18 @@ def compare(before: Configuration, after: Configuration, name: str, level: float
         difference = estimate_change(first, second, level, step)
         log_patterns = sum(math.log(math.comb(len(a) + len(b), len(a))) for a, b in zip(first, second, strict=True))
         by_permutation = 2.0 * math.exp(-log_patterns)
+        pairs = [
+            PairedSubsamples(task, list(a)[: len(b)], list(b)[: len(a)])
+            for task, a, b in zip(tasks, *sides, strict=True)
+        ]
+        by_position = [[b - a for a, b in zip(*pair, strict=False)] for pair in zip(old, new, strict=True)]
+        numbers = [range(len(values)) for values in by_position]
+        changes = independent_units(by_position, numbers, shares_draws=shares_draws)
     p_value = max(difference.p_zero, min(1.0, by_permutation))
+    if p_value <= 1 - level:
+        crossed = cross_change(before, after, name, pairs)
+        if crossed is not None:
+            p_value = max(p_value, cross_p_value(crossed, changes[0] if shares_draws else ()))
     if p_value > 1 - level:
         difference = difference.with_zero()
     num_paired = sum(map(len, shared)) if is_paired else 0

@@ -11,9 +11,9 @@ from scipy.special import stdtr, stdtrit
 
 from peekbench import Estimate
 from peekbench.results import Configuration
-from peekbench_stats import welch_satterthwaite
+from peekbench_stats import cross_interval, welch_satterthwaite
+from peekbench_summary.text_noise import ARMS, cross_effect
 
-ARMS = ("base", "extra", "test")
 MIN_SKEWNESS = 1e-6  # below which the correction is negligible, and its inverse a rounding error
 MIN_TRIALS = 6  # of a verdict; fewer do not show a skewness
 MIN_SPREAD = 1e-9  # values that differ by less are equal except for rounding
@@ -188,10 +188,18 @@ def p_of_pooled_skewness(estimate: MeanEstimate, tasks: Sequence[Sequence[float]
 
 
 def estimate_effect(configuration: Configuration, effect: str, level: float) -> MeanEstimate:
-    """Estimate an arm's score or an effect of a configuration on average over these tasks."""
+    """Estimate an arm's score or an effect of a configuration on average over these tasks.
+
+    If all trials test the same texts, the intervals of scores and of the boost are for other texts.
+    """
     units = configuration.units(configuration.scores[effect])
     is_skewed = not failures_cancel(configuration, effect)
     estimate = estimate_these_tasks(units, level, configuration.step, is_skewed=is_skewed)
+    crossed = cross_effect(configuration, effect)
+    interval = cross_interval(crossed, level, shared_averages(configuration, effect)) if crossed else None
+    if interval is not None:
+        estimate = MeanEstimate(estimate.mean, interval.low, interval.high, interval.standard_error)
+        estimate = estimate if configuration.step is None else estimate.within(-1.0, 1.0)
     return estimate if configuration.step is None or effect not in ARMS else estimate.within(0.0, 1.0)
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from peekbench import Estimate, Verdict
-from peekbench.records import Answers, FixedTexts, FloatArray, IntArray, Predictions
+from peekbench.records import Answers, FixedTexts, FloatArray, Predictions
 from peekbench.results import Configuration, decide
 from peekbench_stats import cross_interval, cross_texts
 from peekbench_summary.estimates import shared_averages
-from peekbench_summary.hidden_bias import read_answers
+from peekbench_summary.text_noise import are_texts_fixed, read_answers
 
 
 def generalize(
@@ -72,15 +70,10 @@ def _read_same_texts(configuration: Configuration, predictions: Predictions | No
         return found
     for task in configuration.subsamples:
         answers = read_answers(configuration, task, predictions)
-        if answers is None or not _are_same(answers.rows):
+        if answers is None or not are_texts_fixed(answers):
             return []
         found.append(answers)
     return found
-
-
-def _are_same(rows: IntArray) -> bool:
-    texts = np.sort(rows, axis=1)
-    return len(texts) > 1 and bool((texts == texts[0]).all())
 
 
 def _estimate(tasks: Sequence[tuple[Answers, FloatArray]], level: float, shared: Sequence[float]) -> Estimate:

@@ -10,8 +10,8 @@ import numpy as np
 from peekbench.records import NUMBERS, Answers, FloatArray, Predictions, ScoreUnits
 from peekbench.results import Configuration, Configurations
 from peekbench_summary.estimates import estimate_these_tasks
+from peekbench_summary.text_noise import read_answers
 
-ARMS = ("extra", "test")
 LEVEL = 0.9  # of the two-sided interval whose lower end must be above chance: a one-sided test at 5%
 MIN_ANSWERS = 59
 """Answers per arm with which one that differs is missed with a probability of 5%, if it is one in 20."""
@@ -69,35 +69,6 @@ def find_hidden(
         if all(map(_are_equal, answers)):
             return "inert"
     return ""
-
-
-def read_answers(configuration: Configuration, task: str, predictions: Predictions) -> Answers | None:
-    """Return the answers of extra and test in the analyzed subsamples of a task; None if they are unknown."""
-    method, model, num_train, num_test = configuration.key
-    answers = predictions.answers(
-        task,
-        str(method),
-        num_train if isinstance(num_train, int) else None,
-        num_test if isinstance(num_test, int) else None,
-        ARMS,
-        str(model or ""),
-    )
-    if answers is None:
-        return None
-    return _select(answers, configuration.subsamples[task])
-
-
-def _select(answers: Answers, subsamples: Sequence[int]) -> Answers:
-    """Return the answers in some subsamples."""
-    is_selected = np.isin(answers.subsamples, subsamples)
-    if is_selected.all():
-        return answers
-    optional = {
-        name: None if (values := getattr(answers, name)) is None else values[is_selected]
-        for name in ("labels", "groups", "are_equal")
-    }
-    scores = {arm: of_arm[is_selected] for arm, of_arm in answers.scores.items()}
-    return Answers(answers.subsamples[is_selected], answers.rows[is_selected], scores, **optional)
 
 
 def _is_all_right(configuration: Configuration) -> bool:

@@ -29,6 +29,7 @@ from peekbench_summary.scores import (
     name_score,
     probabilistic_scores,
     resolve_options,
+    same_texts_note,
     shared_note,
 )
 
@@ -67,7 +68,7 @@ def rank(
         The leaderboard and a verdict on each configuration.
     """
     options = resolve_options(results, options)
-    paired = choose_configurations(results, options, "summary.leaderboard")
+    paired = choose_configurations(results, options, "summary.leaderboard", predictions)
     methods = paired.without_controls()
     verdicts = judge_all(paired, options, probabilistic_scores(results, methods), looks, predictions)
     judged = [verdict for verdict in verdicts if not verdict.control]
@@ -138,7 +139,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], options: S
     note = NOTE.format(level=f"{level:.0%}", basis=_describe_basis(results)) + level_note(verdicts, level)
     if num_unpaired:
         note += UNPAIRED_NOTE.format(pairs=pluralize(num_unpaired, "pair"))
-    note += shared_note(results)
+    note += shared_note(results) + same_texts_note(results)
     keys = (column.name for column in results.columns)
     others = [effect for effect in effects if effect != "bias"]
     overview = (*keys, "extra", "tie", "verdict", *others, *arms)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from peekbench import Column, Estimate, Table, Verdict
 from peekbench.formatting import SHARED_DRAWS, capitalize, join_words
-from peekbench.records import POINTS, Cell, Unit
+from peekbench.records import POINTS, Cell, Predictions, Unit
 from peekbench.results import (
     SCORES,
     Configuration,
@@ -21,6 +21,7 @@ from peekbench.results import (
 )
 from peekbench_summary import Summary
 from peekbench_summary.estimates import estimate_effect
+from peekbench_summary.text_noise import with_fixed_texts
 
 
 def resolve_options(results: pd.DataFrame, options: Summary) -> Summary:
@@ -28,7 +29,9 @@ def resolve_options(results: pd.DataFrame, options: Summary) -> Summary:
     return options.model_copy(update={"score": resolve_score(results, options.score)})
 
 
-def choose_configurations(results: pd.DataFrame, options: Summary, analysis: str) -> Configurations:
+def choose_configurations(
+    results: pd.DataFrame, options: Summary, analysis: str, predictions: Predictions | None = None
+) -> Configurations:
     """Return the configurations of a results table in the chosen score, whose name is added to titles.
 
     Parameters
@@ -39,6 +42,8 @@ def choose_configurations(results: pd.DataFrame, options: Summary, analysis: str
         The score.
     analysis
         Name of the analysis, for errors.
+    predictions
+        Answers to single texts, whose means the default score is.
 
     Raises
     ------
@@ -47,7 +52,7 @@ def choose_configurations(results: pd.DataFrame, options: Summary, analysis: str
     """
     paired = configurations(select_score(results, options.score, analysis))
     if options.score == "score":
-        return paired
+        return with_fixed_texts(paired, predictions)
     return replace(paired, fixed=", ".join(filter(None, (score_title(options), paired.fixed))))
 
 
@@ -74,6 +79,25 @@ def shared_note(results: Configurations) -> str:
     if not any(configuration.shares_draws for configuration in results.configurations):
         return ""
     return f" Each subsample, averaged over tasks, counts once. {SHARED_DRAWS}"
+
+
+OF_OTHER_TEXTS = (
+    " All trials test the same texts. Ties and the interval of the boost account for other texts of this kind; the "
+    "interval of the bias is for these texts."
+)
+OF_THESE_TEXTS = (
+    " All trials test the same texts. Ties and intervals are for these texts only, because this score is not known to "
+    "be a mean over texts."
+)
+
+
+def same_texts_note(results: Configurations) -> str:
+    """Return a sentence on the texts that intervals are for if all trials test the same, with a space before it."""
+    if any(configuration.fixed_texts for configuration in results.configurations):
+        return OF_OTHER_TEXTS
+    if any(configuration.has_folds for configuration in results.configurations):
+        return OF_THESE_TEXTS
+    return ""
 
 
 EFFECTS = ("bias", "boost")

@@ -43,6 +43,7 @@ from peekbench_summary.scores import (
     name_score,
     probabilistic_scores,
     resolve_options,
+    same_texts_note,
     score_tables,
     shared_note,
     sign_note,
@@ -81,7 +82,7 @@ def summarize(
         Tables, figures and verdicts.
     """
     options = resolve_options(results, options)
-    everything = choose_configurations(results, options, "summary")
+    everything = choose_configurations(results, options, "summary", predictions)
     methods, controls = everything.without_controls(), everything.controls()
     probabilistic = probabilistic_scores(results, methods)
     verdicts = judge_all(everything, options, probabilistic, looks, predictions)
@@ -173,6 +174,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     if several:
         note += OTHER_TASKS_NOTE
     note += verdict_note(verdicts, level) + shared_note(results) + extension_note(verdicts)
+    note += same_texts_note(results)
     return Table(title, columns, tuple(rows), results.note(note))
 
 
@@ -249,6 +251,7 @@ def _task_table(results: Configurations, verdicts: Sequence[Verdict], level: flo
     )
     title = f"Scores, boost and bias by task, {level:.0%} intervals"
     note = "Each task on its own; intervals are for new subsamples of the same data set." + sign_note(score)
+    note += same_texts_note(results)
     if not _has_several_tasks(results):
         note += verdict_note(verdicts, level)
     return Table(title, columns, tuple(rows), results.note(note))
@@ -331,7 +334,7 @@ def tabulate(
         The estimates, also as a table.
     """
     options = resolve_options(results, options)
-    everything = choose_configurations(results, options, "summary.estimates")
+    everything = choose_configurations(results, options, "summary.estimates", predictions)
     probabilistic = probabilistic_scores(results, everything.without_controls())
     verdicts = judge_all(everything, options, probabilistic, looks, predictions)
     metric = name_score(everything, options)

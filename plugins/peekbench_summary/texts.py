@@ -14,7 +14,7 @@ from peekbench.results import Configuration, check_region, configurations, decid
 from peekbench_stats import CrossedMean, cross_interval, cross_texts
 from peekbench_summary import OtherTexts
 from peekbench_summary.estimates import shared_averages
-from peekbench_summary.hidden_bias import read_answers
+from peekbench_summary.text_noise import read_answers
 
 NEEDS_ANSWERS = (
     "summary.texts did not run: it needs the answers to the same texts in several subsamples, which are in the store "

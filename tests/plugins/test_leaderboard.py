@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -15,9 +16,11 @@ from analysis_tables import find_rows, run_analysis, table_rows
 from scipy.stats import ttest_ind
 
 from peekbench.errors import SpecError
-from peekbench.results import tidy
+from peekbench.records import Answers
+from peekbench.results import Configuration, tidy
+from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench_summary.estimates import estimate_change
-from peekbench_summary.leaderboard import tie_letters
+from peekbench_summary.leaderboard import find_differences, tie_letters
 
 rank, summarize, compare_runs = (
     partial(run_analysis, name) for name in ("summary.leaderboard", "summary", "summary.changes")
@@ -103,6 +106,70 @@ def test_equal_methods_seldom_differ() -> None:
         ranked = find_rows(rank(results.assign(score=shuffled)), "Leaderboard")
         alarms += len({row["tie"] for row in ranked}) > 1
     assert alarms <= 5
+
+
+@dataclass(frozen=True)
+class AnswersOfSeeds:
+    """Answers of two equally good methods to texts that all of their seeds test, in another order for each seed."""
+
+    by_method: Mapping[str, Answers]
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator, *, first: int, seeds: int = 8, texts: int = 150) -> AnswersOfSeeds:
+        """Draw answers; the seeds of the second method are numbered from `first`."""
+        found = {}
+        for method, start in (("one", 0), ("two", first)):
+            correct = rng.normal(size=texts) + 0.3 * rng.normal(size=(seeds, texts)) > -0.7
+            rows = rng.permuted(np.tile(np.arange(texts), (seeds, 1)), axis=1)
+            scores = np.take_along_axis(correct, rows, axis=1).astype(float)
+            found[method] = Answers(np.arange(start, start + seeds), rows, dict.fromkeys(("base", "extra"), scores))
+        return cls(found)
+
+    def answers(self, task: str, method: str, *sizes: Any) -> Answers:
+        return self.by_method[method]
+
+    def configurations(self) -> list[Configuration]:
+        return [
+            Configuration(
+                method,
+                (method,),
+                {"extra": {"news": answers.scores["extra"].mean(axis=1).tolist()}},
+                {"news": answers.subsamples.tolist()},
+                (method, "", None, None),
+                fixed_texts=self,
+            )
+            for method, answers in self.by_method.items()
+        ]
+
+
+@pytest.mark.parametrize("first", [0, 100], ids=["paired", "unpaired"])
+def test_ties_account_for_texts_that_all_trials_test(first: int) -> None:
+    """Seeds on the same texts tell equally good methods apart in half of the test sets if texts are left out."""
+    rng = np.random.default_rng(7)
+    for_other_texts = for_these_texts = 0
+    for _ in range(60):
+        methods = AnswersOfSeeds.draw(rng, first=first).configurations()
+        for_other_texts += len(find_differences(methods, 0.95).pairs)
+        for_these_texts += len(find_differences([replace(method, fixed_texts=None) for method in methods], 0.95).pairs)
+    assert for_these_texts >= 25
+    assert for_other_texts <= 7
+
+
+def test_a_table_of_texts_says_that_ties_are_for_other_texts() -> None:
+    methods = AnswersOfSeeds.draw(np.random.default_rng(7), first=0, seeds=6).by_method
+    rows = [
+        {"task": "news", "method": method, "seed": seed, "text": text, "base": 0, "extra": correct, "test": correct}
+        for method, answers in methods.items()
+        for seed in range(6)
+        for text, correct in zip(answers.rows[seed], answers.scores["extra"][seed], strict=True)
+    ]
+    (analysis,) = analyze(pd.DataFrame(rows), AnalysisOptions(["summary.leaderboard"])).analyses
+    (table,) = analysis.tables
+    assert "Ties and the interval of the boost account for other texts" in table.note
+    (row, _) = table_rows(table)
+    texts = methods[row["method"]].scores["extra"]
+    least = 1.96 * (texts.mean(axis=0).std() / np.sqrt(texts.shape[1]))
+    assert row["boost, high"] - row["boost"] > 0.9 * least
 
 
 def test_sizes_are_ranked_separately() -> None:

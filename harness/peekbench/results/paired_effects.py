@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from peekbench.records.data import Predictions
 from peekbench.records.report import Column
 from peekbench.records.trials import Control
 from peekbench.records.verdicts import Key, ScoreUnits, Unit
@@ -135,6 +136,8 @@ class Configuration:
     """Texts that a trial scores, if known; an arm can score them several times."""
     has_folds: bool = False
     """Whether the design has folds, see `has_folds`."""
+    fixed_texts: Predictions | None = None
+    """Answers to single texts, if scores are their means and all trials of a task test the same texts."""
 
     def units(self, values: Mapping[str, Sequence[float]]) -> list[Sequence[float]]:
         """Return sequences of independent values, whose means have the same average as those of the tasks.
