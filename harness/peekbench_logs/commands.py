@@ -82,4 +82,4 @@ def import_scores(
             f"bias that is negligible; choose one in this unit with --region WIDTH, such as "
             f"--region {scores.abs().mean() / 100:.1g}, which is 1% of the mean"
         )
-    inspect.unwrap(analyze)(output, TableFlags(region=region), printer, reports=reports)
+    inspect.unwrap(analyze)([output], TableFlags(region=region), printer, reports=reports)

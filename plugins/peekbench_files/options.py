@@ -81,7 +81,7 @@ class FileOptions(Options):
     test_split: str = "test"
     """Split of a `DatasetDict` that extra and test texts are drawn from, such as validation."""
     text: Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)] = ("text",)
-    """Column of the text, or several columns, which are joined."""
+    """Column of the text, or several columns, which are joined. In JSON, `data.text` is a value within an object."""
     label: Annotated[str | tuple[str, ...] | None, BeforeValidator(_as_columns)] = "label"
     """Column of the label, which contains text or integers. If texts have any number of labels, a column of lists (of
     JSON Lines or Parquet), a column that `label_separator` divides, or several columns that contain 0 or 1 for the

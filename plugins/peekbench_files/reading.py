@@ -192,10 +192,24 @@ def _suggest(path: Path, options: FileOptions, used: Dialect) -> str:
     return ""
 
 
+def nested_values(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values within an object with names such as 'data.text', or 'data.0.text' within a list of objects."""
+    parts: dict[Any, Any] = {}
+    if isinstance(value, dict):
+        parts = value
+    elif isinstance(value, list) and all(isinstance(part, dict) for part in value):
+        parts = dict(enumerate(value))
+    for key, part in parts.items():
+        inner = f"{name}.{key}".removeprefix(".")
+        yield inner, part
+        yield from nested_values(part, inner)
+
+
 def _read_json(path: Path, columns: Sequence[str], options: FileOptions) -> Iterator[Row]:
     keys: dict[str, None] = {}
     for place, record in read_objects(_lines(path, options), str(path)):
-        keys.update(dict.fromkeys(record))
-        yield Row(place, [record.get(column) for column in columns])
+        values = dict(nested_values(record)) | record
+        keys.update(dict.fromkeys(values))
+        yield Row(place, [values.get(column) for column in columns])
     for column in columns:
         column_position(column, list(keys), path, _advise(options))

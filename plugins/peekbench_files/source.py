@@ -42,7 +42,7 @@ from peekbench.plugins.names import find_nearest_file
 from peekbench.records import Split, TaskKind
 from peekbench.records.data import Reference
 from peekbench_files.options import FileOptions
-from peekbench_files.reading import NoColumnError, Row, read
+from peekbench_files.reading import NoColumnError, Row, nested_values, read
 
 MAX_FILES = 1000  # of each folder
 VALIDATION = "use the validation split, with `test_path`, or `test_split` for a folder"
@@ -350,6 +350,7 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                 "rows"
             )
         for column, text in zip(options.text, texts, strict=True):
+            _refuse_objects(text, column, "text", location)
             if not isinstance(text, str):
                 raise DataError(
                     f"{location}: {short_repr(text)} in column {column!r} is {type(text).__name__}, not text; store it "
@@ -364,6 +365,7 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
             yield Example(location, options.joined_by.join(texts), reference or "", None, split, group)
             continue
         label = row.values[len(texts)]
+        _refuse_objects(label, str(options.label), "label", location)
         labels = None
         if isinstance(options.label, tuple):
             values = row.values[len(texts) : len(texts) + len(options.label)]
@@ -386,6 +388,16 @@ def _check_rows(rows: Iterable[Row], options: FileOptions, path: Path, split: Sp
                 "is text or an integer; store it as one of them, or name another column as `label`"
             )
         yield Example(location, options.joined_by.join(texts), key, labels, split, group)
+
+
+def _refuse_objects(value: Any, column: str, option: str, location: str) -> None:
+    """Refuse an object of JSON, or a list of objects, with the name of a value in it."""
+    for name, inner in nested_values(value, column):
+        if not isinstance(inner, dict | list):
+            raise DataError(
+                f"{location}: {short_repr(value)} in column {column!r} is no {option}, but contains values; name one, "
+                f"such as `{option}: {name}`"
+            )
 
 
 def _find_distinct(

@@ -209,7 +209,12 @@ def test_a_test_file_without_labels_is_not_public(tmp_path: Path) -> None:
         ('{"text": "a", "label": 1}\n{"text": "b"}\n', "rows.jsonl", {}, "column 'label': .*line 2"),
         ('{"text": 12, "label": 1}\n', "rows.jsonl", {}, "line 1: 12 in column 'text' is int, not text"),
         ('{"text": "a", "label": 0.5}\n', "rows.jsonl", {}, "line 1: 0.5 in column 'label' is float"),
-        ('{"text": "a", "label": {"x": 1}}\n', "rows.jsonl", {}, "line 1: .* in column 'label' is dict"),
+        (
+            '{"text": "a", "label": {"x": 1}}\n',
+            "rows.jsonl",
+            {},
+            "line 1: .* contains values; name one, such as `label: label.x`",
+        ),
         (CSV, "rows.parquet", {}, r"rows\.parquet .*set `format`"),
     ],
 )

@@ -192,7 +192,7 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
 
 
 def analyze(
-    scores: pd.DataFrame | str | Path | Run | Any,
+    scores: pd.DataFrame | str | Path | Sequence[str | Path] | Run | Any,
     analyses: Sequence[str] | None = None,
     *,
     name: str = "",
@@ -206,15 +206,16 @@ def analyze(
     scores
         A data frame, a file or a folder with scores, in one of two forms: one row for each subsample with a column for
         each arm (base, extra, test), or one row for each arm of each subsample with a column of the arm. Only the task
-        and the scores are required. With a column `text`, each row is about a single test text. Also a run, its name,
-        its spec or its store.
+        and the scores are required. With a column `text`, each row is about a single test text. Several files in a list
+        are one table; if no column names the task, it is the name of the file. Also a run, its name, its spec or its
+        store.
     analyses
         Names of the analyses; by default those of the run's spec, or `summary` and `permutation`, and `summary.texts`
         if rows are about single texts of several runs.
     name
         Name of the report.
     allow_incomplete
-        Analyze the complete trials if trials are missing. The report then has a warning.
+        Analyze the complete trials if trials are missing, or their scores empty. The report then has a warning.
     **table
         What the columns do not say themselves. `columns`: meaning of columns with names of their own, such as
         ``{"seed": "subsample"}``. `ignore`: columns that say nothing about the scores. `pair_by_order`: pair rows that
@@ -254,7 +255,9 @@ def analyze(
             first = next(iter(table), "name")
             raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {first}=")
         return scores.report(analyses, allow_incomplete=allow_incomplete)
-    if not isinstance(scores, Path):
+    if isinstance(scores, list | tuple) and scores and all(isinstance(path, str | Path) for path in scores):
+        scores = [Path(path) for path in scores]
+    elif not isinstance(scores, Path):
         scores, name = _to_pandas(scores), name or "scores"
     with python_messages(options.table):
         return ReportView(report_of_table(analyze_scores(scores, options), name))

@@ -49,13 +49,13 @@ AnalysisOption = Annotated[
 
 @take_records
 def analyze(
-    path: Annotated[
-        Path,
+    paths: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="RUN",
+            metavar="RUN...",
             autocompletion=complete_runs,
-            help="Name, spec or store of a run; RO-Crate of a run; table of scores; or folder of "
-            "tables mM/nN/MODEL/TASK/.",
+            help="Name, spec or store of a run; RO-Crate of a run; table of scores, or several tables, such as one for "
+            "each task; or folder of tables mM/nN/MODEL/TASK/.",
         ),
     ],
     table: TableFlags,
@@ -86,7 +86,10 @@ def analyze(
     if formats and reports is None:
         reports = Path("reports")
     printer.start()
-    source, options = find_scores(str(path)), AnalysisOptions(analyses or (), table.read(), allow_incomplete)
+    options = AnalysisOptions(analyses or (), table.read(), allow_incomplete)
+    source: Path | list[Path] = paths
+    if len(paths) == 1:
+        source = find_scores(str(paths[0]))
     if spec is not None:
         if analyses:
             fail("--spec and --analysis exclude each other; give one of them", 2)
@@ -100,7 +103,7 @@ def analyze(
         )
         report = report_of_table(analyze_scores(source, with_spec), analysis_spec.name, spec=spec, typed=options)
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
-    elif crate_store(path) is not None and not analyses:  # as `peekbench report` does
+    elif isinstance(source, Path) and crate_store(paths[0]) is not None and not analyses:  # as `peekbench report` does
         apply_gates(gates, report_run(source, reports, printer, ReportOptions(allow_incomplete, formats=formats)))
         return
     else:

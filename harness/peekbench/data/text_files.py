@@ -11,7 +11,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -242,7 +242,9 @@ def try_dialect(lines: Iterable[str], delimiter: str, quote: str) -> Dialect:
 
 
 def read_objects(lines: Iterable[str], origin: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the position of each object and the object, from lines with one object each or a list of objects.
+    """Yield the position of each object and the object, from JSON Lines or a JSON file.
+
+    A file has a list of objects, or one object that contains them by their keys, which become the column `key`.
 
     Parameters
     ----------
@@ -256,24 +258,59 @@ def read_objects(lines: Iterable[str], origin: str) -> Iterator[tuple[str, dict[
     DataError
         If they are neither.
     """
-    remaining = iter(lines)
-    for number, line in enumerate(remaining, start=1):
-        if not line.strip():
-            continue
-        if line.lstrip().startswith("["):
-            content = _parse("".join((line, *remaining)), f"{origin}, from line {number}")
-            records = [(f"row {position}", record) for position, record in enumerate(content, start=1)]
+    remaining = ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    number, line = next(remaining, (1, ""))
+    if not line:
+        return
+    place = f"{origin}, line {number}"
+    following = next(remaining, None)
+    if following is None or _is_beginning(line):
+        if following is not None:
+            place = f"{origin}, from line {number}"
+            line = "".join((line, following[1], *(other for _, other in remaining)))
+        content = _parse(line, place)
+        if isinstance(content, list):
+            for position, record in enumerate(content, start=1):
+                yield _check_object(f"row {position}", record, origin)
+        elif isinstance(content, dict) and content and all(isinstance(value, dict) for value in content.values()):
+            _refuse_columns(content, place)
+            for key, record in content.items():
+                yield f"key {key!r}", {"key": key, **record}
         else:
-            records = [(f"line {number}", _parse(line, f"{origin}, line {number}"))]
-        for place, record in records:
-            if not isinstance(record, dict):
-                raise DataError(f"{origin}, {place}: a JSON {type(record).__name__} instead of an object; {JSON_FORM}")
-            if record and all(isinstance(value, dict | list) for value in record.values()):
-                raise DataError(
-                    f"{origin}, {place}: each name has several values, as in a table stored by columns; {JSON_FORM}, "
-                    "as pandas does with to_json(orient='records')"
-                )
-            yield place, record
+            checked = _check_object(f"line {number}", content, origin)
+            _refuse_columns(content, place)
+            yield checked
+        return
+    yield _check_object(f"line {number}", _parse(line, place), origin)
+    for number, line in chain((following,), remaining):
+        yield _check_object(f"line {number}", _parse(line, f"{origin}, line {number}"), origin)
+
+
+def _is_beginning(line: str) -> bool:
+    """Return whether the first line of a JSON file is only the beginning of its content."""
+    if line.lstrip().startswith("["):
+        return True
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return line.rstrip().endswith(("{", "[", ","))
+    return False
+
+
+def _check_object(place: str, record: Any, origin: str) -> tuple[str, dict[str, Any]]:
+    if not isinstance(record, dict):
+        raise DataError(f"{origin}, {place}: a JSON {type(record).__name__} instead of an object; {JSON_FORM}")
+    return place, record
+
+
+def _refuse_columns(content: Mapping[str, Any], place: str) -> None:
+    """Refuse a table stored by columns: lists, or objects whose keys are the numbers of the rows."""
+    by_number = all(isinstance(value, dict) and all(map(str.isdigit, value)) for value in content.values())
+    if content and (by_number or all(isinstance(value, list) for value in content.values())):
+        raise DataError(
+            f"{place}: each name has several values, as in a table stored by columns; {JSON_FORM}, "
+            "as pandas does with to_json(orient='records')"
+        )
 
 
 def _parse(content: str, place: str) -> Any:

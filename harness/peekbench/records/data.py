@@ -429,6 +429,8 @@ class TableOptions:
     arms: tuple[str, ...] = ("extra", "test")
     """Arms that the table must have, because its analyses need them. If these are not extra and test, a table without
     arms has the scores of the arm base."""
+    drops_empty: bool = False
+    """Whether arms whose score is empty are left out."""
 
     @property
     def ignored(self) -> tuple[str, ...]:
@@ -467,6 +469,7 @@ class TableOptions:
             self.tasks or other.tasks,
             self.earlier or other.earlier,
             self.arms,
+            self.drops_empty,
         )
 
     def arguments(self) -> list[str]:

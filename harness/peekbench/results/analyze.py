@@ -24,7 +24,14 @@ from peekbench.records.scores import SCORES
 from peekbench.records.trials import Trial
 from peekbench.results.columns import COLUMN_NAMES, INDEPENDENT, TYPES, ColumnUse
 from peekbench.results.missing_trials import drop_incomplete, find_subjects, lack_only_failed, only_complete
-from peekbench.results.read import StoredPredictions, is_results_table, load_table, read_store, refuse_options_of_store
+from peekbench.results.read import (
+    StoredPredictions,
+    is_results_table,
+    load_table,
+    read_files,
+    read_store,
+    refuse_options_of_store,
+)
 from peekbench.results.recorded_looks import look_at, read_looks
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.results.user_columns import find_metric
@@ -96,7 +103,7 @@ class AnalysisOptions:
     def reading(self) -> TableOptions:
         """Return how to read a table, with the arms that any of the analyses needs."""
         arms = dict.fromkeys(arm for analysis in self.choose_analyses() for arm in analysis.entry.arms)
-        return replace(self.table, arms=tuple(arms))
+        return replace(self.table, arms=tuple(arms), drops_empty=self.allow_incomplete)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,7 @@ class Analyzed:
     """Scores of a source with all that is known about them: their table, design, looks and analyses."""
 
     source: Path | None
-    """Store, file or folder; None for a data frame."""
+    """Store, file or folder; None for a data frame and several files."""
     options: AnalysisOptions
     """How they were read and analyzed."""
     table: TidyTable
@@ -123,11 +130,13 @@ class Analyzed:
     """What they returned, in the same order."""
     look: Mapping[str, Any] | None = None
     """Record of this look at a run, if its store does not have it yet."""
+    files: tuple[Path, ...] = ()
+    """Several files that form one table."""
 
     @property
     def origin(self) -> str:
         """Path of the source, or what messages call a data frame."""
-        return str(self.source or self.options.origin)
+        return ", ".join(map(str, self.files)) or str(self.source or self.options.origin)
 
     @property
     def complete_rows(self) -> pd.DataFrame:
@@ -157,13 +166,14 @@ class Analyzed:
         return replace(self, chosen=chosen, analyses=outcomes)
 
 
-def analyze(source: pd.DataFrame | str | Path, options: AnalysisOptions | None = None) -> Analyzed:
+def analyze(source: pd.DataFrame | str | Path | Sequence[Path], options: AnalysisOptions | None = None) -> Analyzed:
     """Read scores and analyze them.
 
     Parameters
     ----------
     source
-        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder.
+        A table of scores, such as `load_results` returns or reads: a data frame, a run's store, a file, a folder; or
+        several files, see `read_files`.
     options
         Which scores to analyze, and how.
 
@@ -198,7 +208,7 @@ def analyze(source: pd.DataFrame | str | Path, options: AnalysisOptions | None =
     return scores.with_analyses(chosen)
 
 
-def read_scores(source: pd.DataFrame | str | Path, options: AnalysisOptions) -> Analyzed:
+def read_scores(source: pd.DataFrame | str | Path | Sequence[Path], options: AnalysisOptions) -> Analyzed:
     """Read scores and what is known about them, without any analysis; see `analyze`."""
     reading = options.reading()
     if isinstance(source, pd.DataFrame):
@@ -206,6 +216,11 @@ def read_scores(source: pd.DataFrame | str | Path, options: AnalysisOptions) -> 
         if options.table.given or not is_results_table(source):
             table = tidy_table(source, options.origin, reading)
         return _complete(None, options, table, allow_incomplete=options.allow_incomplete)
+    if not isinstance(source, str | Path):
+        files = tuple(source)
+        table = tidy_table(read_files(files, reading), f"{', '.join(map(str, files))} (joined)", reading)
+        scores = _complete(None, options, table, allow_incomplete=options.allow_incomplete)
+        return replace(scores, files=files)
     path = Path(source)
     if not is_store(path):
         table = load_table(path, reading)

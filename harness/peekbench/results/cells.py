@@ -68,7 +68,7 @@ LIMITS = {
 PERCENTAGES = ("score", "loss", "error_rate", "macro_f1", "majority")
 """Columns that may be percentages."""
 PERCENT_DIGITS = 14  # decimals of a fraction, so that 71.1% is exactly 0.711
-MISSING = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None")
+MISSING = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "-", "--")
 """Texts that mean a missing number. In columns of texts they are ordinary names."""
 AVERAGES = frozenset(("average", "avg", "mean", "all", "overall", "total", "macroavg", "microavg", "macroaverage"))
 """Normalized names of rows that summarize other rows."""
@@ -128,6 +128,8 @@ class CellReader:
         """Columns of the user that were read as percentages."""
         self._options = options
         self._has_unit = options.region is not None  # scores can then have any size
+        self.drops_empty = options.drops_empty and not roles.named(TEXT.name)
+        """Whether arms without a score are left out. All arms need the same texts."""
         self._row_numbers = table.index + 1
         if options.tasks:
             self._select_tasks(options.tasks)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from peekbench.errors import Argument
-from peekbench.formatting import list_names, visible
+from peekbench.formatting import list_names, pluralize, visible
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.records.verdicts import NUMBERS, POINTS, ScoreUnits
 from peekbench.spec.arms import ALL_TEXTS, BLOCK_RULES, OF_SINGLE_TEXTS, RULE
@@ -268,6 +268,8 @@ class ColumnUse:
     """Half-width of the region of practical equivalence that the user chose for this table."""
     metric: str = ""
     """Metric of the scores; empty if it is not known."""
+    num_empty: int = 0
+    """Number of arms that were left out because their score is empty."""
     controls: tuple[str, ...] = ()
     """Methods that are controls according to the table, which no spec confirms."""
 
@@ -294,6 +296,8 @@ class ColumnUse:
     def warnings(self) -> tuple[str, ...]:
         """What readers of a report must know about the direction of scores and the pairing of rows."""
         warnings = []
+        if self.num_empty:
+            warnings.append(f"{pluralize(self.num_empty, 'empty score')} left out, as missing trials.")
         if self.controls:
             controls = _listed(self.controls)
             warnings.append(f"Controls according to the table itself: {controls}. They are not judged as methods.")

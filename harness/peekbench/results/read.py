@@ -39,10 +39,12 @@ from peekbench.results.columns import (
     TEXT_DEFAULTS,
     TYPES,
     is_arm,
+    quoted,
     sort_arms,
 )
 from peekbench.results.recorded_looks import write_looks
 from peekbench.results.tidying import TidyTable, tidy_table
+from peekbench.results.user_columns import find_role
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
 from peekbench.store.schema import size_of_sets
@@ -245,6 +247,35 @@ def read_file(path: Path) -> pd.DataFrame:
         message = str(error)[:MAX_MESSAGE]
         raise ResultsError(f"{path} cannot be read: {message}; is it a {suffix[1:]} file?") from error
     raise ResultsError(f"{path}: neither a store nor a {FORMATS} file; convert it to one of these")
+
+
+def read_files(paths: Sequence[Path], options: TableOptions) -> pd.DataFrame:
+    """Read several files as one table. If no column names the task, it is the name of the file without its suffix.
+
+    Raises
+    ------
+    ResultsError
+        If the columns of the files differ, or two files have the same name.
+    """
+    tables = {path: read_file(path) for path in paths}
+    first, *others = tables
+    names = set(tables[first].columns)
+    for path in others:
+        if different := names ^ set(tables[path].columns):
+            raise ResultsError(
+                f"{path}: its columns are not those of {first}, which differ by {quoted(sorted(different))}; give "
+                "tables with the same columns, or analyze them one by one"
+            )
+    meanings = {options.columns.get(name) or str(find_role(name)) for name in names - {*options.ignored}}
+    if "task" in meanings:
+        return pd.concat(tables.values(), ignore_index=True)
+    tasks = {path: path.name.removesuffix(path.suffix).removesuffix(suffix_of(path)) for path in paths}
+    if len(set(tasks.values())) < len(paths):
+        raise ResultsError(
+            f"no column names the task, and several files have the same name, {quoted(tasks.values())}; rename them "
+            "after their tasks, or add a column 'task'"
+        )
+    return pd.concat([table.assign(task=tasks[path]) for path, table in tables.items()], ignore_index=True)
 
 
 def check_regular(path: Path) -> None:

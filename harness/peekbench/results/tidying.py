@@ -138,6 +138,8 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
     if subsamples is None:
         subsamples = number_by_content(trials, rows["score"].to_numpy().reshape(num_arms, len(trials)))
     rows["subsample"] = pd.concat([subsamples] * num_arms).array
+    num_empty = int(rows["score"].isna().sum())
+    rows = rows[rows["score"].notna()]
     has_fits = bool(roles.named(FIT.name))
     if has_fits:
         rows = average_fits(rows, reader)
@@ -168,6 +170,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         pairing=pairing,
         not_like_accuracy=explain_unit(results, roles, origin),
         region=options.region,
+        num_empty=num_empty,
         metric=metric,
         controls=tuple(results.loc[results["control"] != "", "method"].unique()),
     )
@@ -360,12 +363,15 @@ def fill_scores(results: pd.DataFrame, reader: CellReader) -> None:
     is_count = given.notna() & results["score"].isna()
     unknown_size = "is a count, and the number of test texts is missing; add the column 'num_test' and fill it in"
     require(scores.notna() | ~is_count, unknown_size, column="num_correct")
-    require(scores.notna(), "is empty; fill it in, or delete the row and use ", ALLOW_INCOMPLETE)
+    if not reader.drops_empty:
+        require(scores.notna(), "is empty; fill it in, or leave it out with ", ALLOW_INCOMPLETE)
     fits = given.isna() | (scores <= 1)
     require(fits, "is larger than the number of test texts; correct one of them", column="num_correct")
     is_loss = any(role.column == LOSS.name for role in roles.sources)
     is_other = given.isna() & results["metric"].map(lambda metric: bool(metric) and not is_counted(metric))
-    is_none = ~scores.between(0, 1) | is_loss | is_other | (scores == results["grade"])  # R^2 can be negative
+    is_none = (
+        (scores.notna() & ~scores.between(0, 1)) | is_loss | is_other | (scores == results["grade"])
+    )  # R^2 can be negative
     is_accuracy = ~is_none.groupby(results["task"]).transform("any")
     exact = scores * size
     tolerance = size * (last_decimal(results) - FLOAT_ERROR)  # 0.50 is not 49 of 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run_command
 
+import peekbench as pb
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
 from peekbench.results import load_results, tidy
@@ -377,3 +380,50 @@ def test_measures_that_do_not_name_their_arm_are_refused_in_rows_with_several_ar
     table = tidy(wide, "wide", ignore=["log_loss"])
     assert table["log_loss"].isna().all()
     assert (table["majority"] == 0.3).all()  # a value of the draw, not of one arm
+
+
+def test_files_of_tasks_are_one_table(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"seed": range(8), "extra": 0.6, "test": np.linspace(0.6, 0.7, 8)})
+    paths = [tmp_path / "ag.csv", tmp_path / "imdb.csv.gz"]
+    for path in paths:
+        frame.to_csv(path, index=False)
+    both = pd.concat([frame.assign(task="ag"), frame.assign(task="imdb")])
+    found, expected = pb.analyze([str(path) for path in paths]), pb.analyze(both)
+    assert found.verdicts == expected.verdicts
+    done = run_command("analyze", *map(str, paths))
+    assert done.returncode == 0
+    assert "1 method on 2 tasks, 16 trials" in done.stdout
+    frame.assign(note="x").to_csv(paths[1], index=False)
+    with pytest.raises(ResultsError, match=r"imdb.csv.gz: its columns are not those of .*ag.csv, .*'note'"):
+        pb.analyze(paths)
+    (tmp_path / "other").mkdir()
+    frame.to_csv(tmp_path / "other" / "ag.csv", index=False)
+    with pytest.raises(ResultsError, match="several files have the same name, 'ag', 'ag'; rename them"):
+        pb.analyze([paths[0], tmp_path / "other" / "ag.csv"])
+
+
+@pytest.mark.parametrize("empty", ["", "-", "NA"])
+def test_empty_scores_are_missing_trials_on_request(empty: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        f"task,seed,extra,test\nnews,0,.6,.61\nnews,1,.6,{empty}\nnews,2,.61,.64\nnews,3,.6,.6\n"
+    )
+    with pytest.raises(
+        ResultsError, match="row 2, column 'test': .* is empty; .* leave it out with allow_incomplete=True"
+    ):
+        pb.analyze(tmp_path / "a.csv")
+    report = pb.analyze(tmp_path / "a.csv", allow_incomplete=True)
+    whole = pd.DataFrame({"task": "news", "seed": [0, 2, 3], "extra": [0.6, 0.61, 0.6], "test": [0.61, 0.64, 0.6]})
+    assert report.verdicts[0].estimate == pb.analyze(whole).verdicts[0].estimate
+    assert any("1 empty score left out" in warning for warning in report.warnings)
+    assert any("1 of 4 subsamples missing or incomplete (1)" in warning for warning in report.warnings)
+
+
+def test_an_object_of_rows_by_their_keys_is_a_table(tmp_path: Path) -> None:
+    rows = {"news": {"num_test": 100, "extra": 0.6, "test": 0.62}, "mail": {"num_test": 100, "extra": 0.7, "test": 0.7}}
+    expected = tidy(pd.DataFrame([{"task": task, **row} for task, row in rows.items()]), "here")
+    path = tmp_path / "keyed.json"
+    for indent in (None, 2):
+        path.write_text(json.dumps(rows, indent=indent))
+        pd.testing.assert_frame_equal(load_results(path, columns={"key": "task"}), expected)
+    with pytest.raises(ResultsError, match="columns={'key': 'MEANING'}"):
+        pb.analyze(path)

@@ -245,7 +245,7 @@ def report_of_table(
         provenance["columns"] = str(columns)
         details["columns"] = columns.as_json()
     typed = typed or scores.options
-    make = _command_of(scores.source, typed, spec)
+    make = _command_of(scores.files or (scores.source,), typed, spec)
     command = make(typed.table)
     if command:
         provenance["command"] = command
@@ -254,7 +254,7 @@ def report_of_table(
     else:
         extension = extend_table(results, replace(typed.table, earlier=scores.options.table.earlier), make)
     report = Report(
-        name=name or Path(scores.origin).stem,
+        name=name or _name_of(scores),
         headline=f"{methods} on {tasks}, {trials}, from {scores.origin}",
         warnings=columns.warnings,
         provenance=provenance,
@@ -269,12 +269,22 @@ def report_of_table(
     return replace(report, read_run=partial(read_content, report, scores, {}))
 
 
-def _command_of(source: Path | None, typed: AnalysisOptions, spec: Path | None) -> Callable[[TableOptions], str]:
+def _name_of(scores: Analyzed) -> str:
+    """Return the name of a report on a table: that of its file, or of the first one and the number of others."""
+    if not scores.files:
+        return Path(scores.origin).stem
+    return f"{scores.files[0].stem}-and-{len(scores.files) - 1}-more"
+
+
+def _command_of(
+    sources: Sequence[Path | None], typed: AnalysisOptions, spec: Path | None
+) -> Callable[[TableOptions], str]:
     """Return a function from options of a table to the command that makes the report; none reads a data frame."""
-    if source is None:
+    paths = [path for path in sources if path is not None]
+    if not paths:
         return lambda _: ""
     uses = [str(use) for use in typed.analyses]
-    return partial(make_command, "analyze", [source], uses, spec=spec, allow_incomplete=typed.allow_incomplete)
+    return partial(make_command, "analyze", paths, uses, spec=spec, allow_incomplete=typed.allow_incomplete)
 
 
 def extend_table(results: pd.DataFrame, options: TableOptions, make: Callable[[TableOptions], str]) -> Extension:
