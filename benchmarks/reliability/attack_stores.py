@@ -40,8 +40,8 @@ def read_all(path: Path) -> dict[str, Any]:
             "failures": store.failures(), "columns": store.result_columns(), "majorities": store.majorities(),
             "metrics": store.metrics(), "labels": sorted(draws.fetchall()),
             "predictions": {
-                (str(trial), arm): numbers.tobytes()
-                for trial in done for arm, numbers in store.predictions(trial).items()
+                (str(trial), arm): found.numbers.tobytes()
+                for trial in done for arm, found in store.predictions(trial).items()
             },
         }  # fmt: skip
 

@@ -30,6 +30,7 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.execution.observers import Observers
 from peekbench.execution.planning import group_trials
 from peekbench.execution.runner import run
+from peekbench.records.answers import Predicted
 from peekbench.records.runs import TrialFinished
 from peekbench.records.trials import ArmResult, TrialResult
 from peekbench.spec.experiment import ExperimentSpec, load_spec
@@ -99,8 +100,8 @@ def _arm(rng: np.random.Generator, arm: str, effect: float) -> ArmResult:
     correct = int(rng.binomial(NUM_TEST, accuracy))
     scores = {"num_correct": correct, "score": correct / NUM_TEST, "log_loss": 0.69, "brier": 0.5,
               "macro_f1": accuracy, "bits_per_byte": None}  # fmt: skip
-    predictions = np.full((NUM_TEST, 2), 0.5, dtype=np.float32)
-    return ArmResult(arm, scores, 0.1, 0.01, {"loss": float(rng.normal(2, 0.1))}, predictions)
+    predicted = Predicted(np.full((NUM_TEST, 2), 0.5, dtype=np.float32), np.zeros(NUM_TEST, dtype=np.int64))
+    return ArmResult(arm, scores, 0.1, 0.01, {"loss": float(rng.normal(2, 0.1))}, predicted)
 
 
 def make_table(num_rows: int) -> pd.DataFrame:

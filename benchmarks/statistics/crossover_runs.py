@@ -14,6 +14,7 @@ import numpy as np
 
 from peekbench.execution.runner import run
 from peekbench.records import FloatArray
+from peekbench.records.answers import find_answers, join_predicted
 from peekbench.records.trials import Draw, Trial
 from peekbench.spec.experiment import ExperimentSpec, make_spec
 from peekbench.store.reader import Store
@@ -126,7 +127,7 @@ def fit_scores(
                 draw = Draw(task.name, NUM_TRAIN, num_test(method), subsample)
                 labels, _ = store.test_rows(draw)
                 predictions = store.predictions(Trial(draw, method))
-                both = np.concatenate([predictions["test"], predictions["extra"]]).argmax(axis=1)
+                both = find_answers(join_predicted([predictions["test"], predictions["extra"]]), labels)
                 correct = both.reshape(sets, sets, -1) == labels.reshape(sets, -1)
                 for shift, by_set in enumerate(correct.mean(axis=2)):
                     scores[place, subsample, (own + shift) % sets, own] = by_set

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import inspect
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -20,13 +20,19 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    RandomizedSearchCV,
+    TunedThresholdClassifierCV,
+)
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
 from peekbench import Dataset, MethodEntry, Options
+from peekbench.data.labels import label_key
 from peekbench.errors import PluginError
 from peekbench.plugins import Preparation
 from peekbench.plugins.entries import MethodTaskKind
@@ -50,6 +56,8 @@ WRAPPERS = (
     | TransformedTargetRegressor
     | OneVsRestClassifier
     | OneVsOneClassifier
+    | FixedThresholdClassifier
+    | TunedThresholdClassifierCV
     | ENSEMBLES
 )
 """They pass labeled rows with all columns to their parts, which are fitted several times."""
@@ -78,12 +86,6 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             f"{name} is a {found}, whose predictions cannot be scored; give a classifier or a regressor, with "
             f"{type(estimator).__name__} before it in a pipeline if it transforms"
         )
-    for key, value in estimator.get_params().items():
-        if key.endswith("class_weight") and isinstance(value, dict):
-            raise PluginError(
-                f"{name}: {key} names classes, but fits see numbers of classes, from 0 in sorted order; use "
-                "'balanced', or weigh classes in a function"
-            )
     leaves = _leaves(estimator)
     for step, part in leaves.items():
         if not any(hasattr(owner, name) for owner in (part, type(part)) for name in ("transform", "predict")):
@@ -97,12 +99,17 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
     def fit(unlabeled: Any, train: Any, task: Any, *, options: EstimatorOptions, context: Any) -> Any:
         chosen = unlabeled_steps(estimator, options.unlabeled_step, name)
         inputs, held = (list(texts) if isinstance(texts, tuple) else texts for texts in (train.inputs, unlabeled))
-        fitted = _Part(_clone(estimator, context.seed), chosen, held).fit(inputs, train.labels)
+        cloned = _clone(estimator, context.seed)
+        if task.kind == "classification":
+            cloned.set_params(**_number_class_parameters(estimator, task.class_names, name))
+        fitted = _Part(cloned, chosen, held).fit(inputs, train.labels)
         return as_predictor(fitted, task, train.labels)
 
     def check_data(dataset: Dataset, *, options: EstimatorOptions) -> None:
         if dataset.kind == "multilabel":
             check_label_sets(estimator)
+        elif dataset.kind == "classification":
+            _number_class_parameters(estimator, dataset.class_names, name)
 
     return MethodEntry(
         name=name,
@@ -366,6 +373,31 @@ def _clone(estimator: Any, seed: int) -> Any:
         name: seed for name, value in cloned.get_params().items() if name.endswith("random_state") and value is None
     }
     return cloned.set_params(**states)
+
+
+def _number_class_parameters(estimator: Any, class_names: Sequence[str], name: str) -> dict[str, Any]:
+    """Return the parameters that name classes, with the numbers of classes that fits see.
+
+    Raises
+    ------
+    PluginError
+        If a value is neither the name nor the number of a class.
+    """
+
+    def number(label: Any, key: str) -> int:
+        if (label_name := label_key(label)) in class_names:
+            return class_names.index(str(label_name))
+        if label in range(len(class_names)):
+            return int(label)
+        raise PluginError(f"{name}: {key} names {label!r}, which is no class; classes are {', '.join(class_names)}")
+
+    numbered: dict[str, Any] = {}
+    for key, value in estimator.get_params().items():
+        if key.endswith("pos_label") and value is not None:
+            numbered[key] = number(value, key)
+        elif key.endswith("class_weight") and isinstance(value, dict):
+            numbered[key] = {number(label, key): weight for label, weight in value.items()}
+    return numbered
 
 
 class _Part:

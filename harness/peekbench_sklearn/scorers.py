@@ -17,10 +17,10 @@ from peekbench import Dataset
 from peekbench.errors import SpecError
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import FloatArray, IntArray, TaskKind
-from peekbench.records.answers import THRESHOLD
+from peekbench.records.answers import Predicted, find_answers
 from peekbench.records.scores import SCORE_NAMES, find_score
 
-Scorer: TypeAlias = Callable[[FloatArray, IntArray | FloatArray], float]
+Scorer: TypeAlias = Callable[[Predicted, IntArray | FloatArray], float]
 
 SAME = {"brier": "neg_log_loss", "log_loss": "neg_log_loss", "macro_f1": "f1_macro"}
 """Scores of scikit-learn that are defined where those of peekbench are."""
@@ -33,43 +33,32 @@ USUAL = (
 """Scores that messages name, if they are defined."""
 
 
-class _StoredClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier whose inputs are its probabilities, (n, n_classes), of which it shows only the answers."""
+class _StoredLabels(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that shows only the labels that a method chose; its inputs are their true labels."""
 
-    def __init__(self, num_classes: int) -> None:
-        self.classes_ = np.arange(num_classes)
+    def __init__(self, predicted: Predicted) -> None:
+        self.predicted = predicted
+        self.classes_ = np.arange(predicted.numbers.shape[1])
 
-    def predict(self, inputs: FloatArray) -> IntArray:
-        answers: IntArray = inputs.argmax(axis=1)
-        return answers
-
-
-class _StoredProbabilities(_StoredClasses):
-    """A classifier whose inputs are its probabilities, (n, n_classes)."""
-
-    def predict_proba(self, inputs: FloatArray) -> FloatArray:
-        return inputs
+    def predict(self, inputs: IntArray) -> IntArray:
+        return find_answers(self.predicted, inputs)
 
 
-class _StoredLabels(_StoredClasses):
-    """A classifier whose inputs are its probabilities of labels, (n, n_labels), of which it shows only the answers."""
+class _StoredProbabilities(_StoredLabels):
+    """A classifier that shows the probabilities as well."""
 
-    def predict(self, inputs: FloatArray) -> IntArray:
-        return (inputs > THRESHOLD).astype(np.int64)
-
-
-class _StoredLabelProbabilities(_StoredLabels):
-    """A classifier whose inputs are its probabilities of labels, (n, n_labels)."""
-
-    def predict_proba(self, inputs: FloatArray) -> FloatArray:
-        return inputs
+    def predict_proba(self, inputs: IntArray) -> FloatArray:
+        return self.predicted.numbers.astype(np.float64)
 
 
 class _StoredNumbers(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A regressor whose inputs are its predictions, (n,)."""
+    """A regressor with the numbers that a method predicted."""
+
+    def __init__(self, predicted: Predicted) -> None:
+        self.predicted = predicted
 
     def predict(self, inputs: FloatArray) -> FloatArray:
-        return inputs
+        return self.predicted.numbers
 
 
 def check_scorer(name: str) -> None:
@@ -102,30 +91,26 @@ def load_scorer(name: str) -> Scorer:
     Returns
     -------
     callable
-        Takes probabilities of shape (n, n_classes) or numbers of shape (n,), and labels of shape (n,); or probabilities
-        and labels of shape (n, n_labels). It raises `ValueError` if the score is not defined for them, such as `f1` for
-        three classes.
+        Takes predictions, and labels of shape (n,) or, in multi-label tasks, (n, n_labels). It raises `ValueError` if
+        the score is not defined for them, such as `f1` for three classes.
 
     Examples
     --------
     >>> score = load_scorer("neg_mean_squared_error")
-    >>> score(np.array([1.0, 2.0]), np.array([1.0, 4.0]))
+    >>> score(Predicted(np.array([1.0, 2.0])), np.array([1.0, 4.0]))
     -2.0
-    >>> load_scorer("roc_auc")(np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0, 1]))
+    >>> load_scorer("roc_auc")(Predicted(np.array([[0.8, 0.2], [0.3, 0.7]])), np.array([0, 1]))
     1.0
     """
     check_scorer(name)
     return partial(_compute, name)
 
 
-def _compute(name: str, predictions: Any, labels: Any, model: Any = None) -> float:
-    if model is None:
-        model = _StoredNumbers()
-        if predictions.ndim == 2:
-            kind = _StoredLabelProbabilities if labels.ndim == 2 else _StoredProbabilities
-            model = kind(predictions.shape[1])
+def _compute(name: str, predicted: Predicted, labels: Any, kind: Any = _StoredProbabilities) -> float:
+    if predicted.numbers.ndim == 1:
+        kind = _StoredNumbers
     with warnings.catch_warnings(action="ignore"):  # of scores that are undefined, which are refused
-        value = float(get_scorer(name)(model, predictions, labels))
+        value = float(get_scorer(name)(kind(predicted), labels, labels))
     if not np.isfinite(value):
         raise ValueError(f"{name} is not defined for these labels")
     return value
@@ -153,15 +138,15 @@ def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind
     if name in SCORE_NAMES and name not in SAME and dataset.kind in find_score(name).functions:
         return dataset.kind
     labels, num_classes = np.asarray(dataset.labels), len(dataset.class_names)
-    own, what, model = SAME.get(name, name), f"{num_classes} classes", None
+    own, what, kind = SAME.get(name, name), f"{num_classes} classes", _StoredProbabilities
     good = np.eye(num_classes)[labels] if dataset.kind == "classification" else labels + 0.25
     if dataset.kind == "multilabel":
         own, what, good = SAME_OF_LABELS.get(name, name), f"{num_classes} labels", labels.astype(float)
     if num_classes and is_estimator(method) and not hasattr(method, "predict_proba"):
-        model = (_StoredLabels if labels.ndim == 2 else _StoredClasses)(num_classes)
+        kind = _StoredLabels
 
-    def is_defined(name: str, model: Any = model) -> bool:
-        return _compares_numbers(name) == (not num_classes) and _works(name, good, labels, model)
+    def is_defined(name: str, kind: Any = kind) -> bool:
+        return _compares_numbers(name) == (not num_classes) and _works(name, good, labels, kind)
 
     try:
         check_scorer(own)
@@ -174,20 +159,20 @@ def check_score(name: str, dataset: Dataset, task: str, method: Any) -> TaskKind
         usual for usual in USUAL if usual in defined
     ]
     what, remedy = f"the {what if num_classes else 'numbers'} of task {task}", ""
-    if is_defined(own, None):
+    if is_defined(own, _StoredProbabilities):
         final = type(getattr(method, "steps", [(0, method)])[-1][1]).__name__
         what = f"{final}, which has no predict_proba"
         remedy = f", or wrap it, as in CalibratedClassifierCV({final}())"
     raise SpecError(f"score {name!r} is not defined for {what}; use {', '.join(near)}{remedy}")
 
 
-def _works(name: str, predictions: Any, labels: Any, model: Any) -> bool:
+def _works(name: str, numbers: Any, labels: Any, kind: Any = _StoredProbabilities) -> bool:
     with suppress(ValueError, TypeError, AttributeError):
-        return bool(np.isfinite(_compute(name, predictions, labels, model)))
+        return bool(np.isfinite(_compute(name, Predicted(numbers), labels, kind)))
     return False
 
 
 def _compares_numbers(name: str) -> bool:
     """Return whether a score compares numbers; scores of classes take texts as well."""
-    values, model = (np.array([0.25, 0.5, 0.75]), np.array(["a", "b", "b"])), _StoredNumbers()
-    return [_works(name, value, value, model) for value in values] == [True, False]
+    values = np.array([0.25, 0.5, 0.75]), np.array(["a", "b", "b"])
+    return [_works(name, value, value) for value in values] == [True, False]

@@ -33,7 +33,7 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign, describe_exception
 from peekbench.plugins.entries import MethodEntry
 from peekbench.plugins.graders import find_grader
-from peekbench.plugins.predictors import as_predictor, in_order
+from peekbench.plugins.predictors import as_predictor
 from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
 from peekbench.records.runs import Resources
@@ -194,12 +194,12 @@ class Case:
         """
         with self.time_limit(inputs):
             predicted = predictor.predict(inputs)
-        predictions = in_order(predicted, inputs, self.task)
-        tolerance = SUM_TOLERANCE if np.asarray(predictions).dtype == np.float16 else EXACT_SUM_TOLERANCE
-        check_predictions(predictions, len(inputs), self.task, sum_tolerance=tolerance)
+        numbers = getattr(predicted, "numbers", predicted)
+        tolerance = SUM_TOLERANCE if np.asarray(numbers).dtype == np.float16 else EXACT_SUM_TOLERANCE
+        check_predictions(predicted, len(inputs), self.task, sum_tolerance=tolerance)
         if self.task.kind == "generation":
-            return np.fromiter(map(as_answer, predictions), dtype=object)
-        return np.array(predictions, dtype=np.float64)
+            return np.fromiter(map(as_answer, predicted), dtype=object)
+        return np.array(numbers, dtype=np.float64)
 
     def time_limit(self, inputs: Inputs) -> AbstractContextManager[None]:
         """Limit the time of a prediction."""

@@ -313,7 +313,9 @@ def check_equal(case: ExecutorCase) -> None:
 
 
 def _list_numbers(result: Any) -> list[object]:
-    arrays = (result.test_labels, result.test_rows, *(arm.predictions for arm in result.arms))
+    arrays = [result.test_labels, result.test_rows]
+    for arm in result.arms:
+        arrays += [array for array in (arm.predicted.numbers, arm.predicted.labels) if array is not None]
     return [*((array.dtype.str, array.tobytes()) for array in arrays), *((arm.arm, arm.scores) for arm in result.arms)]
 
 

@@ -70,7 +70,8 @@ def numbers(name: str) -> tuple[dict[str, list[Any]], list[bytes]]:
     with Store.open(f"runs/{name}.sqlite") as store:
         columns = {key: values for key, values in store.result_columns().items() if not key.endswith("seconds")}
         trials = sorted(store.done(), key=str)
-        predictions = [store.predictions(trial)[arm].tobytes() for trial in trials for arm in ("base", "extra", "test")]
+        arms = ("base", "extra", "test")
+        predictions = [store.predictions(trial)[arm].numbers.tobytes() for trial in trials for arm in arms]
     return columns, predictions
 
 

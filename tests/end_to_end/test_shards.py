@@ -81,7 +81,8 @@ def contents(path: str) -> tuple[dict[str, list[Any]], list[bytes]]:
     with Store.open(path) as store:
         columns = {name: values for name, values in store.result_columns().items() if not name.endswith("seconds")}
         trials = sorted(store.done(), key=str)
-        return columns, [array.tobytes() for trial in trials for _, array in sorted(store.predictions(trial).items())]
+        arms = [arm for trial in trials for _, arm in sorted(store.predictions(trial).items())]
+        return columns, [arm.numbers.tobytes() for arm in arms]
 
 
 def run_script(task: int, status: int) -> tuple[list[str], int]:

@@ -92,7 +92,7 @@ def test_an_estimator_is_measured_without_an_adapter(estimator: Any, data: Any) 
     run = measure(estimator, data)
     assert (run.finished, run.failed) == (2, 0)
     (trial, *_) = run.predictions
-    of_arms = run.predictions[trial]
+    of_arms = {arm: found.numbers for arm, found in run.predictions[trial].items()}
     assert not np.array_equal(of_arms["base"][:20], of_arms["extra"][:20])  # it adapts to the unlabeled rows
     assert not np.array_equal(of_arms["test"], of_arms["extra"])
 
@@ -211,7 +211,7 @@ REFUSALS = [
     pytest.param(
         make_pipeline(StandardScaler(), LogisticRegression(class_weight={"a": 2})),
         (X, CLASSES),
-        r"logisticregression__class_weight names classes.* use 'balanced'",
+        r"logisticregression__class_weight names 'a', which is no class; classes are high, low",
         id="weights of classes",
     ),
     pytest.param(TFIDF, (NAMES, TEXTS), r"labels and texts seem to be swapped", id="swapped texts"),

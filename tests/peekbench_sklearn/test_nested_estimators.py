@@ -264,10 +264,10 @@ def test_predictions_and_scores_are_those_of_a_loop_of_plain_scikit_learn(name: 
     for arm, unlabeled in (("base", draw.train[:0]), ("extra", draw.extra), ("test", draw.test)):
         train, others, test = (take(inputs, numbers) for numbers in (draw.train, unlabeled, draw.test))
         expected = predict(train, known[draw.train], others, test)
-        np.testing.assert_allclose(run.predictions[trial][arm], expected, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(run.predictions[trial][arm].numbers, expected, rtol=1e-4, atol=1e-6)
         answers = expected if labels is Y else expected.argmax(axis=1)
         assert run.arms[arm].item() == pytest.approx(score(known[draw.test], answers))
-    assert not np.array_equal(run.predictions[trial]["extra"], run.predictions[trial]["test"])
+    assert not np.array_equal(run.predictions[trial]["extra"].numbers, run.predictions[trial]["test"].numbers)
 
 
 @pytest.mark.parametrize("name", ["mixed columns", "search", "stack", "target", "sparse"])
@@ -286,7 +286,7 @@ def test_each_fold_is_predicted_as_by_a_fit_to_the_others_of_plain_scikit_learn(
         predict(rows, known[draw.train], take(inputs, np.delete(draw.test, fold)), take(inputs, draw.test[fold]))
         for fold in (slice(*ends) for ends in draw.folds)
     ]
-    np.testing.assert_allclose(run.predictions[trial]["extra"], np.concatenate(expected), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(run.predictions[trial]["extra"].numbers, np.concatenate(expected), rtol=1e-4, atol=1e-6)
 
 
 def hold(inputs: Any, labels: Any, splits: Sequence[Split] = ()) -> tuple[pb.Dataset, Any]:
@@ -350,7 +350,7 @@ def test_semi_supervised_estimators_in_a_search_receive_unlabeled_rows() -> None
     search = GridSearchCV(SelfTrainingClassifier(LogisticRegression()), {"threshold": [0.6, 0.9]}, cv=2)
     run = measure(make_pipeline(Halving(), search), (X, CLASSES))
     (trial,) = run.predictions
-    of_arms = run.predictions[trial]
+    of_arms = {arm: found.numbers for arm, found in run.predictions[trial].items()}
     assert not np.array_equal(of_arms["base"], of_arms["test"])
 
 

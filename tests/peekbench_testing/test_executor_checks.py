@@ -14,6 +14,7 @@ import pytest
 from peekbench import PeekbenchError
 from peekbench.plugins import ExecutorEntry, Options, Work
 from peekbench.records import TrialFailure, TrialResult, WorkItem
+from peekbench.records.answers import Predicted
 from peekbench_testing import check_entry
 from peekbench_testing.executors import EXECUTOR_CHECKS, ExecutorCase, make_items
 from peekbench_testing.runner import CheckRun
@@ -54,7 +55,8 @@ def change(items: Iterable[WorkItem], work: Work, *, options: Options) -> Batche
     for item in items:
         for outcome in work(item):
             assert isinstance(outcome, TrialResult)
-            arms = [replace(arm, predictions=np.nextafter(arm.predictions, np.float32(1))) for arm in outcome.arms]
+            changed = [np.nextafter(arm.predicted.numbers, np.float32(1)) for arm in outcome.arms]
+            arms = [replace(arm, predicted=Predicted(new)) for arm, new in zip(outcome.arms, changed, strict=True)]
             yield [replace(outcome, arms=tuple(arms))]
 
 

@@ -74,7 +74,7 @@ def numbers(path: Path, leave_out: str = "") -> tuple[list[tuple[Any, ...]], lis
         rows = zip(*columns.values(), strict=True)
         kept = [row for row, method in zip(rows, columns["method"], strict=True) if method != leave_out]
         trials = sorted((trial for trial in store.done() if trial.method != leave_out), key=str)
-        return kept, [array.tobytes() for trial in trials for _, array in sorted(store.predictions(trial).items())]
+        return kept, [arm.numbers.tobytes() for trial in trials for _, arm in sorted(store.predictions(trial).items())]
 
 
 def on(nodes: RayNodes, **options: Any) -> dict[str, Any]:

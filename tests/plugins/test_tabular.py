@@ -279,8 +279,8 @@ def test_predictions_of_regressions_are_stored_exactly(tmp_path: Path) -> None:
     (outcome,) = SpecWork(spec)(WorkItem((trial,), has_base=False))
     assert isinstance(outcome, TrialResult)
     for arm, score in zip(outcome.arms, scores, strict=True):
-        assert stored[arm.arm].dtype == np.float64
-        assert (stored[arm.arm] == arm.predictions).all()
+        assert stored[arm.arm].numbers.dtype == np.float64
+        assert (stored[arm.arm].numbers == arm.predicted.numbers).all()
         assert arm.score == score
 
 

@@ -15,7 +15,7 @@ from peekbench.api.report_view import ReportView
 from peekbench.data.labels import name_labels
 from peekbench.errors import PeekbenchError, ResultsError
 from peekbench.formatting import pluralize
-from peekbench.records.answers import find_answers, find_correct
+from peekbench.records.answers import Predicted, find_answers, find_correct, find_true_probabilities
 from peekbench.records.data import FloatArray, IntArray, Reference
 from peekbench.records.trials import Trial
 from peekbench.report.facts.reports import report_of_run
@@ -65,8 +65,8 @@ class RunPredictions:
             done = store.done()
         return iter(sorted(done, key=lambda trial: (trial.draw.task, trial.method, *trial.draw[1:])))
 
-    def __getitem__(self, trial: Trial) -> dict[str, FloatArray]:
-        """Return the predictions of a trial by arm: (n_test, n_classes), or (n_test,) for other kinds of tasks.
+    def __getitem__(self, trial: Trial) -> dict[str, Predicted]:
+        """Return the predictions of a trial by arm.
 
         Raises
         ------
@@ -157,20 +157,20 @@ def _as_tables(store: Store, trial: Trial, class_names: Sequence[str]) -> Iterat
 
 
 def _describe_answers(
-    labels: IntArray | FloatArray, values: FloatArray, class_names: Sequence[str], answers: list[Reference] | None
+    labels: IntArray | FloatArray, values: Predicted, class_names: Sequence[str], answers: list[Reference] | None
 ) -> dict[str, Any]:
     """Return the columns about answers, by name."""
     if answers is not None:
-        return {"prediction": answers, "grade": values}
+        return {"prediction": answers, "grade": values.numbers}
     if not class_names:
-        return {"target": labels, "predicted_value": values}
+        return {"target": labels, "predicted_value": values.numbers}
     columns: dict[str, Any] = {
         "label": name_labels(labels, class_names),
         "prediction": name_labels(find_answers(values, labels), class_names),
         "correct": find_correct(values, labels),
     }
     if labels.ndim == 1:
-        columns["probability"] = values.max(axis=1)
+        columns["probability"] = find_true_probabilities(values.numbers, find_answers(values, labels))
     return columns
 
 

@@ -24,6 +24,7 @@ from peekbench.execution.work import SpecWork
 from peekbench.formatting import duration
 from peekbench.gpus import list_gpus
 from peekbench.plugins.work_protocols import Outcome
+from peekbench.records.answers import find_correct, join_predicted
 from peekbench.records.trials import Draw, Trial, TrialFailure, TrialResult, Usage, WorkItem
 from peekbench.spec.components import TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
@@ -199,7 +200,7 @@ def run_pilot(spec: ExperimentSpec, note: Callable[[str], None] = lambda _: None
                     key = _key(outcome.trial)
                     answers = sum(len(encode_answers(arm.answers) or b"") for arm in outcome.arms)
                     usages[key] = replace(outcome.usage, answers=answers)
-                    is_accuracy = outcome.test_labels.ndim < outcome.arms[0].predictions.ndim
+                    is_accuracy = outcome.test_labels.ndim < outcome.arms[0].predicted.numbers.ndim
                     if spec.design.folds and is_accuracy:
                         variances[key] = variance_of_bias(outcome)
                 else:
@@ -226,9 +227,9 @@ def variance_of_bias(result: TrialResult) -> float:
     result
         A trial with folds, whose arms extra and test have one and K - 1 answers for each text.
     """
-    answers = [arm.predictions.argmax(axis=1) for arm in result.arms if arm.arm in ("extra", "test")]
     labels = result.test_labels
-    correct = np.concatenate(answers).reshape(-1, len(labels)) == labels  # (n_folds, n_texts)
+    of_arms = join_predicted([arm.predicted for arm in result.arms if arm.arm in ("extra", "test")])
+    correct = find_correct(of_arms.by_fit(len(labels)), labels)  # (n_folds, n_texts)
     num_folds, num_texts = correct.shape
     position = np.arange(num_texts)
     if result.test_groups is not None:

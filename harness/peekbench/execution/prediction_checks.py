@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -13,7 +14,8 @@ from peekbench.data.loading import load_dataset
 from peekbench.errors import ContractError
 from peekbench.formatting import shorten
 from peekbench.plugins.graders import explain_equal_grades
-from peekbench.plugins.predictors import MAX_SHOWN, in_order
+from peekbench.plugins.predictors import MAX_SHOWN, in_order, show_values
+from peekbench.records.answers import Predicted, find_answers
 from peekbench.records.data import Dataset, FloatArray, Inputs, IntArray, Reference, Task, as_texts, count_bytes
 from peekbench.records.scores import ScoringInput, TextLikelihoods, score_all
 from peekbench.records.trials import Predictor, TrialResult
@@ -63,14 +65,14 @@ def take(inputs: Inputs, rows: IntArray) -> Inputs:
 
 
 def compute_scores(
-    predictions: FloatArray, labels: IntArray | FloatArray, task: Task, texts: TextLikelihoods | None = None
+    predicted: Predicted, labels: IntArray | FloatArray, task: Task, texts: TextLikelihoods | None = None
 ) -> dict[str, float | int | None]:
     """Compute every score of `peekbench.records.scores.SCORES` for one arm.
 
     Parameters
     ----------
-    predictions
-        float32 of shape (n_test, n_classes) or (n_test, n_labels), otherwise float64 of shape (n_test,), as stored.
+    predicted
+        Predictions as stored.
     labels
         True class indices, targets, or bytes of the texts, shape (n_test,); 0 and 1 of shape (n_test, n_labels).
     task
@@ -88,7 +90,7 @@ def compute_scores(
     ContractError
         If R^2 is undefined or not finite.
     """
-    return score_all(task.kind, ScoringInput(predictions.astype(np.float64), labels, task.num_classes, texts))
+    return score_all(task.kind, ScoringInput(predicted, labels, task.num_classes, texts))
 
 
 def check_predictions(
@@ -99,7 +101,8 @@ def check_predictions(
     Parameters
     ----------
     predictions
-        What a predictor returned for `num_inputs` inputs: probabilities of shape (num_inputs, n_classes), or of labels,
+        What a predictor returned for `num_inputs` inputs: `Predicted`, whose labels are checked as well, or
+        probabilities of shape (num_inputs, n_classes), or of labels,
         (num_inputs, n_labels); shape (num_inputs,) for other kinds of tasks; in generation, texts, or k texts for each.
     num_inputs
         Number of inputs that the predictor received.
@@ -117,6 +120,10 @@ def check_predictions(
     if task.kind == "generation":
         _check_answers(predictions, num_inputs)
         return
+    if isinstance(predictions, Predicted):
+        if predictions.labels is not None:
+            _check_labels(predictions.labels, num_inputs, task)
+        predictions = predictions.numbers
     if task.class_names:
         array = _check_numbers(predictions, (num_inputs, task.num_classes), "predictions")
         _refuse_negative(array)
@@ -128,6 +135,20 @@ def check_predictions(
     array = _check_numbers(predictions, (num_inputs,), "predictions")
     if task.kind == "language_modeling":
         _check_logarithms(array, "prediction")
+
+
+def _check_labels(labels: IntArray, num_inputs: int, task: Task) -> None:
+    """Refuse predicted labels that are not classes, (n,), or 0 and 1, (n, n_labels)."""
+    expected: tuple[int, ...] = (num_inputs,)
+    values = range(task.num_classes)
+    if task.kind == "multilabel":
+        expected, values = (num_inputs, task.num_classes), range(2)
+    array = np.asarray(labels)
+    if array.shape != expected or not np.isin(array, values).all():
+        raise ContractError(
+            f"predicted labels have shape {array.shape} and the values {show_values(np.unique(array))}; return shape "
+            f"{expected} with integers from 0 to {values[-1]}"
+        )
 
 
 def _check_answers(answers: Any, num_inputs: int) -> None:
@@ -162,7 +183,7 @@ def as_answer(answer: Any) -> Reference:
     return tuple(map(str, answer))
 
 
-def as_stored(predictions: Any, labels: Any, task: Task) -> tuple[FloatArray, tuple[Reference, ...]]:
+def as_stored(predictions: Any, labels: Any, task: Task) -> tuple[Predicted, tuple[Reference, ...]]:
     """Check predictions, and return them as they are stored.
 
     The predictor may keep and change the array that it returned, for example at the next call.
@@ -172,15 +193,15 @@ def as_stored(predictions: Any, labels: Any, task: Task) -> tuple[FloatArray, tu
     predictions
         What a predictor returned; see `check_predictions`.
     labels
-        Labels of the inputs, of which only references are used, to grade answers.
+        Labels of the inputs, of which only references are used, to grade answers, and the shape.
     task
         Task of the inputs.
 
     Returns
     -------
     tuple
-        Probabilities as float32, or as float64 other numbers, which can have any size, and the mean grades of answers;
-        and in generation the answers.
+        Labels and probabilities as float32, or as float64 other numbers, which can have any size, and the mean grades
+        of answers; and in generation the answers.
 
     Raises
     ------
@@ -194,21 +215,26 @@ def as_stored(predictions: Any, labels: Any, task: Task) -> tuple[FloatArray, tu
             fmean(task.grade(text, reference) for text in as_texts(answer))
             for answer, reference in zip(answers, labels, strict=True)
         ]
-        return np.array(grades), answers
-    return to_stored_type(predictions, len(labels), task), ()
+        return Predicted(np.array(grades)), answers
+    stored = to_stored_type(predictions, len(labels), task)
+    if task.class_names:
+        stored = replace(stored, labels=np.array(find_answers(stored, labels), dtype=np.int64))
+    return stored, ()
 
 
-def to_stored_type(predictions: FloatArray, num_inputs: int, task: Task) -> FloatArray:
+def to_stored_type(predictions: Any, num_inputs: int, task: Task) -> Predicted:
     """Check predictions, and convert them to float32, or to float64 if they are no probabilities and may have any size.
 
     The predictor may keep and change the array that it returned, for example at the next call.
     """
     check_predictions(predictions, num_inputs, task)
+    if not isinstance(predictions, Predicted):
+        predictions = Predicted(predictions)
     dtype: type[np.floating[Any]] = np.float64
     if task.class_names:
         dtype = np.float32
     with np.errstate(over="ignore"):  # numbers too large for float32 become infinite, which the check refuses
-        stored: FloatArray = np.array(predictions, dtype=dtype)
+        stored: Predicted = replace(predictions, numbers=np.array(predictions.numbers, dtype=dtype))
     check_predictions(stored, num_inputs, task)  # the conversion may have changed numbers
     return stored
 
@@ -221,12 +247,12 @@ def examine_grades(spec: ExperimentSpec, outcome: TrialResult) -> str:
     task = next(task for task in spec.tasks if task.name == draw.task)
     labels = load_dataset(spec.source(task)).labels
     references: Any = [labels[row] for row in outcome.test_rows.tolist()]
-    grades = np.concatenate([arm.predictions for arm in outcome.arms]).tolist()
+    grades = np.concatenate([arm.predicted.numbers for arm in outcome.arms]).tolist()
     return explain_equal_grades(f"{outcome.trial.method} in a trial on {draw.task}", grades, first.answers, references)
 
 
 def check_independence(
-    predictor: Predictor, inputs: Inputs, predictions: FloatArray | Sequence[Reference], task: Task
+    predictor: Predictor, inputs: Inputs, predictions: Predicted | Sequence[Reference], task: Task
 ) -> None:
     """Refuse predictions that change if some of the inputs are predicted alone.
 
@@ -260,21 +286,25 @@ def check_independence(
         "alone]`"
     )
     try:
-        found_alone: Any = in_order(predictor.predict(some), some, task)
+        found_alone: Any = predictor.predict(some)
         check_predictions(found_alone, count, task)
     except Exception as error:
         raise ContractError(
             f"predictions depend on {found} raise {type(error).__name__}: {shorten(str(error), MAX_SHOWN)}. {remedy}"
         ) from error
-    if task.kind == "generation":
+    if not isinstance(predictions, Predicted):
         pairs = zip(map(as_answer, found_alone), predictions[-count:], strict=True)
-        if (num_changed := sum(one != other for one, other in pairs)) > MAX_CHANGED * count:
-            raise ContractError(f"answers depend on {found} get {num_changed} other answers. {remedy}")
-        return
-    alone, predictions = np.asarray(found_alone, dtype=np.float64), np.asarray(predictions)
-    change = float(np.abs(alone - predictions[-count:]).max())
-    if change > BATCH_TOLERANCE * float(np.abs(predictions).max()):
-        raise ContractError(f"predictions depend on {found} change by up to {change:.2g}. {remedy}")
+        num_changed = sum(one != other for one, other in pairs)
+    else:
+        alone, together = to_stored_type(found_alone, count, task), predictions[-count:]
+        change = float(np.abs(alone.numbers - together.numbers).max())
+        if change > BATCH_TOLERANCE * float(np.abs(predictions.numbers).max()):
+            raise ContractError(f"predictions depend on {found} change by up to {change:.2g}. {remedy}")
+        num_changed = 0
+        if alone.labels is not None:
+            num_changed = int((alone.labels != together.labels).reshape(count, -1).any(axis=1).sum())
+    if num_changed > MAX_CHANGED * count:
+        raise ContractError(f"answers depend on {found} get {num_changed} other answers. {remedy}")
 
 
 def score_texts(predictor: Predictor, inputs: Inputs, task: Task) -> TextLikelihoods | None:

@@ -41,11 +41,12 @@ from peekbench.execution.prediction_checks import (
 from peekbench.formatting import shorten
 from peekbench.plugins.boundary import Foreign, describe_failure
 from peekbench.plugins.names import names_code, split_name
-from peekbench.plugins.predictors import as_predictor, in_order
+from peekbench.plugins.predictors import as_predictor
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
-from peekbench.records.data import Dataset, FloatArray, Folders, IntArray, Labeled, Reference, Task
+from peekbench.records.answers import Predicted, join_predicted
+from peekbench.records.data import Dataset, Folders, IntArray, Labeled, Reference, Task
 from peekbench.records.runs import Host, Resources
 from peekbench.records.scores import TextLikelihoods, average_scores
 from peekbench.records.trials import (
@@ -83,8 +84,8 @@ def gpu_fraction() -> float:
 class Prediction:
     """What a fit predicts for the texts of a part."""
 
-    numbers: FloatArray
-    """Predictions as stored: grades, in generation."""
+    predicted: Predicted
+    """Predictions as stored."""
     texts: TextLikelihoods | None
     """Log-likelihoods of the texts, if a classifier gives them."""
     seconds: float
@@ -103,7 +104,7 @@ class Fit:
 
 RunFit: TypeAlias = Callable[[IntArray | None, Sequence[Part]], Fit]
 """Fits a method to unlabeled rows, and predicts parts in this order."""
-Score: TypeAlias = Callable[[FloatArray, IntArray, TextLikelihoods | None], Mapping[str, float | int | None]]
+Score: TypeAlias = Callable[[Predicted, IntArray, TextLikelihoods | None], Mapping[str, float | int | None]]
 """Scores predictions for rows."""
 
 
@@ -160,14 +161,14 @@ def _join(
     """Score each set from the predictions of its parts, and average scores and metrics."""
     pairs = [pair for of_set in scored for pair in of_set]
     predicted = [[fit.predictions[part] for part, fit in of_set] for of_set in scored]
-    of_sets = [np.concatenate([part.numbers for part in predictions]) for predictions in predicted]
+    of_sets = [join_predicted([part.predicted for part in predictions]) for predictions in predicted]
     scores = [
         score(
-            numbers,
+            of_whole_set,
             np.concatenate([rows_of(part, subsample.sets) for part, _ in of_set]),
             _join_texts([part.texts for part in predictions]),
         )
-        for of_set, numbers, predictions in zip(scored, of_sets, predicted, strict=True)
+        for of_set, of_whole_set, predictions in zip(scored, of_sets, predicted, strict=True)
     ]
     names = dict.fromkeys(name for _, fit in pairs for name in fit.metrics)
     return ArmResult(
@@ -176,7 +177,7 @@ def _join(
         fit_seconds,
         sum(part.seconds for predictions in predicted for part in predictions),
         {name: fmean(fit.metrics[name] for _, fit in pairs if name in fit.metrics) for name in names},
-        np.concatenate(of_sets),
+        join_predicted(of_sets),
         tuple(answer for predictions in predicted for part in predictions for answer in part.answers),
     )
 
@@ -197,10 +198,10 @@ class LoadedTask:
     sampler: Sampler
 
     def score(
-        self, predictions: FloatArray, rows: IntArray, texts: TextLikelihoods | None
+        self, predicted: Predicted, rows: IntArray, texts: TextLikelihoods | None
     ) -> dict[str, float | int | None]:
         """Return the scores of predictions for rows."""
-        return compute_scores(predictions, self.sampler.labels[rows], self.task, texts)
+        return compute_scores(predicted, self.sampler.labels[rows], self.task, texts)
 
 
 def _unpickle(work: type[SpecWork], packed: bytes) -> SpecWork:
@@ -436,17 +437,17 @@ class SpecWork:
             for part in parts:
                 test_inputs = take(inputs, rows_of(part, subsample.sets))
                 start = time.perf_counter()
-                predicted = in_order(predictor.predict(test_inputs), test_inputs, task)
+                returned = predictor.predict(test_inputs)
                 texts = score_texts(predictor, test_inputs, task)
                 seconds = time.perf_counter() - start
-                numbers, answers = as_stored(predicted, labels[rows_of(part, subsample.sets)], task)
-                predictions[part] = Prediction(numbers, texts, seconds, answers)
+                predicted, answers = as_stored(returned, labels[rows_of(part, subsample.sets)], task)
+                predictions[part] = Prediction(predicted, texts, seconds, answers)
             key = (method.name, task.name, unlabeled is None)
             # Plugins have `peekbench check`, and batches measure the dependence.
             if names_code(method.use) and key not in self._independent and not self._has_batches:
                 part = max(parts, key=lambda part: part.stop - part.start)
                 together, test_inputs = predictions[part], take(inputs, rows_of(part, subsample.sets))
-                check_independence(predictor, test_inputs, together.answers or together.numbers, task)
+                check_independence(predictor, test_inputs, together.answers or together.predicted, task)
                 self._independent.add(key)
         except BaseException as error:
             with suppress(Exception):  # a note that the exception's class refuses must not replace the exception

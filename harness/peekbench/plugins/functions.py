@@ -29,7 +29,8 @@ from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, MethodTaskKind
 from peekbench.plugins.names import find_nearest
 from peekbench.plugins.protocols import Options
-from peekbench.records.data import Dataset, FloatArray, TaskKind
+from peekbench.records.answers import Predicted
+from peekbench.records.data import Dataset, TaskKind
 from peekbench.records.scores import SCORE_NAMES, ScoreName
 
 FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
@@ -210,7 +211,7 @@ class Toolkit(Protocol):
     def check_score(self, name: str, dataset: Dataset, task: str, method: Any) -> TaskKind:
         """Return the kind of a task that has a score, or refuse the score with a SpecError."""
 
-    def load_scorer(self, name: str) -> Callable[[FloatArray, Any], float]:
+    def load_scorer(self, name: str) -> Callable[[Predicted, Any], float]:
         """Return a function of predictions and labels that computes a score."""
 
 

@@ -1,7 +1,8 @@
 """Makes predictors of what methods return, with rows in the order of the inputs and columns in that of the classes.
 
 Objects of other libraries have orders of their own: the `classes_` of a classifier, the index and the columns of a data
-frame. An order that is known is used, and another one is refused.
+frame. An order that is known is used, and another one is refused. The labels of a model are those that its `predict`
+returns; `predict_proba` only gives the numbers that other scores need.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ import numpy as np
 
 from peekbench.errors import ContractError
 from peekbench.formatting import shorten
-from peekbench.records.data import Inputs, IntArray, Task
+from peekbench.records.answers import Predicted, find_answers
+from peekbench.records.data import FloatArray, Inputs, IntArray, Task
 from peekbench.records.trials import Predictor
 
 MAX_SHOWN = 100  # characters of values in messages
+OUTPUTS = {
+    "logits": "output.logits.softmax(-1)",
+    "label_ids": "scipy.special.softmax(output.predictions, axis=-1)",
+}
+"""Probabilities of outputs of transformers, by a field that identifies the output."""
 
 
 def as_predictor(result: Any, task: Task, labels: Any) -> Any:
@@ -31,81 +38,156 @@ def as_predictor(result: Any, task: Task, labels: Any) -> Any:
         Facts about the task.
     labels
         Labels of the train set, (n_train,) or (n_train, n_labels).
+
+    Returns
+    -------
+    Predictor
+        Its `predict` returns `Predicted` if the task has classes or labels, otherwise numbers or texts. Anything that
+        is neither a model nor a function is returned unchanged.
     """
     if isinstance(result, Predictor):
-        if not _is_of_model(result.predict):
-            return result
         return replace(result, predict=as_predictor(result.predict, task, labels).predict)
-    if _is_of_model(result):
+    if getattr(result, "__name__", "") == "predict_proba" and hasattr(result, "__self__"):
         result = result.__self__
     is_model = hasattr(result, "predict_proba") or hasattr(result, "predict")
-    if is_model and task.kind == "multilabel":
-        return Predictor(lambda inputs: _predict_labels(result, inputs))
-    if is_model and task.kind == "classification":
-        return Predictor(lambda inputs: _predict_classes(result, inputs, task, labels))
-    if hasattr(result, "predict"):
-        return Predictor(result.predict)
-    if not callable(result):
+    if not is_model and not callable(result):
         return result
-    if task.kind != "classification":
-        return Predictor(result)
-    return Predictor(lambda inputs: _read_answers(result(inputs), inputs, task, "the predictions"))
+    if not task.class_names:
+        function = getattr(result, "predict", result)
+        return Predictor(lambda inputs: in_order(function(inputs), inputs, task))
+    if is_model:
+        return Predictor(lambda inputs: _predict(result, inputs, task, labels))
+    return Predictor(lambda inputs: _read(result(inputs), inputs, task, "the predictions"))
 
 
-def _is_of_model(function: Any) -> bool:
-    """Return whether a function is the method `predict_proba` of a model, which may have classes of its own."""
-    return getattr(function, "__name__", "") == "predict_proba" and hasattr(function, "__self__")
+def _predict(model: Any, inputs: Inputs, task: Task, train_labels: Any) -> Predicted:
+    """Return the labels that a model predicts, and its probabilities, which are certain if it gives none."""
+    name = type(model).__name__
+    classes = _find_order(model, task, train_labels)
+    chosen = probable = None
+    if hasattr(model, "predict"):
+        chosen = _read(model.predict(inputs), inputs, task, f"the predictions of {name}", classes)
+    if hasattr(model, "predict_proba"):
+        found = model.predict_proba(inputs)
+        if task.kind == "multilabel":
+            found = _join_labels(found, getattr(model, "classes_", None))
+        probable = _read(found, inputs, task, f"the probabilities of {name}", classes)
+    if chosen is None or probable is None:
+        return chosen or probable  # type: ignore[return-value]
+    return replace(probable, labels=find_answers(chosen, train_labels))
 
 
-def _predict_classes(model: Any, inputs: Inputs, task: Task, labels: Any) -> Any:
-    """Return probabilities of all classes of a task; certain ones if the model predicts only classes."""
+def _find_order(model: Any, task: Task, train_labels: Any) -> IntArray | None:
+    """Return the number of the class or label of each column of a model; None if it does not tell them."""
     name = type(model).__name__
     classes = _classes_of(model)
-    if classes is not None:
-        numbers = _number_classes(classes, task, f"`classes_` of {name}")
-        is_numeric = not isinstance(classes[0], str)
-        if is_numeric and len(numbers) < task.num_classes and not np.isin(numbers, labels).all():
-            raise ContractError(
-                f"`classes_` of {name} are {_show(classes)}, but the train labels are {_show(np.unique(labels))}; "
-                "train it on `train.labels`, or on names of classes"
-            )
-    if not hasattr(model, "predict_proba"):
-        answers = model.predict(inputs)
-        if np.ndim(answers) != 1:
-            raise ContractError(
-                f"the predictions of {name} have shape {np.shape(answers)}; return one class for each input"
-            )
-        return _read_answers(answers, inputs, task, f"the predictions of {name}")
-    found = model.predict_proba(inputs)
-    if classes is None or hasattr(found, "columns"):
-        return in_order(found, inputs, task)
-    array = np.asarray(found)
-    if array.ndim != 2 or array.shape[1] != len(classes):
+    if classes is None:
+        return None
+    if task.kind == "multilabel" and (np.ndim(classes[0]) or (len(classes) == 2 and {*classes} == {0, 1})):
+        return None  # the values of each label, not the labels
+    numbers = _number_classes(classes, task, f"`classes_` of {name}")
+    is_partial = task.kind == "classification" and len(numbers) < task.num_classes
+    if is_partial and not isinstance(classes[0], str) and not np.isin(numbers, train_labels).all():
         raise ContractError(
-            f"predict_proba of {name} returns shape {array.shape}, but its `classes_` are {_show(classes)}; return one "
-            "probability for each of them"
+            f"`classes_` of {name} are {show_values(classes)}, but the train labels are "
+            f"{show_values(np.unique(train_labels))}; train it on `train.labels`, or on names of classes"
         )
-    return _spread(array, numbers, task)
+    return numbers
 
 
-def _predict_labels(model: Any, inputs: Inputs) -> Any:
-    """Return the probability of each label; certain ones if the model predicts only labels."""
-    found = getattr(model, "predict_proba", model.predict)(inputs)
-    if not isinstance(found, list):
-        return found.toarray() if hasattr(found, "toarray") else found
-    # A list has an array for each label, with a column for 0, for 1, or for both, as the train rows have them.
+def _read(found: Any, inputs: Inputs, task: Task, what: str, classes: IntArray | None = None) -> Predicted:
+    """Return labels or probabilities in the order of the classes or labels of a task.
+
+    Parameters
+    ----------
+    found
+        What a model or a function returned.
+    inputs
+        The inputs that it received.
+    task
+        Facts about the task.
+    what
+        Name of what is found, for messages.
+    classes
+        Number of the class or label of each column, if the model tells it. The columns of a data frame tell it
+        themselves.
+    """
+    if isinstance(found, Predicted):
+        return found
+    ordered = in_order(found, inputs, task)
+    if task.kind == "multilabel":
+        ordered = _join_labels(ordered, None)
+        if (indicators := _read_label_lists(ordered, task, what)) is not None:
+            return Predicted(indicators)
+    elif np.ndim(ordered) == 1 or np.shape(ordered)[1:] == (1,):  # CatBoost returns classes in a column
+        numbers = _number_classes(np.ravel(ordered), task, what)
+        return Predicted(np.eye(task.num_classes)[numbers])
+    array = np.asarray(ordered)
+    if array.dtype == bool:
+        array = array.astype(np.float64)
+    if classes is None or hasattr(found, "columns"):
+        return Predicted(array)
+    if array.ndim != 2 or array.shape[1] != len(classes):
+        names = [task.class_names[number] for number in classes]
+        raise ContractError(
+            f"{what} have shape {array.shape}, but its `classes_` are {show_values(names)}; return one column for each "
+            "of them"
+        )
+    return Predicted(_spread(array, classes, task))
+
+
+def _join_labels(found: Any, classes: Any) -> Any:
+    """Return the probability of each label if there is an array for each, with a column for 0, for 1, or for both."""
+    if not isinstance(found, list) or not found or any(np.ndim(array) != 2 for array in found):
+        return found
+    if classes is None or np.ndim(classes[0]) == 0:
+        classes = [[0, 1]] * len(found)
     columns = []
-    for position, array in enumerate(map(np.asarray, found)):
-        classes = getattr(model, "classes_", [[0, 1]] * len(found))[position]
-        columns.append(array[:, [*classes].index(1)] if 1 in classes else np.zeros(len(array)))
+    for array, values in zip(map(_as_array, found), classes, strict=True):
+        if np.shape(array)[1] != len(values):
+            raise ContractError(
+                f"the probabilities of a label have shape {np.shape(array)}; return one column for 0 and one for 1"
+            )
+        columns.append(array[:, [*values].index(1)] if 1 in values else np.zeros(len(array)))
     return np.column_stack(columns)
 
 
-def _read_answers(found: Any, inputs: Inputs, task: Task, what: str) -> Any:
-    """Return predictions; if they are one class for each input, certain probabilities of the classes."""
-    if np.ndim(found) != 1:
-        return found
-    return np.eye(task.num_classes)[_number_classes(in_order(found, inputs, task), task, what)]
+def _read_label_lists(found: Any, task: Task, what: str) -> FloatArray | None:
+    """Return 1 for the labels of each row, which are names or numbers in lists; None if rows are numbers."""
+    if isinstance(found, np.ndarray) and found.dtype != object:
+        return None
+    rows: list[Any] = list(found)
+    is_list = [isinstance(row, list | tuple | set | frozenset) or getattr(row, "ndim", 0) == 1 for row in rows]
+    if not all(is_list):
+        return None
+    values = [value for row in rows for value in row]
+    is_whole = all(isinstance(value, int | np.integer) for value in values)
+    is_ragged = any(isinstance(row, set | frozenset) or len(row) != task.num_classes for row in rows)
+    if not (is_whole and is_ragged) and not any(isinstance(value, str) for value in values):
+        return None
+    indicators = np.zeros((len(rows), task.num_classes))
+    for of_row, row in zip(indicators, rows, strict=True):
+        of_row[_number_classes(row, task, what)] = 1
+    return indicators
+
+
+def _as_array(found: Any) -> Any:
+    """Return tensors and sparse matrices as arrays, and other values unchanged."""
+    for field, remedy in OUTPUTS.items():
+        if hasattr(found, field):
+            raise ContractError(
+                f"a {type(found).__name__} of transformers has logits, not probabilities; return {remedy}"
+            )
+    if hasattr(found, "detach"):
+        found = found.detach().cpu()
+        if str(found.dtype) == "torch.bfloat16":  # numpy has no such type
+            found = found.float()
+        return found.numpy()
+    if hasattr(found, "toarray"):
+        return found.toarray()
+    if isinstance(found, list | tuple) and found and all(hasattr(value, "detach") for value in found):
+        return [_as_array(value) for value in found]
+    return found
 
 
 def _classes_of(model: Any) -> Any:
@@ -135,7 +217,7 @@ def in_order(predictions: Any, inputs: Any, task: Task) -> Any:
         If rows may be in another order, or columns are not classes.
     """
     if not hasattr(predictions, "to_numpy"):
-        return predictions
+        return _as_array(predictions)
     if hasattr(predictions, "iloc"):
         rows = list(predictions.index)
         known = [list(range(len(inputs)))]
@@ -143,8 +225,8 @@ def in_order(predictions: Any, inputs: Any, task: Task) -> Any:
             known.append(list(inputs.index))
         if len(rows) == len(inputs) and rows not in known:
             raise ContractError(
-                f"the index of predictions is {_show(rows)}, so they may be in another order than the inputs; if they "
-                "are not, return predictions.to_numpy()"
+                f"the index of predictions is {show_values(rows)}, so they may be in another order than the inputs; if "
+                "they are not, return predictions.to_numpy()"
             )
     array = predictions.to_numpy()
     if not task.class_names or not hasattr(predictions, "columns"):
@@ -158,7 +240,7 @@ def _spread(found: Any, numbers: IntArray, task: Task) -> Any:
         return found
     if len(set(numbers.tolist())) < len(numbers):
         raise ContractError(
-            f"two columns of predictions are the same class; give one for each of {_show(task.class_names)}"
+            f"two columns of predictions are the same class; give one for each of {show_values(task.class_names)}"
         )
     probabilities = np.zeros((len(found), task.num_classes), dtype=found.dtype)
     probabilities[:, numbers] = found
@@ -167,13 +249,16 @@ def _spread(found: Any, numbers: IntArray, task: Task) -> Any:
 
 def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
     """Return the numbers of classes that are names or numbers."""
-    numbers = [_number_or_missing(label, task) for label in classes]
+    if isinstance(classes, np.ndarray) and classes.dtype.kind in "iuf":
+        numbers = np.where(np.isin(classes, range(task.num_classes)), classes, -1).astype(np.int64)
+    else:
+        numbers = np.array([_number_or_missing(label, task) for label in classes], dtype=np.int64)
     if -1 in numbers:
         raise ContractError(
-            f"{what} are {_show(classes)}, but classes of the task are {_show(task.class_names)}, with the numbers 0 "
-            f"to {task.num_classes - 1} in `train.labels`; use these names or numbers"
+            f"{what} are {show_values(classes)}, but classes of the task are {show_values(task.class_names)}, with the "
+            f"numbers 0 to {task.num_classes - 1} in `train.labels`; use these names or numbers"
         )
-    return np.array(numbers, dtype=np.int64)
+    return numbers
 
 
 def _number_or_missing(value: Any, task: Task) -> int:
@@ -186,5 +271,6 @@ def _number_or_missing(value: Any, task: Task) -> int:
     return -1
 
 
-def _show(values: Iterable[Any]) -> str:
+def show_values(values: Iterable[Any]) -> str:
+    """Return values for a message."""
     return shorten(", ".join(dict.fromkeys(map(repr, np.asarray(values).tolist()))), MAX_SHOWN)

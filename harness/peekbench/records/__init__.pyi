@@ -1,3 +1,4 @@
+from .answers import Predicted as Predicted
 from .data import Answers as Answers
 from .data import BoolArray as BoolArray
 from .data import Dataset as Dataset

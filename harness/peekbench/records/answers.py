@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from peekbench.lazy import LazyModule
@@ -16,13 +18,58 @@ THRESHOLD = 0.5
 """A text is given the labels of a multi-label task whose probability is greater."""
 
 
-def find_answers(predictions: FloatArray, labels: IntArray | FloatArray) -> IntArray:
-    """Return the class of the highest probability, the first one among equal ones; or the labels above the threshold.
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What a model predicts for inputs: the labels that it chooses, and the numbers that other scores need.
+
+    Examples
+    --------
+    >>> cautious = Predicted(np.array([[0.6, 0.4], [0.3, 0.7]]), np.array([0, 0]))  # a threshold of 0.75
+    >>> find_correct(cautious, np.array([0, 1])).tolist()
+    [True, False]
+    """
+
+    numbers: FloatArray
+    """Probabilities of classes, (n, n_classes), or of labels, (n, n_labels); (n,) for other kinds of tasks: targets,
+    logarithms of the probabilities of texts, or grades."""
+    labels: IntArray | None = None
+    """Classes, (n,), or 0 and 1, (n, n_labels), as the model itself predicts them; None if it gives only probabilities:
+    then the class of the highest one, or labels above `THRESHOLD`."""
+
+    def __len__(self) -> int:
+        """Return the number of inputs."""
+        return len(self.numbers)
+
+    def __getitem__(self, rows: slice) -> Predicted:
+        """Return what is predicted for some inputs."""
+        if self.labels is None:
+            return Predicted(self.numbers[rows])
+        return Predicted(self.numbers[rows], self.labels[rows])
+
+    def by_fit(self, num_texts: int) -> Predicted:
+        """Return predictions of several fits for the same texts, one fit after another, with a first axis of fits."""
+        numbers = self.numbers.reshape(-1, num_texts, *self.numbers.shape[1:])
+        if self.labels is None:
+            return Predicted(numbers)
+        return Predicted(numbers, self.labels.reshape(-1, num_texts, *self.labels.shape[1:]))
+
+
+def join_predicted(parts: Sequence[Predicted]) -> Predicted:
+    """Return predictions of consecutive parts of the inputs, all of which have labels or none has, as one."""
+    numbers = np.concatenate([part.numbers for part in parts])
+    labels = [part.labels for part in parts if part.labels is not None]
+    if not labels:
+        return Predicted(numbers)
+    return Predicted(numbers, np.concatenate(labels))
+
+
+def find_answers(predicted: Predicted, labels: IntArray | FloatArray) -> IntArray:
+    """Return the labels that a model chose; see `Predicted`.
 
     Parameters
     ----------
-    predictions
-        Probabilities of classes, (..., n_texts, n_classes), or of labels, (..., n_texts, n_labels).
+    predicted
+        Predictions of shape (..., n_texts) and, of numbers, another axis of classes or labels.
     labels
         Class indices, (n_texts,), or 0 and 1, (n_texts, n_labels).
 
@@ -33,21 +80,23 @@ def find_answers(predictions: FloatArray, labels: IntArray | FloatArray) -> IntA
 
     Examples
     --------
-    >>> find_answers(np.array([[0.8, 0.7], [0.3, 0.4]]), np.array([[1, 0], [0, 0]])).tolist()
+    >>> find_answers(Predicted(np.array([[0.8, 0.7], [0.3, 0.4]])), np.array([[1, 0], [0, 0]])).tolist()
     [[1, 1], [0, 0]]
     """
+    if predicted.labels is not None:
+        return predicted.labels
     if labels.ndim == 2:
-        return (predictions > THRESHOLD).astype(np.int64)
-    answers: IntArray = predictions.argmax(axis=-1)
+        return (predicted.numbers > THRESHOLD).astype(np.int64)
+    answers: IntArray = predicted.numbers.argmax(axis=-1)
     return answers
 
 
-def find_correct(predictions: FloatArray, labels: IntArray | FloatArray) -> BoolArray:
+def find_correct(predicted: Predicted, labels: IntArray | FloatArray) -> BoolArray:
     """Return whether the answer to each text is its class or, in a multi-label task, exactly its labels.
 
     Parameters
     ----------
-    predictions, labels
+    predicted, labels
         As for `find_answers`.
 
     Returns
@@ -57,10 +106,10 @@ def find_correct(predictions: FloatArray, labels: IntArray | FloatArray) -> Bool
 
     Examples
     --------
-    >>> find_correct(np.array([[0.8, 0.7], [0.3, 0.4]]), np.array([[1, 0], [0, 0]])).tolist()
+    >>> find_correct(Predicted(np.array([[0.8, 0.7], [0.3, 0.4]])), np.array([[1, 0], [0, 0]])).tolist()
     [False, True]
     """
-    agrees: BoolArray = find_answers(predictions, labels) == labels
+    agrees: BoolArray = find_answers(predicted, labels) == labels
     if labels.ndim == 2:
         agrees = np.logical_and.reduce(agrees, axis=-1)
     return agrees
@@ -70,14 +119,14 @@ GRADED = frozenset[TaskKind]({"classification", "multilabel", "generation"})
 """Kinds of tasks whose score is the mean over single answers."""
 
 
-def find_grades(kind: TaskKind, predictions: FloatArray, labels: IntArray | FloatArray) -> FloatArray:
+def find_grades(kind: TaskKind, predicted: Predicted, labels: IntArray | FloatArray) -> FloatArray:
     """Return the score of the answer to each text of a task of the kinds `GRADED`.
 
     Parameters
     ----------
     kind
         Kind of the task.
-    predictions, labels
+    predicted, labels
         As for `find_answers`; in generation grades, (..., n_texts).
 
     Returns
@@ -87,22 +136,22 @@ def find_grades(kind: TaskKind, predictions: FloatArray, labels: IntArray | Floa
 
     Examples
     --------
-    >>> find_grades("classification", np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0, 0])).tolist()
+    >>> find_grades("classification", Predicted(np.array([[0.8, 0.2], [0.3, 0.7]])), np.array([0, 0])).tolist()
     [1.0, 0.0]
     """
     if kind == "generation":
-        return predictions
-    return find_correct(predictions, labels).astype(np.float64)
+        return predicted.numbers
+    return find_correct(predicted, labels).astype(np.float64)
 
 
-def find_true_probabilities(predictions: FloatArray, labels: IntArray | FloatArray) -> FloatArray:
+def find_true_probabilities(numbers: FloatArray, labels: IntArray | FloatArray) -> FloatArray:
     """Return the probability of each text's class, (..., n_texts); or of the presence or absence of its labels.
 
-    These have the shape (..., n_texts, n_labels). Parameters are those of `find_answers`.
+    These have the shape (..., n_texts, n_labels). Parameters are the `numbers` of `Predicted`, and true labels.
     """
     if labels.ndim == 2:
-        return np.where(labels == 1, predictions, 1 - predictions)
-    return predictions[..., np.arange(len(labels)), labels]
+        return np.where(labels == 1, numbers, 1 - numbers)
+    return numbers[..., np.arange(len(labels)), labels]
 
 
 def number_label_sets(labels: IntArray | FloatArray) -> IntArray:

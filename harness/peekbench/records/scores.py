@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from peekbench.errors import ContractError
 from peekbench.lazy import LazyModule
-from peekbench.records.answers import find_answers, find_correct, find_true_probabilities
+from peekbench.records.answers import Predicted, find_answers, find_correct, find_true_probabilities
 from peekbench.records.data import FloatArray, IntArray, TaskKind
 from peekbench.records.verdicts import Unit
 
@@ -42,9 +42,8 @@ class TextLikelihoods:
 class ScoringInput:
     """Predictions of one arm with the true labels."""
 
-    predictions: FloatArray
-    """float64: probabilities of shape (n_test, n_classes) or, of labels, (n_test, n_labels); shape (n_test,) for
-    regression, for language modeling the natural logarithm of each text's probability, and for generation grades."""
+    predicted: Predicted
+    """Labels that the method chose, and numbers, which scores compute with in float64."""
     labels: IntArray | FloatArray
     """Shape (n_test,): class indices, the targets of a regression, or the texts' bytes in language modeling; shape
     (n_test, n_labels) with 0 and 1 for multi-label tasks."""
@@ -54,6 +53,11 @@ class ScoringInput:
     """Of classified texts only; None if the method gives no log-likelihoods."""
 
     @cached_property
+    def numbers(self) -> FloatArray:
+        """Numbers of the predictions in float64."""
+        return self.predicted.numbers.astype(np.float64)
+
+    @cached_property
     def truth(self) -> IntArray:
         """Class indices of shape (n_test,), or 0 and 1 of shape (n_test, n_labels)."""
         return self.labels.astype(np.int64)
@@ -61,12 +65,12 @@ class ScoringInput:
     @cached_property
     def answers(self) -> IntArray:
         """Answers as `find_answers` returns them, in the shape of the truth."""
-        return find_answers(self.predictions, self.truth)
+        return find_answers(self.predicted, self.truth)
 
     @cached_property
     def true_probabilities(self) -> FloatArray:
         """Probability of what is true of each text; see `find_true_probabilities`."""
-        return find_true_probabilities(self.predictions, self.truth)
+        return find_true_probabilities(self.numbers, self.truth)
 
 
 ScoreFunction: TypeAlias = Callable[[ScoringInput], float | None]
@@ -78,7 +82,7 @@ class Score:
 
     Examples
     --------
-    >>> data = ScoringInput(np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0, 0]), num_classes=2)
+    >>> data = ScoringInput(Predicted(np.array([[0.8, 0.2], [0.3, 0.7]])), np.array([0, 0]), num_classes=2)
     >>> brier = next(score for score in SCORES if score.name == "brier")
     >>> round(brier.functions["classification"](data), 3), brier.is_higher_better
     (0.53, False)
@@ -154,19 +158,19 @@ def find_score(name: str) -> Score:
 
 def count_correct(data: ScoringInput) -> int:
     """Return the number of texts whose answer is the true class or, in a multi-label task, exactly the true labels."""
-    return int(np.count_nonzero(find_correct(data.predictions, data.truth)))
+    return int(np.count_nonzero(find_correct(data.predicted, data.truth)))
 
 
 def count_right_grades(data: ScoringInput) -> int | None:
     """Return the number of prompts that are answered right; None if some are right in part, or in some answers."""
-    if np.isin(data.predictions, (0, 1)).all():
-        return int(data.predictions.sum())
+    if np.isin(data.numbers, (0, 1)).all():
+        return int(data.numbers.sum())
     return None
 
 
 def mean_grade(data: ScoringInput) -> float:
     """Return the mean grade of the answers to prompts."""
-    return float(data.predictions.mean())
+    return float(data.numbers.mean())
 
 
 def accuracy(data: ScoringInput) -> float:
@@ -182,7 +186,7 @@ def r_squared(data: ScoringInput) -> float:
     ContractError
         If all targets are equal, or R^2 is not finite.
     """
-    predictions, targets = data.predictions, data.labels
+    predictions, targets = data.numbers, data.labels
     if targets.min() == targets.max():
         raise ContractError("all test targets are equal, so R^2 is undefined; use a larger num_test")
     deviations = targets - targets.mean()
@@ -205,7 +209,7 @@ def log_loss(data: ScoringInput) -> float:
 
 def brier_score(data: ScoringInput) -> float:
     """Return the mean over texts of the squared distance of the probabilities from the truth (Brier 1950)."""
-    return float(np.mean((data.predictions**2).sum(axis=1) - 2 * data.true_probabilities + 1))
+    return float(np.mean((data.numbers**2).sum(axis=1) - 2 * data.true_probabilities + 1))
 
 
 def brier_score_of_labels(data: ScoringInput) -> float:
@@ -254,7 +258,7 @@ def bits_per_byte(data: ScoringInput) -> float:
     ContractError
         If all texts are empty.
     """
-    return _bits_per_byte(data.predictions, float(data.labels.sum()))
+    return _bits_per_byte(data.numbers, float(data.labels.sum()))
 
 
 def bits_per_byte_of_classified(data: ScoringInput) -> float | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from peekbench.records.answers import Predicted
     from peekbench.records.data import FloatArray, Folders, Inputs, IntArray, Reference
 
 
@@ -44,8 +45,9 @@ class Predictor:
     """
 
     predict: Callable[[Inputs], Any]
-    """Returns probabilities of shape (n, n_classes) in the order of `Task.class_names`; targets of shape (n,) for
-    regression; for language modeling the natural logarithm of the probability of each text, shape (n,); or in
+    """Returns probabilities of shape (n, n_classes) in the order of `Task.class_names`, or
+    `peekbench.records.Predicted` if the method chooses other labels than the most probable ones; targets of shape (n,)
+    for regression; for language modeling the natural logarithm of the probability of each text, shape (n,); or in
     generation an answer to each prompt, or k answers to each, whose mean grade counts. The prediction for one input
     must not depend on the other inputs."""
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -150,7 +152,9 @@ class ArmResult:
     Examples
     --------
     >>> import numpy as np
-    >>> arm = ArmResult("test", {"score": 0.75}, 1.5, 0.1, {}, np.zeros((4, 2), dtype=np.float32))
+    >>> from peekbench.records import Predicted
+    >>> predicted = Predicted(np.eye(2, dtype=np.float32), np.array([0, 1]))
+    >>> arm = ArmResult("test", {"score": 0.75}, 1.5, 0.1, {}, predicted)
     >>> arm.score
     0.75
     """
@@ -166,10 +170,10 @@ class ArmResult:
     """Seconds of the predictions for all scored sets."""
     metrics: Mapping[str, float]
     """Numbers that the method recorded."""
-    predictions: FloatArray
-    """float32 of shape (n_scored, n_classes) for classification, float64 of shape (n_scored,) for other kinds of tasks,
-    which are grades in generation; the scores are computed from exactly these numbers. They are in the order of the
-    test rows, which are repeated if several fits predicted them."""
+    predicted: Predicted
+    """Labels that the method chose, in classification, and numbers: float32, or for other kinds of tasks float64. The
+    scores are computed from exactly these. They are in the order of the test rows, which are repeated if several fits
+    predicted them."""
     answers: tuple[Reference, ...] = ()
     """The answer to each prompt in generation, or a tuple of several, length n_scored."""
 

@@ -26,7 +26,7 @@ from peekbench.errors import DataError, ResultsError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.references import missing_remedy
-from peekbench.records.answers import GRADED
+from peekbench.records.answers import GRADED, Predicted
 from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOptions
 from peekbench.records.scores import average_sets
 from peekbench.records.trials import Draw, Trial
@@ -210,13 +210,13 @@ class StoredPredictions:
         return values
 
 
-def _score_arms(store: Store, trial: Trial, score: Callable[[FloatArray, Any], float]) -> dict[str, float]:
+def _score_arms(store: Store, trial: Trial, score: Callable[[Predicted, Any], float]) -> dict[str, float]:
     """Return the average of a score over the sets of each arm."""
     labels, _ = store.test_rows(trial.draw)
     size = size_of_sets(store.spec(), trial.draw.num_test, len(labels))
     scores = {}
-    for arm, predictions in store.predictions(trial).items():
-        predicted, truth = predictions.astype(np.float64), np.resize(labels, (len(predictions), *labels.shape[1:]))
+    for arm, predicted in store.predictions(trial).items():
+        truth = np.resize(labels, (len(predicted), *labels.shape[1:]))
         sets = [slice(first, first + size) for first in range(0, len(predicted), size)]
         scores[arm] = average_sets([score(predicted[rows], truth[rows]) for rows in sets], len(labels) // size)
     return scores

@@ -128,20 +128,22 @@ def _find_wrong_scores(store: Store) -> Iterator[str]:
     """Compute the scores of all arms again, and describe those that differ from the stored ones."""
     tasks, spec = store.tasks(), store.spec()
     query = f"""
-    SELECT draws.task, num_train, num_test, subsample, owner, arms.arm, test_labels, numbers,
+    SELECT draws.task, num_train, num_test, subsample, owner, arms.arm, test_labels, numbers, labels,
            {", ".join(f"arms.{name}" for name in SCORE_COLUMNS)}
     FROM arms JOIN draws ON draws.id = arms.draw JOIN predictions ON predictions.arm = arms.id
     """  # noqa: S608 - constants only
-    for task, num_train, num_test, subsample, owner, arm, labels, numbers, *stored in store._connection.execute(query):
+    for task, num_train, num_test, subsample, owner, arm, truth, numbers, chosen, *stored in store._connection.execute(
+        query
+    ):
         num_classes = len(tasks[task]["class_names"])
         kind = tasks[task]["kind"]
-        predictions = decode_predictions(numbers, num_classes).astype(np.float64)
-        of_all_sets = decode_labels(labels, tasks[task])
-        truth: Any = np.resize(of_all_sets, (len(predictions), *of_all_sets.shape[1:]))
+        predicted = decode_predictions(numbers, chosen, tasks[task])
+        of_all_sets = decode_labels(truth, tasks[task])
+        labels: Any = np.resize(of_all_sets, (len(predicted), *of_all_sets.shape[1:]))
         size = size_of_sets(spec, num_test, len(of_all_sets))
         sets = [
-            ScoringInput(predictions[first : first + size], truth[first : first + size], num_classes)
-            for first in range(0, len(predictions), size)
+            ScoringInput(predicted[first : first + size], labels[first : first + size], num_classes)
+            for first in range(0, len(predicted), size)
         ]
         averages = average_scores([score_all(kind, data) for data in sets], len(of_all_sets) // size)
         for score, value in zip(SCORES, stored, strict=True):
@@ -162,11 +164,13 @@ def _is_equal(stored: float | None, computed: float | None) -> bool:
 def find_damaged_predictions(connection: sqlite3.Connection) -> Iterator[str]:
     """Compare all predictions with the hashes of their arms, and yield what is missing or changed."""
     query = (
-        f"{SELECT_DRAW}, arms.owner, arms.arm, arms.predictions_checksum, predictions.numbers, predictions.answers "
-        "FROM arms JOIN draws ON draws.id = arms.draw LEFT JOIN predictions ON predictions.arm = arms.id"
+        f"{SELECT_DRAW}, arms.owner, arms.arm, arms.predictions_checksum, predictions.numbers, predictions.labels, "
+        "predictions.answers FROM arms JOIN draws ON draws.id = arms.draw "
+        "LEFT JOIN predictions ON predictions.arm = arms.id"
     )
-    for *draw, owner, arm, checksum, numbers, answers in connection.execute(query):
-        if damage := compare_predictions(numbers, answers, checksum):
+    for row in connection.execute(query):
+        *draw, owner, arm, checksum = row[:-3]
+        if damage := compare_predictions(row[-3:], checksum):
             yield quote(f"the predictions of {describe_arm(Draw(*draw), owner, arm)} are {damage}")
     ((extra,),) = connection.execute("SELECT count(*) FROM predictions WHERE arm NOT IN (SELECT id FROM arms)")
     if extra:

@@ -72,8 +72,8 @@ SELECT ours.id, new.owner, new.arm, {_list("new.", MEASURED)}, {_list("new.")} {
 ON CONFLICT (draw, owner, arm) DO NOTHING
 """
 COPY_PREDICTIONS = f"""
-INSERT INTO main.predictions SELECT old.id, predictions.numbers, predictions.answers {ARMS} {STORED_ARMS}
-JOIN shard.predictions ON predictions.arm = new.id WHERE old.id > ? ORDER BY old.id
+INSERT INTO main.predictions SELECT old.id, predictions.numbers, predictions.labels, predictions.answers
+{ARMS} {STORED_ARMS} JOIN shard.predictions ON predictions.arm = new.id WHERE old.id > ? ORDER BY old.id
 """
 TRIALS = f"""
 FROM shard.trials AS new {DRAWS}

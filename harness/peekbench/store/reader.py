@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from peekbench.errors import StoreError
-from peekbench.records.answers import find_grades, number_label_sets
+from peekbench.records.answers import Predicted, find_grades, join_predicted, number_label_sets
 from peekbench.records.data import Answers, FloatArray, IntArray, Reference
 from peekbench.records.runs import PlannedLook
 from peekbench.records.trials import Control, Draw, Trial, TrialFailure
@@ -75,6 +75,7 @@ ORDER BY tasks.position, methods.position, draws.num_train, draws.num_test, draw
 SELECT_ANSWERS = """
 SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
        (SELECT numbers FROM predictions WHERE predictions.arm = arms.id),
+       (SELECT labels FROM predictions WHERE predictions.arm = arms.id),
        (SELECT answers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum, draws.test_groups
 """
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
@@ -417,9 +418,9 @@ class Store:
             "ORDER BY draws.subsample",
             *(task, method, num_train, num_test, *arms),
         )
-        for arm, subsample, *truth, found, generated, checksum, _ in rows:
+        for arm, subsample, *truth, numbers, chosen, generated, checksum, _ in rows:
             trial = Trial(Draw(task, num_train, num_test, subsample), method)
-            self._check_predictions(trial, arm, found, generated, checksum)
+            self._check_predictions(trial, arm, (numbers, chosen, generated), checksum)
             if None in truth:
                 raise damage_error(self.path, f"the labels or the rows of the test texts of {trial} are missing")
         by_arm = {arm: [row for row in rows if row[0] == arm] for arm in arms}
@@ -430,7 +431,7 @@ class Store:
         by_draw = labels.reshape(*numbers.shape, *labels.shape[1:])
         scores = {}
         for arm, of_arm in by_arm.items():
-            found = decode_predictions(b"".join(row[4] for row in of_arm), len(facts["class_names"]))
+            found = join_predicted([decode_predictions(row[4], row[5], facts) for row in of_arm])
             num_fits = len(found) // max(1, len(labels))  # that predict each text
             truth = np.repeat(by_draw, num_fits, axis=0).reshape(len(found), *labels.shape[1:])
             grades = find_grades(facts["kind"], found, truth)
@@ -438,15 +439,15 @@ class Store:
         groups = known = None
         if facts["class_names"]:
             known = number_label_sets(labels).reshape(numbers.shape)
-        if any(row[7] for row in draws):
-            groups = np.frombuffer(b"".join(row[7] for row in draws), "<i4").reshape(numbers.shape).astype(np.int64)
+        if any(row[8] for row in draws):
+            groups = np.frombuffer(b"".join(row[8] for row in draws), "<i4").reshape(numbers.shape).astype(np.int64)
         return Answers(
             subsamples=np.array([row[1] for row in draws], dtype=np.int64),
             rows=numbers.astype(np.int64),
             scores=scores,
             labels=known,
             groups=groups,
-            are_equal=np.array([len({row[6] for row in same}) == 1 for same in zip(*by_arm.values(), strict=True)]),
+            are_equal=np.array([len({row[7] for row in same}) == 1 for same in zip(*by_arm.values(), strict=True)]),
         )
 
     def test_rows(self, draw: Draw) -> tuple[IntArray | FloatArray, IntArray]:
@@ -461,22 +462,16 @@ class Store:
             return None
         return np.frombuffer(groups, "<i4").astype(np.int64)
 
-    def predictions(self, trial: Trial) -> dict[str, FloatArray]:
+    def predictions(self, trial: Trial) -> dict[str, Predicted]:
         """Return the predictions of a finished trial by arm.
-
-        Returns
-        -------
-        dict
-            Arrays of float32 and shape (n_scored, n_classes), or float64 and shape (n_scored,) for other kinds of
-            tasks, which are grades in generation.
 
         Raises
         ------
         StoreError
             If predictions are missing, or are not those that were stored.
         """
-        num_classes = len(self.tasks()[trial.draw.task]["class_names"])
-        return {arm: decode_predictions(blob, num_classes) for arm, blob, _ in self._blobs(trial)}
+        task = self.tasks()[trial.draw.task]
+        return {arm: decode_predictions(numbers, labels, task) for arm, numbers, labels, _ in self._blobs(trial)}
 
     def generated(self, trial: Trial) -> dict[str, list[Reference]]:
         """Return the answer to each prompt of a finished trial, or a tuple of several, by arm; empty without prompts.
@@ -486,22 +481,23 @@ class Store:
         StoreError
             If answers are missing, or are not those that were stored.
         """
-        return {arm: decode_answers(answers) for arm, _, answers in self._blobs(trial) if answers is not None}
+        return {arm: decode_answers(answers) for arm, _, _, answers in self._blobs(trial) if answers is not None}
 
-    def _blobs(self, trial: Trial) -> list[tuple[str, bytes, bytes | None]]:
+    def _blobs(self, trial: Trial) -> list[tuple[str, bytes, bytes | None, bytes | None]]:
         """Return the arms of a finished trial with their predictions and answers as they are stored."""
         draw = trial.draw
         rows = self._query(
-            "SELECT arms.arm, predictions.numbers, predictions.answers, arms.predictions_checksum FROM trials "  # noqa: S608 - constants only
-            f"JOIN draws ON draws.id = trials.draw {JOIN_ARMS} LEFT JOIN predictions ON predictions.arm = arms.id "
+            "SELECT arms.arm, predictions.numbers, predictions.labels, predictions.answers, arms.predictions_checksum "  # noqa: S608 - constants only
+            f"FROM trials JOIN draws ON draws.id = trials.draw {JOIN_ARMS} "
+            "LEFT JOIN predictions ON predictions.arm = arms.id "
             f"WHERE trials.error IS NULL AND trials.method = ? AND {IS_DRAW}",
             trial.method,
             *draw,
         )
-        for arm, numbers, answers, checksum in rows:
-            self._check_predictions(trial, arm, numbers, answers, checksum)
-        return [(arm, numbers, answers) for arm, numbers, answers, _ in rows]
+        for arm, *blobs, checksum in rows:
+            self._check_predictions(trial, arm, blobs, checksum)
+        return [tuple(row[:-1]) for row in rows]
 
-    def _check_predictions(self, trial: Trial, arm: str, numbers: object, answers: object, checksum: bytes) -> None:
-        if damage := compare_predictions(numbers, answers, checksum):
+    def _check_predictions(self, trial: Trial, arm: str, blobs: Sequence[object], checksum: bytes) -> None:
+        if damage := compare_predictions(blobs, checksum):
             raise damage_error(self.path, f"the predictions of arm {arm} of {trial} are {damage}")

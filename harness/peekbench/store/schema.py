@@ -24,12 +24,13 @@ import numpy as np
 
 from peekbench.errors import StoreError
 from peekbench.formatting import shorten, visible
+from peekbench.records.answers import Predicted
 from peekbench.records.data import FloatArray, IntArray, Reference
 from peekbench.records.scores import SCORES, Score
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 16
+VERSION = 17
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -99,9 +100,10 @@ CREATE TABLE arms (
     fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, predictions_checksum BLOB NOT NULL,
     UNIQUE (draw, owner, arm)
 );
--- Separate from the arms, so that scores can be read without them. float32 for classification, otherwise float64.
--- Generated answers are a list in JSON, compressed by zlib.
-CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL, answers BLOB);
+-- Separate from the arms, so that scores can be read without them. Labels are those that a method chose, of tasks with
+-- classes: a byte for each label of a multi-label task, otherwise int32. Numbers are probabilities in float32, and of
+-- other tasks in float64. Generated answers are a list in JSON, compressed by zlib.
+CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL, labels BLOB, answers BLOB);
 -- One row, which every transaction writes: a random id of the store, the number of changes since it was created, and
 -- for each table the combined hashes of its rows.
 CREATE TABLE seal (
@@ -401,11 +403,20 @@ def encode_labels(labels: IntArray | FloatArray) -> bytes:
     return labels.astype({"f": "<f8"}.get(labels.dtype.kind, "<i4")).tobytes()
 
 
-def decode_predictions(numbers: bytes, num_classes: int) -> FloatArray:
-    """Return stored predictions, (n_scored, n_classes), or (n_scored,) for tasks without classes."""
-    if num_classes:
-        return np.frombuffer(numbers, "<f4").reshape(-1, num_classes)
-    return np.frombuffer(numbers, "<f8")
+def decode_predictions(numbers: bytes, labels: bytes | None, task: Mapping[str, Any]) -> Predicted:
+    """Return stored predictions of a task, given the facts about it."""
+    if labels is None:
+        return Predicted(np.frombuffer(numbers, "<f8"))
+    probabilities = np.frombuffer(numbers, "<f4").reshape(-1, len(task["class_names"]))
+    chosen: Any = decode_labels(labels, task)
+    return Predicted(probabilities, chosen)
+
+
+def encode_predictions(predicted: Predicted) -> tuple[bytes, bytes | None]:
+    """Return the numbers and the labels of predictions as the store keeps them."""
+    if predicted.labels is None:
+        return predicted.numbers.astype("<f8").tobytes(), None
+    return predicted.numbers.astype("<f4").tobytes(), encode_labels(predicted.labels)
 
 
 def encode_answers(answers: Sequence[Reference]) -> bytes | None:
@@ -421,11 +432,12 @@ def decode_answers(answers: bytes) -> list[Reference]:
     return [answer if isinstance(answer, str) else tuple(answer) for answer in found]
 
 
-def hash_predictions(numbers: bytes, answers: bytes | None) -> bytes:
+def hash_predictions(numbers: bytes, labels: bytes | None, answers: bytes | None) -> bytes:
     """Return the hash of predictions and answers. Versions of zlib differ, so that of answers is of their texts."""
-    if answers is None:
-        return hash_bytes(numbers)
-    return hash_bytes(numbers + _decompress(answers))
+    content = numbers + (labels or b"")
+    if answers is not None:
+        content += _decompress(answers)
+    return hash_bytes(content)
 
 
 def _decompress(answers: bytes) -> bytes:
@@ -436,13 +448,14 @@ def _decompress(answers: bytes) -> bytes:
     return found
 
 
-def compare_predictions(numbers: object, answers: object, checksum: bytes) -> str:
-    """Return what is wrong with stored predictions; empty if they are those that were stored."""
+def compare_predictions(blobs: Sequence[Any], checksum: bytes) -> str:
+    """Return what is wrong with stored numbers, labels and answers; empty if they are those that were stored."""
+    numbers, *others = blobs
     if numbers is None:
         return "missing"
-    if not isinstance(numbers, bytes) or not isinstance(answers, bytes | None):
+    if not isinstance(numbers, bytes) or not all(isinstance(blob, bytes | None) for blob in others):
         return "changed"
     with suppress(zlib.error):
-        if hash_predictions(numbers, answers) == checksum:
+        if hash_predictions(*blobs) == checksum:
             return ""
     return "changed"

@@ -46,6 +46,7 @@ from peekbench.store.schema import (
     create_tables,
     encode_answers,
     encode_labels,
+    encode_predictions,
     hash_predictions,
     is_empty,
     placeholders,
@@ -384,12 +385,11 @@ class StoreWriter(Store):
             owner = self._base_keys[trial.method, trial.draw.task]
         scores = [arm.scores[name] for name in SCORE_COLUMNS]
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
-        blob = arm.predictions.astype({8: "<f8"}.get(arm.predictions.dtype.itemsize, "<f4")).tobytes()
+        blobs = *encode_predictions(arm.predicted), encode_answers(arm.answers)
         times = arm.fit_seconds, arm.predict_seconds
-        answers = encode_answers(arm.answers)
-        row = (draw, owner, arm.arm, len(arm.predictions), *scores, *times, metrics, hash_predictions(blob, answers))
+        row = (draw, owner, arm.arm, len(arm.predicted), *scores, *times, metrics, hash_predictions(*blobs))
         cursor = self._connection.execute(INSERT_ARM, row)
-        self._connection.execute("INSERT INTO predictions VALUES (?, ?, ?)", (cursor.lastrowid, blob, answers))
+        self._connection.execute("INSERT INTO predictions VALUES (?, ?, ?, ?)", (cursor.lastrowid, *blobs))
 
 
 def append_look(path: Path, look: Mapping[str, Any]) -> bool:

@@ -58,7 +58,7 @@ def test_predictions_are_read_on_demand(run: pb.Run) -> None:
     found = table.groupby(["subsample", "arm"])["correct"].mean()
     pd.testing.assert_series_equal(found.sort_index(), scores.sort_index(), check_names=False, check_index_type=False)
     trial = next(iter(run.predictions))
-    assert run.predictions[trial]["extra"].shape == (60, 3)
+    assert run.predictions[trial]["extra"].numbers.shape == (60, 3)
 
 
 @pytest.mark.slow

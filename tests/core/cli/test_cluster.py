@@ -69,7 +69,7 @@ def contents(path: Path = Path("runs/small.sqlite")) -> tuple[dict[str, list[Any
         columns = {name: values for name, values in store.result_columns().items() if not name.endswith("seconds")}
         trials = sorted(store.done(), key=str)
         return columns, [
-            store.predictions(trial)[arm].tobytes() for trial in trials for arm in ("base", "extra", "test")
+            store.predictions(trial)[arm].numbers.tobytes() for trial in trials for arm in ("base", "extra", "test")
         ]
 
 
@@ -170,7 +170,8 @@ def test_a_restarted_job_computes_only_what_is_missing(monkeypatch: pytest.Monke
 def test_a_trial_with_other_numbers_is_refused_with_both_files() -> None:
     first, _ = shards()
     predictions = "UPDATE predictions SET numbers = randomblob(length(numbers)) WHERE arm = (SELECT id FROM arms {})"
-    checksum = "UPDATE arms SET predictions_checksum = (SELECT hash(numbers) FROM predictions WHERE arm = arms.id)"
+    content = "hash(CAST(numbers || labels AS BLOB))"
+    checksum = f"UPDATE arms SET predictions_checksum = (SELECT {content} FROM predictions WHERE arm = arms.id)"
     changes = {
         "predictions of arm test of task a": [predictions.format(FIRST_ARM.format("test")), checksum],
         "predictions of arm base of task a": [predictions.format(FIRST_ARM.format("base")), checksum],

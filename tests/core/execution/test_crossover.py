@@ -28,7 +28,10 @@ METHODS = ["toy.vote", {"use": "classic.lsa", "options": {"num_components": 5}}]
 def stored_predictions(spec: ExperimentSpec) -> tuple[Path, dict[Any, dict[str, Any]]]:
     path = run(spec).store
     with Store.open(path) as store:
-        return path, {trial: store.predictions(trial) for trial in sorted(store.done())}
+        return path, {
+            trial: {arm: found.numbers for arm, found in store.predictions(trial).items()}
+            for trial in sorted(store.done())
+        }
 
 
 def test_the_first_set_is_scored_as_without_crossover(make_spec: MakeSpec) -> None:

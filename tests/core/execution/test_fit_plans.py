@@ -16,6 +16,7 @@ from peekbench.execution.planning import estimate_size, fits_of_arms
 from peekbench.execution.prediction_checks import compute_scores, take
 from peekbench.execution.runner import run
 from peekbench.execution.work import Fit, Prediction, run_arms
+from peekbench.records.answers import Predicted
 from peekbench.records.data import Labeled
 from peekbench.records.scores import SCORES
 from peekbench.records.trials import Context, Subsample
@@ -118,7 +119,7 @@ def test_the_time_of_a_fit_is_divided_among_its_uses() -> None:
     sets = Subsample(
         np.arange(5), tuple(np.arange(100 * number, 100 * number + 20) for number in range(3)), np.arange(0)
     )
-    predicted = Prediction(np.zeros(20), None, 0.0)
+    predicted = Prediction(Predicted(np.zeros(20)), None, 0.0)
 
     def run(rows: Any, parts: Any) -> Fit:
         return Fit(1.0, {}, dict.fromkeys(parts, predicted))
@@ -206,7 +207,9 @@ def test_prequential_scores_are_those_of_a_loop_over_blocks(
                     earlier = take(data.inputs, of_set[:start]) if start else None
                     predictor = method.entry.method(earlier, train, task, context=context, options=method.options)
                     predictions.append(predictor.predict(take(data.inputs, block)))
-                scores.append(compute_scores(np.concatenate(predictions), sampler.labels[of_set], task)["score"])
+                scores.append(
+                    compute_scores(Predicted(np.concatenate(predictions)), sampler.labels[of_set], task)["score"]
+                )
             assert wide[arm].iloc[number] == pytest.approx(np.mean(scores), rel=1e-6), arm
 
 

@@ -128,11 +128,11 @@ def test_changed_answers_are_damage(run: Any, tmp_path: Path) -> None:
 def test_answers_of_a_forged_store_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = encode_answers(["7" * 10_000])
     assert answers is not None
-    checksum = hash_predictions(b"", answers)
-    assert compare_predictions(b"", answers, checksum) == ""
-    assert compare_predictions(b"", answers[:-1], checksum) == "changed"
+    checksum = hash_predictions(b"", None, answers)
+    assert compare_predictions((b"", None, answers), checksum) == ""
+    assert compare_predictions((b"", None, answers[:-1]), checksum) == "changed"
     monkeypatch.setattr("peekbench.store.schema.MAX_ANSWER_BYTES", 1000)
-    assert compare_predictions(b"", answers, checksum) == "changed"
+    assert compare_predictions((b"", None, answers), checksum) == "changed"
 
 
 def test_a_pilot_forecasts_the_disk_space_of_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from peekbench.data.loading import with_sizes
 from peekbench.execution import pilot as pilot_module
 from peekbench.execution.pilot import Pilot, count_trials, run_pilot, variance_of_bias
 from peekbench.execution.planning import planned_design
+from peekbench.records.answers import Predicted
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult, Usage
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -70,7 +71,7 @@ def test_the_variance_between_divisions_is_that_of_the_answers_in_one(size: int)
         fits = [(fold + shift) % num_folds for shift in range(num_folds)]
         extra, *test = (correct[fit, np.arange(num_texts)] for fit in fits)
         arms = tuple(
-            ArmResult(name, {}, 0.0, 0.0, {}, np.eye(2)[np.where(answers, labels, 1 - labels).ravel()])
+            ArmResult(name, {}, 0.0, 0.0, {}, Predicted(np.eye(2)[np.where(answers, labels, 1 - labels).ravel()]))
             for name, answers in (("extra", extra), ("test", np.array(test)))
         )
         trial = Trial(Draw("task", 10, 192, 0), "method")

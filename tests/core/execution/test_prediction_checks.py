@@ -11,6 +11,7 @@ from sklearn.metrics import brier_score_loss, f1_score, log_loss, r2_score
 
 from peekbench.errors import ContractError
 from peekbench.execution.prediction_checks import check_independence, check_predictions, compute_scores, score_texts
+from peekbench.records.answers import Predicted
 from peekbench.records.data import FloatArray, SourceRef, Task
 from peekbench.records.trials import Predictor
 
@@ -21,7 +22,7 @@ NUMBERS = Task("n", "regression", (), "", SourceRef("toy.numbers"))
 
 def test_scores_by_hand() -> None:
     predictions = np.array([[0.5, 0.5, 0.0], [0.2, 0.2, 0.6], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], dtype=np.float32)
-    scores = compute_scores(predictions, np.array([0, 2, 1, 1]), TASK)
+    scores = compute_scores(Predicted(predictions), np.array([0, 2, 1, 1]), TASK)
     assert (scores["num_correct"], scores["score"]) == (3, 0.75)  # the first of equal probabilities is the answer
     assert scores["log_loss"] == pytest.approx(-np.log([0.5, 0.6, 1.0, 2.0**-23]).mean(), rel=1e-6)
     assert scores["brier"] == pytest.approx((0.5 + 0.24 + 0 + 2) / 4, rel=1e-6)
@@ -34,7 +35,7 @@ def test_scores_equal_those_of_scikit_learn(seed: int) -> None:
     generator = np.random.default_rng(seed)
     predictions = generator.dirichlet(np.full(3, 0.7), size=5).astype(np.float32)
     labels = generator.integers(0, 3, size=5)
-    scores = compute_scores(predictions, labels, TASK)
+    scores = compute_scores(Predicted(predictions), labels, TASK)
     exact = predictions.astype(np.float64)
     exact /= exact.sum(axis=1, keepdims=True)
     assert scores["log_loss"] == pytest.approx(log_loss(labels, exact, labels=[0, 1, 2]), rel=1e-5)
@@ -45,7 +46,7 @@ def test_scores_equal_those_of_scikit_learn(seed: int) -> None:
 
 
 def test_r_squared_by_hand() -> None:
-    scores = compute_scores(np.array([1.0, 2.0, 2.0], dtype=np.float32), np.array([1.0, 2.0, 3.0]), NUMBERS)
+    scores = compute_scores(Predicted(np.array([1.0, 2.0, 2.0], dtype=np.float32)), np.array([1.0, 2.0, 3.0]), NUMBERS)
     assert scores == {
         "num_correct": None,
         "score": 0.5,
@@ -57,16 +58,16 @@ def test_r_squared_by_hand() -> None:
         "bits_per_byte": None,
     }
     with pytest.raises(ContractError, match="larger num_test"):
-        compute_scores(np.full(20, 0.11), np.full(20, 0.1), NUMBERS)  # whose mean is not exactly 0.1
+        compute_scores(Predicted(np.full(20, 0.11)), np.full(20, 0.1), NUMBERS)  # whose mean is not exactly 0.1
 
 
 def test_bits_per_byte_by_hand() -> None:
-    scores = compute_scores(np.array([-3.0, -7.0]) * math.log(2), np.array([4.0, 16.0]), TEXTS)
+    scores = compute_scores(Predicted(np.array([-3.0, -7.0]) * math.log(2)), np.array([4.0, 16.0]), TEXTS)
     assert scores["bits_per_byte"] == pytest.approx(0.5)
     assert scores["score"] == pytest.approx(-0.5)
     assert scores["num_correct"] is None
     with pytest.raises(ContractError, match="all test texts are empty"):
-        compute_scores(np.zeros(2), np.zeros(2), TEXTS)
+        compute_scores(Predicted(np.zeros(2)), np.zeros(2), TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -85,14 +86,14 @@ def test_predictions_must_be_log_probabilities(predictions: FloatArray, message:
 @pytest.mark.parametrize("size", [1.0, 1e-170, 1e160])
 def test_r_squared_does_not_depend_on_the_unit_of_the_targets(size: float) -> None:
     targets, predictions = np.array([1.0, 2.0, 3.0, 5.0]) * size, np.array([1.1, 2.0, 2.5, 5.5]) * size
-    assert compute_scores(predictions, targets, NUMBERS)["score"] == pytest.approx(
+    assert compute_scores(Predicted(predictions), targets, NUMBERS)["score"] == pytest.approx(
         r2_score([1, 2, 3, 5], [1.1, 2, 2.5, 5.5])
     )
 
 
 def test_predictions_with_an_infinite_r_squared_are_refused() -> None:
     with pytest.raises(ContractError, match="not a finite number"):
-        compute_scores(np.array([1e200, 2.0]), np.array([1.0, 2.0]), NUMBERS)
+        compute_scores(Predicted(np.array([1e200, 2.0])), np.array([1.0, 2.0]), NUMBERS)
 
 
 def scorer(*values: float) -> Predictor:
@@ -102,12 +103,12 @@ def scorer(*values: float) -> Predictor:
 def test_classifiers_may_score_the_texts() -> None:
     """Three bytes and one: "\u00fc" has two bytes. A probability of 2^-4 for each text is two bits per byte."""
     texts = score_texts(scorer(*[-4 * math.log(2)] * 2), ["a\u00fc", "b"], TASK)
-    scores = compute_scores(np.eye(3, dtype=np.float32)[:2], np.array([0, 2]), TASK, texts)
+    scores = compute_scores(Predicted(np.eye(3, dtype=np.float32)[:2]), np.array([0, 2]), TASK, texts)
     assert scores["score"] == 0.5
     assert scores["bits_per_byte"] == pytest.approx(2.0)
-    assert compute_scores(np.eye(3, dtype=np.float32)[:2], np.array([0, 2]), TASK)["bits_per_byte"] is None
+    assert compute_scores(Predicted(np.eye(3, dtype=np.float32)[:2]), np.array([0, 2]), TASK)["bits_per_byte"] is None
     with pytest.raises(ContractError, match="all test texts are empty"):
-        compute_scores(np.eye(3)[:1], np.array([0]), TASK, score_texts(scorer(0.0), [""], TASK))
+        compute_scores(Predicted(np.eye(3)[:1]), np.array([0]), TASK, score_texts(scorer(0.0), [""], TASK))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_predictions_must_not_depend_on_the_inputs_that_are_predicted_together()
     inputs = np.arange(10.0)[:, None]
 
     def check(predict: Any) -> None:
-        check_independence(Predictor(predict), inputs, predict(inputs), NUMBERS)
+        check_independence(Predictor(predict), inputs, Predicted(predict(inputs)), NUMBERS)
 
     check(lambda rows: rows[:, 0] - 3)
     check(lambda rows: rows[:, 0] + 0.01 * len(rows))  # half precision rounds other batches in other ways

@@ -233,7 +233,7 @@ def test_results_do_not_depend_on_the_order_of_work_or_the_global_random_state(m
         for outcome in worker(item):
             for arm, other in zip(outcome.arms, forwards[outcome.trial].arms, strict=True):
                 assert arm.scores == other.scores
-                assert arm.predictions.tobytes() == other.predictions.tobytes()
+                assert arm.predicted.numbers.tobytes() == other.predicted.numbers.tobytes()
 
 
 def test_draws_are_paired_across_methods(make_spec: MakeSpec) -> None:
@@ -248,7 +248,7 @@ def test_regression_end_to_end(make_spec: MakeSpec) -> None:
         for arm in result.arms:
             assert {name for name, value in arm.scores.items() if value is not None} == {"score"}
             assert 0.9 < arm.score < 1
-            assert arm.predictions.shape == (60,)
+            assert arm.predicted.numbers.shape == (60,)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class Model:
 def predict(labels: Any = LABELS, **attributes: Any) -> Any:
     functions = {name: (lambda _, value=attributes[name]: value) for name in attributes if name.startswith("predict")}
     predictor = as_predictor(Model(**{**attributes, **functions}), TASK, np.asarray(labels))
-    return predictor.predict(INPUTS)
+    return predictor.predict(INPUTS).numbers
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_method_of_a_model_has_the_classes_of_the_model() -> None:
 
     for result in (Classifier().predict_proba, Predictor(Classifier().predict_proba, {"size": 1.0})):
         predictor = as_predictor(result, TASK, LABELS)
-        np.testing.assert_array_equal(predictor.predict(INPUTS), FOUND)
+        np.testing.assert_array_equal(predictor.predict(INPUTS).numbers, FOUND)
     assert predictor.metrics == {"size": 1.0}
 
 
@@ -73,6 +73,22 @@ def test_answers_are_names_or_numbers_of_classes(answers: Any) -> None:
     np.testing.assert_array_equal(predict(predict=answers), [[0, 0, 1], [1, 0, 0]])
 
 
+def test_the_labels_of_a_model_are_those_that_it_predicts() -> None:
+    class Cautious(Model):
+        classes_ = ("bored", "happy", "sad")
+
+        def predict(self, inputs: Any) -> Any:
+            return ["bored", "bored"]
+
+        def predict_proba(self, inputs: Any) -> Any:
+            return FOUND[:, ::-1]
+
+    for result in (Cautious(), Cautious().predict_proba, Predictor(Cautious()), Predictor(Cautious().predict_proba)):
+        found = as_predictor(result, TASK, LABELS).predict(INPUTS)
+        np.testing.assert_array_equal(found.labels, [2, 2])
+        np.testing.assert_array_equal(found.numbers, FOUND)
+
+
 def test_columns_of_a_data_frame_are_mapped_by_their_names() -> None:
     names = pd.DataFrame(FOUND[:, ::-1], columns=["bored", "happy", "sad"])
     for frame in (names, names.set_axis([2, 1, 0], axis=1), pd.DataFrame(FOUND)):
@@ -86,7 +102,7 @@ def test_columns_of_a_data_frame_are_mapped_by_their_names() -> None:
     "answers", [["bored", "sad"], np.array([2, 0]), np.array([2.0, 0.0]), pd.Series(["bored", "sad"], dtype="category")]
 )
 def test_functions_may_return_one_class_for_each_input(answers: Any) -> None:
-    found = as_predictor(lambda _: answers, TASK, LABELS).predict(INPUTS)
+    found = as_predictor(lambda _: answers, TASK, LABELS).predict(INPUTS).numbers
     np.testing.assert_array_equal(found, [[0, 0, 1], [1, 0, 0]])
     as_floats = as_predictor(lambda _: [0.2, 1.0], NUMBERS, LABELS).predict(INPUTS)
     assert as_floats == [0.2, 1.0]
@@ -94,7 +110,7 @@ def test_functions_may_return_one_class_for_each_input(answers: Any) -> None:
 
 def test_truth_values_are_the_classes_of_their_name() -> None:
     task = Task("b", "classification", ("true", "false"), "", SourceRef("toy.words"))
-    found = as_predictor(lambda _: np.array([True, False]), task, LABELS).predict(INPUTS)
+    found = as_predictor(lambda _: np.array([True, False]), task, LABELS).predict(INPUTS).numbers
     np.testing.assert_array_equal(found, [[1, 0], [0, 1]])
 
 
@@ -116,14 +132,13 @@ def test_rows_may_have_the_index_of_the_inputs() -> None:
         ({"classes_": ["Sad", "Happy", "Bored"], "predict_proba": FOUND}, r"`classes_` of Model are 'Sad', 'Happy'"),
         ({"classes_": [1, 2, 3], "predict_proba": FOUND}, r"are 1, 2, 3, but classes .* with the numbers 0 to 2 in"),
         ({"classes_": [0.5, 1, 2], "predict_proba": FOUND}, r"are 0.5, 1.0, 2.0, but classes"),
-        ({"classes_": [0, 1], "predict_proba": FOUND}, r"returns shape \(2, 3\), but its `classes_` are 0, 1;"),
+        ({"classes_": [0, 1], "predict_proba": FOUND}, r"shape \(2, 3\), but its `classes_` are 'sad', 'happy'"),
         ({"classes_": [0, 0, 1], "predict_proba": FOUND}, r"two columns of predictions are the same class"),
         ({"classes_": [["sad"], ["happy"]], "predict_proba": FOUND}, r"`classes_` of Model are \['sad'\]"),
         ({"classes_": [1, 2], "predict_proba": FOUND[:, :2], "labels": [0, 1]}, r"are 1, 2, but the train labels are"),
         ({"predict": [0, 3]}, r"the predictions of Model are 0, 3, but classes of the task are 'sad', 'happy'"),
         ({"predict": ["sad", "glad"]}, r"the predictions of Model are 'sad', 'glad', but"),
         ({"predict": [0.2, 1.0]}, r"the predictions of Model are 0.2, 1.0, but"),
-        ({"predict": FOUND}, r"the predictions of Model have shape \(2, 3\)"),
         ({"predict": pd.Series(["sad", "happy"], index=[1, 0])}, r"the index of predictions is 1, 0, so they may be"),
         ({"predict_proba": pd.DataFrame(FOUND, index=[4, 9])}, r"is 4, 9, .* return predictions.to_numpy\(\)"),
         ({"predict_proba": pd.DataFrame(FOUND, columns=["p0", "p1", "p2"])}, r"columns of predictions are 'p0', 'p1'"),

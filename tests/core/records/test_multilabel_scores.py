@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, get_scorer_names, log_loss
 
+from peekbench.records.answers import Predicted
 from peekbench.records.scores import ScoringInput, find_score, score_all
 
 AVERAGES = ("macro", "micro", "samples", "weighted")
@@ -18,7 +19,7 @@ def test_scores_are_those_of_scikit_learn(seed: int) -> None:
     labels[:, 2], predictions[:, 2] = 0, 0.1
     predictions[0, 0] = 0.5
     answers = (predictions > 0.5).astype(int)
-    scores = score_all("multilabel", ScoringInput(predictions, labels, 7))
+    scores = score_all("multilabel", ScoringInput(Predicted(predictions), labels, 7))
     columns = [(labels[:, label], predictions[:, label]) for label in range(7)]
     expected = {
         "num_correct": accuracy_score(labels, answers, normalize=False),
@@ -34,7 +35,7 @@ def test_scores_are_those_of_scikit_learn(seed: int) -> None:
 
 
 def test_f1_without_a_label_is_zero() -> None:
-    scores = score_all("multilabel", ScoringInput(np.full((3, 2), 0.1), np.zeros((3, 2), dtype=int), 2))
+    scores = score_all("multilabel", ScoringInput(Predicted(np.full((3, 2), 0.1)), np.zeros((3, 2), dtype=int), 2))
     assert (scores["score"], scores["micro_f1"], scores["macro_f1"]) == (1.0, 0.0, 0.0)
 
 

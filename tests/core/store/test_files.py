@@ -17,6 +17,7 @@ from stored_session import SESSION
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import StoreError
 from peekbench.execution.runner import run
+from peekbench.records.answers import Predicted
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialResult
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store import writer
@@ -45,12 +46,12 @@ def make_result(subsample: int = 0) -> TrialResult:
         "grade": None,
         "bits_per_byte": None,
     }
-    predictions = np.full((30, 3), 1 / 3, dtype=np.float32)
+    predicted = Predicted(np.full((30, 3), 1 / 3, dtype=np.float32), np.zeros(30, dtype=int))
     return TrialResult(
         Trial(Draw("a", 12, 30, subsample), "toy.vote"),
         np.arange(30) % 3,
         np.arange(30),
-        tuple(ArmResult(arm, scores, 0.5, 0.25, {}, predictions) for arm in ("base", "extra", "test")),
+        tuple(ArmResult(arm, scores, 0.5, 0.25, {}, predicted) for arm in ("base", "extra", "test")),
     )
 
 

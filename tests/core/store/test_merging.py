@@ -21,6 +21,7 @@ from stored_session import SESSION
 
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import PeekbenchError, StoreError
+from peekbench.records.answers import Predicted
 from peekbench.records.runs import Host
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.spec.experiment import ExperimentSpec
@@ -53,7 +54,8 @@ def make_outcomes(number: int = 4) -> list[Outcome]:
                 arm,
                 {"num_correct": 10, "score": EXACT[subsample % 5], "log_loss": 1e-17, "brier": None, "macro_f1": 0.3,
                  "micro_f1": None, "grade": None, "bits_per_byte": None},
-                0.1, 1e-9, {"loss": float(rng.normal()), "größe": 1e-17}, rng.dirichlet(np.ones(3), 30).astype("<f4"),
+                0.1, 1e-9, {"loss": float(rng.normal()), "größe": 1e-17},
+                Predicted(rng.dirichlet(np.ones(3), 30).astype("<f4"), rng.integers(3, size=30)),
             )
             for arm in ("base", "extra", "test")
         ]  # fmt: skip

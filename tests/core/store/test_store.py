@@ -23,6 +23,7 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.errors import StoreError
 from peekbench.execution.planning import estimate_size
 from peekbench.execution.runner import run
+from peekbench.records.answers import Predicted
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.report import report_of_run
 from peekbench.spec.compatibility import Experiment, changed_experiment
@@ -53,12 +54,12 @@ def open_for(spec: ExperimentSpec, path: str = "runs/small.sqlite") -> StoreWrit
 
 
 def make_result(method: str = "toy.vote", arms: tuple[str, ...] = ("base", "extra", "test")) -> TrialResult:
-    predictions = np.full((30, 3), 1 / 3, dtype=np.float32)
+    predicted = Predicted(np.full((30, 3), 1 / 3, dtype=np.float32), np.arange(30) // 10)  # not the most probable ones
     return TrialResult(
         Trial(DRAW, method),
         np.arange(30) % 3,
         np.arange(30),
-        tuple(ArmResult(arm, SCORES, 0.5, 0.25, {"loss": 2.0}, predictions) for arm in arms),
+        tuple(ArmResult(arm, SCORES, 0.5, 0.25, {"loss": 2.0}, predicted) for arm in arms),
     )
 
 
@@ -81,8 +82,8 @@ def test_a_stored_trial_is_read_back_unchanged(make_spec: MakeSpec) -> None:
         assert columns["model"] == ["none"] * 3
         predictions = store.predictions(result.trial)
         assert set(predictions) == {"base", "extra", "test"}
-        assert predictions["test"].tobytes() == result.arms[2].predictions.tobytes()
-        assert predictions["test"].shape == (30, 3)
+        np.testing.assert_array_equal(predictions["test"].numbers, result.arms[2].predicted.numbers, strict=True)
+        np.testing.assert_array_equal(predictions["test"].labels, np.arange(30) // 10)
         assert store.done() == {result.trial}
         assert store.metrics() == {"toy.vote": {arm: {"loss": 2.0} for arm in ("base", "extra", "test")}}
 
@@ -144,7 +145,7 @@ def test_a_shared_base_arm_is_stored_once_and_read_for_each_method(make_spec: Ma
     assert columns["arm"].count("base") == 12
     with Store.open("runs/small.sqlite") as store:
         base = [store.predictions(Trial(DRAW, method))["base"] for method in ("toy.vote", "bold")]
-    assert np.array_equal(base[0], base[1])
+    assert np.array_equal(base[0].numbers, base[1].numbers)
 
 
 def test_a_method_added_later_uses_the_stored_base_arm(make_spec: MakeSpec) -> None:
@@ -207,8 +208,8 @@ def test_options_for_new_tasks_may_be_added_with_the_tasks(option: str, make_spe
     with Store.open(Path("runs/small.sqlite")) as grown_store, Store.open(Path("runs/all.sqlite")) as whole:
         for trial in whole.done():
             predictions = whole.predictions(trial)
-            assert {arm: numbers.tobytes() for arm, numbers in grown_store.predictions(trial).items()} == {
-                arm: numbers.tobytes() for arm, numbers in predictions.items()
+            assert {arm: found.numbers.tobytes() for arm, found in grown_store.predictions(trial).items()} == {
+                arm: found.numbers.tobytes() for arm, found in predictions.items()
             }
 
 

@@ -162,15 +162,15 @@ def _compare(store: Store, method: str, datasets: Mapping[str, Dataset]) -> pd.D
             kind = datasets[trial.draw.task].kind
             predictions, answers = store.predictions(trial), store.generated(trial)
             for position, arm in enumerate(("extra", "test")):
-                found = predictions[arm].reshape(-1, len(rows), *predictions[arm].shape[1:])  # one for each fit
+                found = predictions[arm].by_fit(len(rows))
                 own = grades = find_grades(kind, found, labels)
                 if kind != "generation":
-                    own = find_true_probabilities(found, labels).reshape(len(found), len(rows), -1).mean(axis=2)
+                    own = find_true_probabilities(found.numbers, labels).reshape(len(found), len(rows), -1).mean(axis=2)
                 total[position, rows] += grades.mean(axis=0)
                 total[position + 2, rows] += own.mean(axis=0)
             total[4, rows] += 1
             for place, row in enumerate(rows.tolist() if answers else ()):
-                size = abs(float(predictions["test"][place] - predictions["extra"][place]))
+                size = abs(float(predictions["test"].numbers[place] - predictions["extra"].numbers[place]))
                 if size >= examples.get((trial.draw.task, row), (0.0,))[0]:
                     examples[trial.draw.task, row] = size, answers["extra"][place], answers["test"][place]
     tables = []
