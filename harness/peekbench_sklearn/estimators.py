@@ -8,59 +8,39 @@ from __future__ import annotations
 
 import dis
 import inspect
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Self
+from collections.abc import Iterable
+from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import (
-    FixedThresholdClassifier,
-    GridSearchCV,
-    RandomizedSearchCV,
-    TunedThresholdClassifierCV,
-)
-from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
 from peekbench import Dataset, MethodEntry, Options
-from peekbench.data.labels import label_key
 from peekbench.errors import PluginError
 from peekbench.plugins import Preparation
 from peekbench.plugins.entries import MethodTaskKind
 from peekbench.plugins.functions import clone_estimator
 from peekbench.plugins.predictors import as_predictor
 from peekbench_sklearn.label_sets import accepts_label_sets, check_label_sets
-from peekbench_sklearn.rows import count_rows, divide_rows, stack_rows
+from peekbench_sklearn.parts import (
+    CONTAINERS,
+    WRAPPERS,
+    Part,
+    clone_with_seed,
+    is_semi_supervised,
+    leaves_of,
+    number_class_parameters,
+    parts_of,
+    tags_of,
+)
 
 MULTILABEL = frozenset[MethodTaskKind]({"multilabel", "tabular_multilabel"})
 CLASSIFICATION = MULTILABEL | frozenset[MethodTaskKind]({"classification", "tabular_classification"})
 REGRESSION = frozenset[MethodTaskKind]({"regression", "text_regression"})
 OF_TEXTS = frozenset[MethodTaskKind]({"classification", "multilabel", "text_regression"})
 KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: CLASSIFICATION | REGRESSION}
-CONTAINERS = Pipeline | FeatureUnion | ColumnTransformer
-"""They pass all rows on to their parts."""
-ENSEMBLES = VotingClassifier | VotingRegressor | StackingClassifier | StackingRegressor
-WRAPPERS = (
-    GridSearchCV
-    | RandomizedSearchCV
-    | CalibratedClassifierCV
-    | TransformedTargetRegressor
-    | OneVsRestClassifier
-    | OneVsOneClassifier
-    | FixedThresholdClassifier
-    | TunedThresholdClassifierCV
-    | ENSEMBLES
-)
-"""They pass labeled rows with all columns to their parts, which are fitted several times."""
 SUPERVISED_MODULES = ("sklearn.feature_selection", "sklearn.cross_decomposition")  # their tags do not say it
 
 
@@ -86,7 +66,7 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             f"{name} is a {found}, whose predictions cannot be scored; give a classifier or a regressor, with "
             f"{type(estimator).__name__} before it in a pipeline if it transforms"
         )
-    leaves = _leaves(estimator)
+    leaves = leaves_of(estimator)
     for step, part in leaves.items():
         if not any(hasattr(owner, name) for owner in (part, type(part)) for name in ("transform", "predict")):
             raise PluginError(
@@ -99,17 +79,17 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
     def fit(unlabeled: Any, train: Any, task: Any, *, options: EstimatorOptions, context: Any) -> Any:
         chosen = unlabeled_steps(estimator, options.unlabeled_step, name)
         inputs, held = (list(texts) if isinstance(texts, tuple) else texts for texts in (train.inputs, unlabeled))
-        cloned = _clone(estimator, context.seed)
+        cloned = clone_with_seed(estimator, context.seed)
         if task.kind == "classification":
-            cloned.set_params(**_number_class_parameters(estimator, task.class_names, name))
-        fitted = _Part(cloned, chosen, held).fit(inputs, train.labels)
+            cloned.set_params(**number_class_parameters(estimator, task.class_names, name))
+        fitted = Part(cloned, chosen, held).fit(inputs, train.labels)
         return as_predictor(fitted, task, train.labels)
 
     def check_data(dataset: Dataset, *, options: EstimatorOptions) -> None:
         if dataset.kind == "multilabel":
             check_label_sets(estimator)
         elif dataset.kind == "classification":
-            _number_class_parameters(estimator, dataset.class_names, name)
+            number_class_parameters(estimator, dataset.class_names, name)
 
     return MethodEntry(
         name=name,
@@ -122,44 +102,12 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
     )
 
 
-def tags_of(part: Any) -> Any:
-    """Return the tags of an estimator or a step; those of a plain estimator if it has none."""
-    return getattr(part, "__sklearn_tags__", BaseEstimator().__sklearn_tags__)()
-
-
 # Parts
-
-
-def _parts(estimator: Any) -> dict[str, Any]:
-    """Return the estimators to which an estimator passes its rows, by the names of its parameters; none for a leaf."""
-    parts: dict[str, Any] = {}
-    if isinstance(estimator, Pipeline):
-        parts = dict(estimator.steps)
-    elif isinstance(estimator, FeatureUnion):
-        parts = dict(estimator.transformer_list)
-    elif isinstance(estimator, ColumnTransformer):
-        parts = {name: part for name, part, _ in estimator.transformers} | {"remainder": estimator.remainder}
-    elif isinstance(estimator, ENSEMBLES):
-        parts = dict(estimator.estimators)
-    elif isinstance(estimator, WRAPPERS):
-        parts = {name: getattr(estimator, name, None) for name in ("estimator", "regressor")}
-    return {name: part for name, part in parts.items() if hasattr(part, "fit")}  # not 'passthrough' or None
-
-
-def _leaves(estimator: Any) -> dict[str, Any]:
-    """Return the leaves of an estimator by their names, which are those of `get_params`."""
-    leaves: dict[str, Any] = {}
-    for name, part in _parts(estimator).items():
-        if _parts(part):
-            leaves |= {f"{name}__{inner}": leaf for inner, leaf in _leaves(part).items()}
-        else:
-            leaves[name] = part
-    return leaves or {type(estimator).__name__.lower(): estimator}
 
 
 def _first_steps(estimator: Any) -> list[Any]:
     """Return what sees the inputs first: a leaf, or a `ColumnTransformer`, of each branch."""
-    parts = list(_parts(estimator).values())
+    parts = list(parts_of(estimator).values())
     if not parts or isinstance(estimator, ColumnTransformer):
         return [estimator]
     if isinstance(estimator, Pipeline):
@@ -212,7 +160,7 @@ def selected_columns(estimator: Any) -> tuple[list[str], bool]:
 
 def accepts_missing(estimator: Any) -> bool:
     """Return whether an estimator takes features with missing values, or imputes them before a step that does not."""
-    parts = list(_parts(estimator).values())
+    parts = list(parts_of(estimator).values())
     if isinstance(estimator, Pipeline):
         for part in parts:
             if not accepts_missing(part):
@@ -228,7 +176,7 @@ def accepts_missing(estimator: Any) -> bool:
 
 
 def _imputes(step: Any) -> bool:
-    return type(step).__module__.startswith("sklearn.impute") or any(map(_imputes, _parts(step).values()))
+    return type(step).__module__.startswith("sklearn.impute") or any(map(_imputes, parts_of(step).values()))
 
 
 # What adapts
@@ -242,8 +190,8 @@ def unlabeled_steps(estimator: Any, chosen: str | Iterable[str] | None, name: st
     PluginError
         If nothing adapts to unlabeled rows, a name is unknown, or it is unclear which leaves adapt.
     """
-    leaves = _leaves(estimator)
-    adapting = [leaf for leaf, part in leaves.items() if adapts(part) and not _is_semi_supervised(part)]
+    leaves = leaves_of(estimator)
+    adapting = [leaf for leaf, part in leaves.items() if adapts(part) and not is_semi_supervised(part)]
     names = chosen
     if isinstance(chosen, str):
         names = (chosen,)
@@ -267,7 +215,7 @@ def unlabeled_steps(estimator: Any, chosen: str | Iterable[str] | None, name: st
                 f"from unlabeled rows without labels, with or without {leaf}: unlabeled_step={tuple(adapting)}"
             )
         _refuse_hidden(part, adapting, name)
-    if not adapting and not any(map(_is_semi_supervised, leaves.values())):
+    if not adapting and not any(map(is_semi_supervised, leaves.values())):
         others = [leaf for leaf, part in leaves.items() if not _is_predictor(part)]
         reason, last = "", estimator
         if others:
@@ -330,8 +278,8 @@ def adapts(estimator: Any) -> bool:
     (True, False)
     """
     if isinstance(estimator, CONTAINERS | WRAPPERS):
-        return any(map(adapts, _parts(estimator).values()))
-    return _is_semi_supervised(estimator) or _learns_without_labels(estimator)
+        return any(map(adapts, parts_of(estimator).values()))
+    return is_semi_supervised(estimator) or _learns_without_labels(estimator)
 
 
 def _learns_without_labels(leaf: Any) -> bool:
@@ -356,154 +304,3 @@ def _reads_labels(leaf: Any) -> bool:
         return False
     loads = (instruction.argval for instruction in dis.get_instructions(fit) if "LOAD" in instruction.opname)
     return any(labels.name == name or (isinstance(name, tuple) and labels.name in name) for name in loads)
-
-
-def _is_semi_supervised(estimator: Any) -> bool:
-    """Return whether an estimator takes unlabeled rows with the label -1."""
-    return isinstance(estimator, LabelPropagation | LabelSpreading | SelfTrainingClassifier)
-
-
-# The fit
-
-
-def _clone(estimator: Any, seed: int) -> Any:
-    """Return an unfitted copy; random states that are None become the seed of the fit."""
-    cloned = clone_estimator(estimator)
-    states = {
-        name: seed for name, value in cloned.get_params().items() if name.endswith("random_state") and value is None
-    }
-    return cloned.set_params(**states)
-
-
-def _number_class_parameters(estimator: Any, class_names: Sequence[str], name: str) -> dict[str, Any]:
-    """Return the parameters that name classes, with the numbers of classes that fits see.
-
-    Raises
-    ------
-    PluginError
-        If a value is neither the name nor the number of a class.
-    """
-
-    def number(label: Any, key: str) -> int:
-        if (label_name := label_key(label)) in class_names:
-            return class_names.index(str(label_name))
-        if label in range(len(class_names)):
-            return int(label)
-        raise PluginError(f"{name}: {key} names {label!r}, which is no class; classes are {', '.join(class_names)}")
-
-    numbered: dict[str, Any] = {}
-    for key, value in estimator.get_params().items():
-        if key.endswith("pos_label") and value is not None:
-            numbered[key] = number(value, key)
-        elif key.endswith("class_weight") and isinstance(value, dict):
-            numbered[key] = {number(label, key): weight for label, weight in value.items()}
-    return numbered
-
-
-class _Part:
-    """A part of an estimator, to be fitted on rows of which only the first ones have labels.
-
-    Containers of scikit-learn pass all rows and these labels on to their parts, so columns are selected and outputs are
-    joined as in any fit, and each leaf takes the rows that it may see.
-
-    Parameters
-    ----------
-    part
-        The part.
-    names
-        Leaves within the part that are fitted on unlabeled rows, by their names; "" is the part itself.
-    held
-        Unlabeled rows to append to the rows of each fit.
-    """
-
-    def __init__(self, part: Any, names: frozenset[str], held: Any = None) -> None:
-        self.part = part
-        self.names = names
-        self.held = held
-
-    def fit(self, rows: Any, labels: Any) -> Self:
-        """Fit the part."""
-        if self.held is not None:
-            rows = stack_rows(rows, self.held)
-        train, others = self._start(rows, labels)
-        with _dense_advice(self.part):
-            if isinstance(self.part, CONTAINERS):
-                self.part_.fit(rows, labels)
-            elif "" in self.names:
-                self.part_.fit(rows)
-            elif _is_semi_supervised(self.part) and others is not None:
-                self.part_.fit(rows, np.append(labels, np.full(count_rows(others), -1)))
-            elif isinstance(self.part, SelfTrainingClassifier):  # which warns that no row is unlabeled
-                with warnings.catch_warnings(action="ignore", category=UserWarning):
-                    self.part_.fit(train, labels)
-            else:  # in the block above, each fit would repeat warnings that are shown once
-                self.part_.fit(train, labels)
-        return self
-
-    def fit_transform(self, rows: Any, labels: Any) -> Any:
-        """Fit the part, and transform the rows."""
-        if "" in self.names:
-            return self.fit(rows, labels).transform(rows)
-        train, others = self._start(rows, labels)
-        with _dense_advice(self.part):
-            if isinstance(self.part, CONTAINERS):
-                return self.part_.fit_transform(rows, labels)
-            if hasattr(self.part_, "fit_transform"):  # that of TargetEncoder returns other rows than `transform`
-                transformed = self.part_.fit_transform(train, labels)
-            else:
-                transformed = self.part_.fit(train, labels).transform(train)
-            if others is None:
-                return transformed
-            return stack_rows(transformed, self.part_.transform(others))
-
-    def _start(self, rows: Any, labels: Any) -> tuple[Any, Any]:
-        """Copy the part and prepare its own parts; return the rows with labels and those without."""
-        self.part_ = clone_estimator(self.part)
-        train, others = divide_rows(rows, len(labels))
-        passes_all = isinstance(self.part, CONTAINERS)
-        held = others
-        if passes_all:
-            held = None
-        own = {}
-        for name, child in _parts(self.part_).items():
-            names = frozenset(
-                full_name.removeprefix(name).removeprefix("__")
-                for full_name in self.names
-                if full_name == name or full_name.startswith(f"{name}__")
-            )
-            if passes_all or names or any(map(_is_semi_supervised, _leaves(child).values())):
-                own[name] = _Part(child, names, held)
-        if own:
-            self.part_.set_params(**own)
-        return train, others
-
-    # What scikit-learn asks of an estimator in a container, a search or an ensemble
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("part", "part_"):
-            raise AttributeError(name)
-        return getattr(self.__dict__.get("part_", self.part), name)
-
-    def __sklearn_clone__(self) -> _Part:
-        return _Part(clone_estimator(self.part), self.names, self.held)
-
-    def __sklearn_tags__(self) -> Any:
-        return tags_of(self.part)
-
-    def set_params(self, **values: Any) -> Self:
-        """Set parameters of the part, as a search does."""
-        self.part.set_params(**values)
-        return self
-
-
-@contextmanager
-def _dense_advice(part: Any) -> Iterator[None]:
-    try:
-        yield
-    except TypeError as error:
-        if "toarray" not in str(error):
-            raise
-        raise PluginError(
-            f"the step {type(part).__name__.lower()} takes no sparse matrices, as the step before it returns; put "
-            "FunctionTransformer(lambda rows: rows.toarray(), accept_sparse=True) between them"
-        ) from error

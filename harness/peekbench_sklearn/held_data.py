@@ -29,7 +29,6 @@ from peekbench.formatting import pluralize, shorten, visible
 from peekbench.identity import key_of
 from peekbench.records import Split
 from peekbench.records.data import OfficialSplits
-from peekbench_sklearn.estimators import tags_of
 from peekbench_sklearn.held_inputs import (
     GENERATION,
     as_array,
@@ -44,6 +43,7 @@ from peekbench_sklearn.held_inputs import (
     take_rows,
 )
 from peekbench_sklearn.label_sets import HeldLabels, find_label_sets
+from peekbench_sklearn.parts import tags_of
 
 HELD = (
     "names of tasks, a data frame, (texts, labels), (X, y), (X, y, groups), a data set of Hugging Face, the folder of "

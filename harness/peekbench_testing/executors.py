@@ -29,6 +29,7 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.entries import ExecutorEntry
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.work_protocols import Event, Outcome
+from peekbench.records.answers import Predicted
 from peekbench.records.runs import Host, Resources
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult, WorkItem
 from peekbench.spec.components import ExecutorSpec, make_component
@@ -145,7 +146,9 @@ class SampleWork:
         predictions = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         is_here = platform.node() == self._origin[0]
         metrics = {"process": float(os.getpid()), "is here": float(is_here)}
-        return ArmResult(arm, {"score": float(predictions[0, 0])}, 0.0, 0.0, metrics, predictions.astype(np.float32))
+        return ArmResult(
+            arm, {"score": float(predictions[0, 0])}, 0.0, 0.0, metrics, Predicted(predictions.astype(np.float32))
+        )
 
 
 def make_items(methods: Sequence[str], *, per_item: int = 1) -> list[WorkItem]:

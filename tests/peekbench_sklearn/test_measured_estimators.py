@@ -148,7 +148,7 @@ def test_steps_that_do_not_adapt_are_fitted_as_in_a_pipeline() -> None:
     entry = make_estimator_entry(pipeline, "halving")
     predictor: Any = entry.method(None, train, task, options=entry.options(), context=context)
     expected = pipeline.fit(train.inputs, train.labels).predict_proba(X[40:])
-    np.testing.assert_allclose(predictor.predict(X[40:]), expected)
+    np.testing.assert_allclose(predictor.predict(X[40:]).numbers, expected)
 
 
 def test_steps_can_return_data_frames() -> None:

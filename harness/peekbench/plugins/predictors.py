@@ -15,6 +15,7 @@ import numpy as np
 
 from peekbench.errors import ContractError
 from peekbench.formatting import shorten
+from peekbench.identity import key_of
 from peekbench.records.answers import Predicted, find_answers
 from peekbench.records.data import FloatArray, Inputs, IntArray, Task
 from peekbench.records.trials import Predictor
@@ -262,11 +263,10 @@ def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
 
 
 def _number_or_missing(value: Any, task: Task) -> int:
-    if isinstance(value, bool | np.bool_) and str(value).lower() in task.class_names:
-        value = str(value).lower()  # as data sources name classes
-    if value in task.class_names:
-        return task.class_names.index(value)
-    if isinstance(value, int | float | np.number | np.bool_) and value in range(task.num_classes):
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number and (name := key_of(value)) in task.class_names:
+        return task.class_names.index(str(name))
+    if (is_number or isinstance(value, bool | np.bool_)) and value in range(task.num_classes):
         return int(value)
     return -1
 

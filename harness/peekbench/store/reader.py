@@ -474,13 +474,7 @@ class Store:
         return {arm: decode_predictions(numbers, labels, task) for arm, numbers, labels, _ in self._blobs(trial)}
 
     def generated(self, trial: Trial) -> dict[str, list[Reference]]:
-        """Return the answer to each prompt of a finished trial, or a tuple of several, by arm; empty without prompts.
-
-        Raises
-        ------
-        StoreError
-            If answers are missing, or are not those that were stored.
-        """
+        """Return the answer to each prompt of a trial, or a tuple of several, by arm; empty without prompts."""
         return {arm: decode_answers(answers) for arm, _, _, answers in self._blobs(trial) if answers is not None}
 
     def _blobs(self, trial: Trial) -> list[tuple[str, bytes, bytes | None, bytes | None]]:
