@@ -40,7 +40,7 @@ from peekbench import (
     Task,
     hookimpl,
 )
-from peekbench.plugins import AuditEntry, Preparation
+from peekbench.plugins import Preparation
 from peekbench.records import Forest, Interval
 
 
@@ -408,9 +408,3 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:
         AnalyzerEntry(name="none", analyze=lambda results, options: Analysis("none"), summary="no tables"),
         AnalyzerEntry(name="marks", analyze=lambda results, options: MARKS, summary="a figure"),
     ]
-
-
-@hookimpl
-def peekbench_audits() -> list[AuditEntry]:
-    """Register the audit."""
-    return [AuditEntry(name="none", audit=lambda tasks, options, context: Analysis("none"), summary="no tables")]

@@ -211,7 +211,6 @@ def cases() -> Iterator[Case]:
         "analyze --reports": (("analyze", "scores.csv", "--reports", "out"), "out", ""),
         "compare --reports": (("compare", NAME, "data/other.sqlite", "--reports", "out"), "out", ""),
         "leaderboard --reports": (("leaderboard", NAME, "--reports", "out"), "out", ""),
-        "audit --reports": (("audit", f"{NAME}.yaml", "--reports", "out"), "out", ""),
         "validate --lock": (("validate", "--lock", "specs/attack.yaml"), "specs", "attack.lock"),
         "backup": (("backup", NAME, "backups/copy.sqlite"), "backups", "copy.sqlite"),
     }
@@ -253,7 +252,7 @@ def make_template(folder: Path) -> dict[str, Any]:
         {"use": "attack.steady", "name": "other", "options": {"salt": 1}},
     ]
     design = {"num_train": 10, "num_test": 20, "num_subsamples": 60}
-    parts = {"methods": methods, "design": design, "analyses": ["attack.marks"], "audits": ["attack.none"]}
+    parts = {"methods": methods, "design": design, "analyses": ["attack.marks"]}
     prepare(folder, **parts, report={"formats": list(FORMATS)})
     write_spec(folder / "specs" / f"{NAME}.yaml", **parts)
     design = {"num_train": 7, "num_test": 3, "num_subsamples": 1}

@@ -28,8 +28,3 @@ def seed_of_subsample(seed: int, task: str, subsample: int) -> int:
 def seed_of_fit(seed: int, task: str, num_train: int, num_test: int, subsample: int) -> int:
     """Return the seed of the fits of a trial: it names neither method nor arm, which reduces the noise of effects."""
     return derive_seed(seed, "fit", task, num_train, num_test, subsample)
-
-
-def seed_of_audits(seed: int) -> int:
-    """Return the seed of all audits, so renaming or moving an audit does not change its result."""
-    return derive_seed(seed, "audit")

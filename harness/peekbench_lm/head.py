@@ -146,29 +146,3 @@ def log_probabilities(head: nn.Linear, hidden: Tensor, targets: Tensor) -> Tenso
         scores = head(chunk).float()  # (rows, vocabulary)
         chunks.append(scores.gather(1, chunk_targets[:, None])[:, 0] - scores.logsumexp(-1))
     return torch.cat(chunks)
-
-
-def token_moments(scores: Tensor, targets: Tensor) -> Tensor:
-    """Return the log probability of each target, and the mean and the variance of the log probability of a random word.
-
-    The mean and the variance are those of the distribution that the model predicts, as in Min-K%++ (Zhang et al. 2024,
-    arXiv 2404.02936, equation 3).
-
-    Parameters
-    ----------
-    scores
-        Scores of the words of the vocabulary; shape (n, vocabulary).
-    targets
-        Token ids; shape (n,).
-
-    Returns
-    -------
-    Tensor
-        Log probability, mean and variance in nats; shape (n, 3).
-    """
-    log_table = scores.float().log_softmax(-1)  # (n, vocabulary)
-    table = log_table.exp()
-    finite = log_table.masked_fill(table == 0, 0)  # an impossible word has the log probability -inf, and counts 0 times
-    means = (table * finite).sum(-1)
-    variances = (table * (finite - means[:, None]).square()).sum(-1)
-    return torch.stack([log_table.gather(1, targets[:, None])[:, 0], means, variances], 1)

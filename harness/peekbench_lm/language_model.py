@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from peekbench import DataError
 from peekbench_lm.forward_context import forward_context, replace_dropout
-from peekbench_lm.head import ROWS_PER_CHUNK, log_probabilities, summed_entropy, summed_loss, token_moments
+from peekbench_lm.head import log_probabilities, summed_entropy, summed_loss
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.loading import AutocastLinear, load_network, quiet_transformers
 from peekbench_lm.network import PackedNetwork
@@ -217,18 +217,6 @@ class LanguageModel(PackedNetwork):
         if not self._has_linear_head:
             return -cross_entropy(self.logits(part, indices).float(), targets, reduction="none")
         return log_probabilities(self.network.get_output_embeddings(), self._head_inputs(part, indices), targets)
-
-    def token_moments(self, part: Part, indices: Tensor, targets: Tensor) -> Tensor:
-        """Return the log probability of each target, with the mean and the variance over the predicted distribution.
-
-        The parameters are those of `loss`; the result has shape (len(indices), 3). Call it inside `forward_context`.
-        """
-        if not self._has_linear_head:
-            return token_moments(self.logits(part, indices), targets)
-        head, hidden = self.network.get_output_embeddings(), self._head_inputs(part, indices)
-        size = ROWS_PER_CHUNK  # tables of all tokens by vocabulary may not fit into memory
-        chunks = zip(torch.split(hidden, size), torch.split(targets, size), strict=True)
-        return torch.cat([token_moments(head(rows), ids) for rows, ids in chunks])
 
     def _head_inputs(self, part: Part, indices: Tensor) -> Tensor:
         """Return the inputs of the linear head at some tokens of a part; shape (len(indices), size)."""

@@ -38,7 +38,7 @@ from peekbench.plugins.protocols import Options
 from peekbench.records.data import Dataset, FloatArray, Folders, Inputs, IntArray, Labeled, SourceRef, Task
 from peekbench.records.runs import Resources
 from peekbench.records.trials import Context, Draw, Predictor
-from peekbench.spec.components import AuditSpec, MethodSpec
+from peekbench.spec.components import MethodSpec
 from peekbench.spec.design import Design
 from peekbench_testing.conditions import time_limit
 from peekbench_testing.runner import HERE, Attempt, Memo
@@ -369,15 +369,15 @@ def _draw(
     )
 
 
-def prepare(spec: MethodSpec | AuditSpec, folder: Path) -> None:
-    """Check the options against the files on this machine, then download or build all that the entry needs."""
+def prepare(spec: MethodSpec, folder: Path) -> None:
+    """Check the options against the files on this machine, then download or build all that the method needs."""
     folders = Folders(spec=folder, cache=cache_folder())
     for name, function in (("check", spec.entry.preparation.check), ("prefetch", spec.entry.preparation.prefetch)):
         if function is not None:
             Foreign(f"{spec.use}: `{name}`", spec.use, spec.options).call(
                 function, options=spec.options, folders=folders
             )
-    if isinstance(spec, MethodSpec) and spec.entry.preparation.resources is not None:
+    if spec.entry.preparation.resources is not None:
         caller = Foreign(f"{spec.use}: `resources`", spec.use, spec.options)
         caller.call(spec.entry.preparation.resources, returns=Resources, options=spec.options, folders=folders)
 

@@ -26,9 +26,7 @@ def check(
     options: Annotated[str, typer.Option(help="Options of the entry, as YAML: '{num_components: 5}'.")] = "{}",
     task: Annotated[
         str | None,
-        typer.Option(
-            metavar="PLUGIN.TASK", help="Data source to check a method or an audit on. Default: synthetic rows."
-        ),
+        typer.Option(metavar="PLUGIN.TASK", help="Data source to check a method on. Default: synthetic rows."),
     ] = None,
     task_options: Annotated[
         str | None,
@@ -83,7 +81,7 @@ def _find_source(task: str | None, options: str | None) -> SourceRef | None:
 def new(
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="method, source, analysis, audit, executor, observer, renderer or format."),
+        typer.Argument(metavar="KIND", help="method, source, analysis, executor, observer, renderer or format."),
     ],
     name: Annotated[
         str,

@@ -20,11 +20,9 @@ from peekbench_testing.methods import METHOD_CHECKS, method_to_check
 from peekbench_testing.observers import OBSERVER_CHECKS, observer_to_check
 from peekbench_testing.pure_entries import (
     ANALYSIS_CHECKS,
-    AUDIT_CHECKS,
     FORMAT_CHECKS,
     SOURCE_CHECKS,
     analysis_to_check,
-    audit_to_check,
     format_to_check,
     source_to_check,
 )
@@ -54,7 +52,6 @@ CONTRACTS: Mapping[str, Contract] = {
     "method": Contract(METHOD_CHECKS, method_to_check, num_required=2, data="task"),
     "data source": Contract(SOURCE_CHECKS, source_to_check),
     "analysis": Contract(ANALYSIS_CHECKS, analysis_to_check, data="results"),
-    "audit": Contract(AUDIT_CHECKS, audit_to_check, data="task"),
     "executor": Contract(EXECUTOR_CHECKS, executor_to_check),
     "observer": Contract(OBSERVER_CHECKS, observer_to_check),
     "report format": Contract(FORMAT_CHECKS, format_to_check),
@@ -121,19 +118,19 @@ def check_entry(
 ) -> list[CheckOutcome]:
     """Do all contract checks of an entry.
 
-    Methods and audits are prepared first, for example their models are downloaded to the cache. Files that they write
-    to `context.folders.cache` are deleted after the checks. An observer that keeps its data elsewhere, such as on a
+    Methods are prepared first, for example their models are downloaded to the cache. Files that they write to
+    `context.folders.cache` are deleted after the checks. An observer that keeps its data elsewhere, such as on a
     server, is sent the runs of the checks, which are named 'sample'.
 
     Parameters
     ----------
     use
-        Name of a method, a data source, an executor, an analysis, an audit, an observer or a report format in specs,
+        Name of a method, a data source, an executor, an analysis, an observer or a report format in specs,
         `plugin.thing`.
     options
         Options as in a spec. Relative paths start at the current folder.
     data
-        What to check on, by default synthetic data: at least 120 rows or their data source for a method or an audit, a
+        What to check on, by default synthetic data: at least 120 rows or their data source for a method, a
         results table for an analysis, as `peekbench.load_results` returns it. If a method loads the data of its task
         again (`load_dataset(task.source)`), it gets these rows.
     timeout

@@ -181,10 +181,9 @@ def list_commands(plugin: NewPlugin, folder: Path) -> list[str]:
     ['pip install --editable .', 'peekbench check lsa', 'peekbench run lsa.yaml']
     """
     spec = quote(str(folder / f"{plugin.name}.yaml"))
-    run = "audit" if plugin.kind == "audit" else "run"
     # peekbench has no contract checks of renderers.
     test = f"pytest {quote(str(folder))}" if plugin.kind == "renderer" else f"peekbench check {plugin.use}"
-    return [f"pip install --editable {quote(str(folder))}", test, f"peekbench {run} {spec}"]
+    return [f"pip install --editable {quote(str(folder))}", test, f"peekbench run {spec}"]
 
 
 def write_plugin(plugin: NewPlugin, folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Contract checks of data sources, analyses, audits and report formats, which must return the same at every call.
+"""Contract checks of data sources, analyses and report formats, which must return the same at every call.
 
 Each is checked as a `PureCall`, whose first call also reveals changes of its arguments.
 """
@@ -14,23 +14,21 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from peekbench.cache import cache_folder
-from peekbench.data.loading import check_dataset, find_absent_class, fingerprint, hash_rows, load_dataset
+from peekbench.data.loading import check_dataset, find_absent_class, fingerprint, hash_rows
 from peekbench.data.preflight import find_empty_texts
 from peekbench.errors import ContractError, PeekbenchError, ResultsError, SpecError
 from peekbench.formatting import pluralize
-from peekbench.plugins.entries import AnalyzerEntry, AuditEntry, DataSourceEntry, ReportFormatEntry
+from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, ReportFormatEntry
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.registry import find_format
-from peekbench.records.data import Dataset, Folders, SourceRef
+from peekbench.records.data import Dataset, Folders
 from peekbench.records.report import Analysis, Report
 from peekbench.records.runs import DesignPoint, PlannedDesign
-from peekbench.records.trials import Context
 from peekbench.report.render.files import list_files, write_format
-from peekbench.spec.components import AnalysisSpec, AuditSpec, TaskSpec, make_component
-from peekbench_testing.case import prepare
-from peekbench_testing.fresh_process import CallReport, call, check_light_import, view_cache
+from peekbench.spec.components import AnalysisSpec, TaskSpec, make_component
+from peekbench_testing.fresh_process import CallReport, call, check_light_import
 from peekbench_testing.runner import GENERATORS, Checks, Memo, call_with_seed, preserved_state
-from peekbench_testing.samples import SamplePredictions, sample_report, sample_results, sample_texts
+from peekbench_testing.samples import SamplePredictions, sample_report, sample_results
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -288,40 +286,6 @@ ANALYSIS_CHECKS = _make_checks(
         "forecasts are repeatable": check_forecast,
     },
 )
-
-
-@contextmanager
-def audit_to_check(use: str, options: Mapping[str, Any], source: Dataset | SourceRef | None) -> Iterator[PureCall]:
-    """Prepare an audit, and make a call of it with one task."""
-    spec = make_component(AuditSpec, use, options)
-    name = source.use if isinstance(source, SourceRef) else "sample"
-    dataset = load_dataset(source) if isinstance(source, SourceRef) else source
-    prepare(spec, Path.cwd())
-    with view_cache() as cache:
-        yield make_audit_call(spec.use, spec.entry, spec.options, cache, {name: dataset or sample_texts()})
-
-
-def make_audit_call(
-    use: str, entry: AuditEntry, options: Options, cache: Path, tasks: Mapping[str, Dataset]
-) -> PureCall:
-    """Make a call of an audit of tasks."""
-    context = Context(seed=1, threads=1, folders=Folders(spec=Path.cwd(), cache=cache))
-    return PureCall(use, _audit, (entry, options, context, tasks), "take the seed from context.seed")
-
-
-def _audit(entry: AuditEntry, options: Options, context: Context, tasks: Mapping[str, Dataset]) -> Analysis:
-    before = _hash_tasks(tasks)
-    analysis = _check_analysis(entry.audit(tasks, options=options, context=context))
-    if before != _hash_tasks(tasks):
-        raise ContractError("it changes the tasks' rows; work on copies")
-    return analysis
-
-
-def _hash_tasks(tasks: Mapping[str, Dataset]) -> dict[str, str]:
-    return {name: hash_rows(data.inputs, data.labels, data.class_names) for name, data in tasks.items()}
-
-
-AUDIT_CHECKS = _make_checks("analysis", {"returns an analysis and leaves the rows unchanged": check_value})
 
 
 # Report formats

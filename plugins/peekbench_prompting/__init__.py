@@ -1,12 +1,11 @@
-"""Plugin ``prompting``: methods that prompt causal language models, and audits for texts seen in pretraining."""
+"""Plugin ``prompting``: methods that prompt causal language models."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from peekbench import MethodEntry, hookimpl
-from peekbench.plugins import AuditEntry, Preparation
-from peekbench_prompting.audit_options import Codec, Exchangeability, MinK
+from peekbench.plugins import Preparation
 from peekbench_prompting.options import (
     BatchCalibration,
     BatchCalibrationFewShot,
@@ -123,38 +122,5 @@ def peekbench_methods() -> list[MethodEntry]:
             method="peekbench_prompting.training:supervised",
             summary="pretrain, then train on the answers of the train set",
             unlabeled_options=frozenset({"pretrain", "pretraining"}),
-        ),
-    ]
-
-
-@hookimpl
-def peekbench_audits() -> list[AuditEntry]:
-    """Register the three audits."""
-    entry = partial(
-        AuditEntry,
-        preparation=Preparation(
-            pin="peekbench_prompting.provision:pin_models",
-            check="peekbench_prompting.provision:check_models",
-            prefetch="peekbench_prompting.provision:prefetch_models",
-        ),
-    )
-    return [
-        entry(
-            name="exchangeability",
-            options=Exchangeability,
-            audit="peekbench_prompting.exchangeability:exchangeability",
-            summary="test whether a language model prefers the published order of the texts, a sign of contamination",
-        ),
-        entry(
-            name="min_k",
-            options=MinK,
-            audit="peekbench_prompting.membership:min_k",
-            summary="test whether a language model finds the texts more predictable than unseen texts, by Min-K%",
-        ),
-        entry(
-            name="codec",
-            options=Codec,
-            audit="peekbench_prompting.membership:codec",
-            summary="test whether examples make a model less certain of texts than of unseen ones; may miss exposure",
         ),
     ]

@@ -11,11 +11,10 @@ from typing import Any
 from peekbench import Folders
 from peekbench.records import TokenCounts
 from peekbench_lm.extras import check_extra
-from peekbench_lm.model_files import describe_model, find_model, pin_model
-from peekbench_lm.provision import check_requirement, count_tokens_without_limit, known_kind
+from peekbench_lm.model_files import find_model
+from peekbench_lm.provision import count_tokens_without_limit
 from peekbench_lm.provision import prefetch as prefetch_model
 from peekbench_lm.tokenizer import load_tokenizer
-from peekbench_prompting.audit_options import Exchangeability, Membership
 from peekbench_prompting.frame import PromptFrame
 from peekbench_prompting.options import Packed, Prompting, check_packing
 
@@ -43,46 +42,3 @@ def count_tokens(texts: Sequence[str], *, options: Prompting, folders: Folders) 
     """
     cut = [PromptFrame.cut(text) for text in texts]
     return count_tokens_without_limit(cut, options=options, folders=folders)
-
-
-def pin_models(*, options: Exchangeability | Membership, folders: Folders) -> Mapping[str, Any]:
-    """Return the commits of the audit's models on the Hub, as options to add to the spec."""
-    pinned = pin_model(options.model, options.revision, folders)
-    if options.reference:
-        reference = pin_model(options.reference, options.reference_revision, folders)
-        pinned |= {f"reference_{name}": value for name, value in reference.items()}
-    return pinned
-
-
-def check_models(*, options: Exchangeability | Membership, folders: Folders) -> None:
-    """Check, without a download, that the audit's models exist and continue texts.
-
-    Raises
-    ------
-    SpecError
-        If a model is not causal.
-    DataError
-        If a model does not exist or is not a language model.
-    """
-    for model in filter(None, (options.model, options.reference)):
-        if kind := known_kind(model, folders):
-            check_requirement(model, kind, "causal")
-    check_extra("lm", "language models")
-
-
-def prefetch_models(*, options: Exchangeability | Membership, folders: Folders) -> Mapping[str, Any]:
-    """Download or build the audit's models if necessary, and describe them.
-
-    Raises
-    ------
-    PeekbenchError
-        If an optional library is not installed.
-    DataError
-        If a model is unavailable.
-    """
-    check_extra("lm", "language models")
-    description = describe_model(options.model, options.revision, folders)
-    if options.reference:
-        reference = describe_model(options.reference, options.reference_revision, folders)
-        description |= {"reference": reference}
-    return description

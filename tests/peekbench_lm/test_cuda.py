@@ -13,7 +13,7 @@ import needs_torch  # noqa: F401
 import numpy as np
 import pytest
 import torch
-from simulated_cuda import CUDA, simulated_cuda
+from simulated_cuda import simulated_cuda
 from small_fits import TEST, fit
 from small_models import load_without_quantization, save_encoder, save_model
 
@@ -21,8 +21,6 @@ from peekbench import Predictor
 from peekbench.records import FloatArray
 from peekbench_finetune import classification
 from peekbench_lm import language_model
-from peekbench_lm.language_model import LanguageModel
-from peekbench_lm.likelihood import score_tokens
 
 HAS_CARD = torch.cuda.is_available()
 needs_card = pytest.mark.skipif(not HAS_CARD, reason="this machine has no GPU that torch can use")
@@ -50,7 +48,6 @@ PREDICTIONS = {
     "SentenceEncoder.embed_texts",
     "encode_texts",
     "_sum_log_probabilities",
-    "_token_moments",
     "_score_batch",
     "compute_prefix",
 }
@@ -141,17 +138,6 @@ def test_fits_use_one_device_and_wait_after_epochs_only(
     assert set(device.waits) <= BEFORE_TRAINING | PREDICTIONS | {"train"} | IN_LIBRARIES.get(name, set())
     for result, reference in zip(actual, expected, strict=True):
         np.testing.assert_allclose(result, reference, rtol=1e-4, atol=1e-5)
-
-
-@simulates
-def test_scores_of_tokens_use_one_device(temporary: Path) -> None:
-    texts = [[5, 6, 7, 8], [9, 10], [11, 12, 13]]
-    folder = save("gpt2", temporary)
-    expected = score_tokens(LanguageModel(folder, torch.device("cpu")), texts, 2, "fp32", standardized=True)
-    with simulated_cuda() as device:
-        actual = score_tokens(LanguageModel(folder, CUDA), texts, 2, "fp32", standardized=True)
-    assert not device.errors
-    np.testing.assert_allclose(np.concatenate(actual), np.concatenate(expected), rtol=1e-4, atol=1e-5)
 
 
 @simulates

@@ -9,7 +9,6 @@ import pytest
 from commands import run_command
 
 from peekbench_testing import METHOD_CHECKS
-from peekbench_testing.pure_entries import AUDIT_CHECKS
 
 
 def peek(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
@@ -46,11 +45,6 @@ def test_methods_are_checked_on_tasks() -> None:
                 "{path: rows.csv}", "--traceback", status=3)  # fmt: skip
     assert done.stdout.count("ContractError: predictions contain NaN or infinity in 45 of 45 rows") == 2
     assert "Traceback" in done.stdout
-
-
-@pytest.mark.slow
-def test_audits_are_checked() -> None:
-    assert peek("check", "toy.sizes", "--task", "toy.words").stdout.count("passed") == len(AUDIT_CHECKS)
 
 
 def test_wrong_arguments_are_errors() -> None:

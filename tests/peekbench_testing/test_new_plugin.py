@@ -55,7 +55,7 @@ def test_files_are_valid_whatever_the_name(kind: str, name: str, entry: str, tmp
 
 
 def test_no_file_is_overwritten(tmp_path: Path) -> None:
-    plugin = NewPlugin("audit", "sizes")
+    plugin = NewPlugin("source", "sizes")
     (tmp_path / "LICENSE").write_text("mine")
     (tmp_path / "README.md").write_text("mine")
     with pytest.raises(PeekbenchError, match=r"already contains README.md, .* choose another folder with --folder"):
@@ -98,7 +98,7 @@ def test_wrong_names_are_errors(name: str, message: str) -> None:
     ("kind", "message"),
     [
         ("metods", "did you mean method?"),
-        ("dataset", "choose from: analysis, audit, executor, format, method, observer, renderer, source"),
+        ("dataset", "choose from: analysis, executor, format, method, observer, renderer, source"),
         ("common", "choose from"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Contract checks of data sources, analyses and audits, and checks of any entry by name."""
+"""Contract checks of data sources and analyses, and checks of any entry by name."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from unittest import SkipTest
 
 import pandas as pd
 import pytest
-from faulty_entries import ANALYSES, AUDITS, SOURCES
+from faulty_entries import ANALYSES, SOURCES
 
 from peekbench import AnalyzerEntry, DataSourceEntry, Folders, Options, PeekbenchError
-from peekbench.plugins import AuditEntry
-from peekbench_testing import CheckOutcome, sample_results, sample_texts
+from peekbench_testing import CheckOutcome, sample_results
 from peekbench_testing.contracts import CONTRACTS, ContractTests, find_kinds
 from peekbench_testing.pure_entries import (
     ANALYSIS_CHECKS,
-    AUDIT_CHECKS,
     SOURCE_CHECKS,
     make_analysis_call,
-    make_audit_call,
     make_source_call,
 )
 from peekbench_testing.runner import CheckRun
@@ -72,16 +69,6 @@ def test_each_error_of_an_analysis_is_found(name: str) -> None:
     assert_found(failed(ANALYSIS_CHECKS, make_analysis_call("tried", entry, Options()), expected), expected)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(AUDITS))
-def test_each_error_of_an_audit_is_found(name: str, tmp_path: Path) -> None:
-    audit, expected = AUDITS[name]
-    case = make_audit_call(
-        "tried", AuditEntry(name="tried", audit=audit, summary=""), Options(), tmp_path, {"sample": sample_texts()}
-    )
-    assert_found(failed(AUDIT_CHECKS, case, expected), expected)
-
-
 def test_sample_results_are_a_results_table() -> None:
     results = sample_results(4, num_tasks=2)
     assert isinstance(results, pd.DataFrame)
@@ -105,7 +92,7 @@ def test_entries_that_cannot_be_checked(use: str, words: str) -> None:
 
 
 def test_entries_are_found_by_their_kind() -> None:
-    kinds = {"toy.vote": "method", "toy.words": "data source", "toy.count": "analysis", "toy.sizes": "audit"}
+    kinds = {"toy.vote": "method", "toy.words": "data source", "toy.count": "analysis"}
     assert {use: find_kinds(use) for use in kinds} == {use: [kind] for use, kind in kinds.items()}
     assert find_kinds("local") == ["executor"]
     assert {*CONTRACTS} == {*kinds.values(), "executor", "observer", "report format"}
@@ -127,7 +114,7 @@ def test_checks_are_methods_of_tests() -> None:
     tests: Any = Speech()
     Speech.setup_class()
     with pytest.raises(PeekbenchError, match="it returned a str"):
-        tests.test_returns_an_analysis_and_leaves_the_rows_unchanged()
+        tests.test_returns_an_analysis_and_leaves_the_results_unchanged()
     with pytest.raises(SkipTest, match="another check failed: returns an analysis"):
         tests.test_same_analysis_at_every_call()
     Speech.teardown_class()

@@ -27,9 +27,8 @@ from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.tokenizer import encode
 from peekbench_prompting import training
-from peekbench_prompting.audit_options import Exchangeability
 from peekbench_prompting.options import InputPerplexity, Prompting
-from peekbench_prompting.provision import prefetch, prefetch_models
+from peekbench_prompting.provision import prefetch
 from peekbench_prompting.training import log_perplexities
 from peekbench_prompting.training import make_batch as make_perplexity_batch
 from peekbench_testing import check_entry, make_case
@@ -344,8 +343,6 @@ def test_missing_libraries_are_reported_before_the_run(
     monkeypatch.setitem(extras.LIBRARIES, "lm", ("torch", "no_such_library"))
     with pytest.raises(PeekbenchError, match=r"no_such_library.*peekbench\[lm\]"):
         prefetch_method("prompting.zero_shot", folder, {}, tmp_path)
-    with pytest.raises(PeekbenchError, match=r"no_such_library.*peekbench\[lm\]"):
-        prefetch_models(options=Exchangeability(model=str(folder)), folders=Folders(tmp_path, tmp_path))
 
 
 def test_a_masked_language_model_is_refused_before_the_run(tmp_path: Path) -> None:

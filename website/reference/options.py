@@ -27,7 +27,6 @@ INTRODUCTIONS = {
     "data source": "Data sources, which specs name under `tasks`. [Data](../data.md) explains them.",
     "method": "Methods, which specs name under `methods`. [Methods](../methods/index.md) explains them.",
     "analysis": "Analyses, which specs name under `analyses`. [Statistics](../statistics/verdicts.md) explains them.",
-    "audit": "Audits, which specs name under `audits`. [Audits](../audits.md) explains them.",
     "executor": "Executors, one of which a spec names under `executor`. [Clusters](../clusters.md) explains `ray`.",
     "observer": "Observers, which specs name under `observers`. [Runs](../usage/running.md#trackers) explains them.",
     "renderer": "Renderers of figures, one of which a spec can name as `renderer` under `report`.",

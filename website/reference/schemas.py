@@ -14,7 +14,7 @@ from peekbench.spec.json_schema import make_schema
 from website.reference.markdown import GENERATED, code, page, plain, table
 from website.reference.options import UndocumentedError
 
-SPEC_SECTIONS = ("ExperimentSpec", "TaskSpec", "MethodSpec", "Design", "Stop", "AnalysisSpec", "Selection", "AuditSpec",
+SPEC_SECTIONS = ("ExperimentSpec", "TaskSpec", "MethodSpec", "Design", "Stop", "AnalysisSpec", "Selection",
                  "ExecutorSpec", "ObserverSpec", "ReportSpec", "AnalysisOnlySpec")  # fmt: skip
 """Definitions of the schema of specs, in the order of the page; those of options are on the pages of their entries."""
 ALREADY_DESCRIBED = {"Arm": "arm", "Options": "options"}

@@ -25,7 +25,7 @@ Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "f
 """What commands can do with a file."""
 
 STORE_SUFFIX = ".sqlite"
-IRRELEVANT = ("executor", "audits", "observers")  # settings that change neither a run nor its report
+IRRELEVANT = ("executor", "observers")  # settings that change neither a run nor its report
 SCORES = (".csv", ".tsv", ".parquet", ".pq", ".json", ".jsonl", ".ndjson")
 
 

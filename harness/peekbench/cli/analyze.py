@@ -8,23 +8,19 @@ from typing import Annotated
 
 import typer
 
-from peekbench.api.inputs import find_analysis_spec, find_run, find_scores, load
+from peekbench.api.inputs import find_analysis_spec, find_run, find_scores
 from peekbench.cli.gates import FailOnOption, apply_gates, parse_gates
 from peekbench.cli.options import (
     IncompleteOption,
     ReportsOption,
     RunArgument,
-    SpecArgument,
     TableFlags,
     complete_runs,
     take_records,
 )
 from peekbench.cli.output import fail
 from peekbench.cli.reports import FormatOption, Printer, ReportOptions, check_formats, report_run, show_report
-from peekbench.execution.audits import run_audits
-from peekbench.execution.preparation import prefetch_audits
-from peekbench.execution.provenance import describe_session
-from peekbench.report import report_of_audits, report_of_comparison, report_of_ranking
+from peekbench.report import report_of_comparison, report_of_ranking
 from peekbench.report.facts.reports import report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
@@ -111,23 +107,6 @@ def analyze(
     report = replace(report, formats=chosen or report.formats)
     show_report(report, reports, printer)
     apply_gates(gates, report)
-
-
-@take_records
-def audit(
-    spec: SpecArgument,
-    printer: Printer,
-    reports: ReportsOption = Path("reports"),
-) -> None:
-    """Audit the tasks' data with the audits of SPEC, without a run.
-
-    Example: peekbench audit specs/audit_small.yaml
-    """
-    printer.start()
-    experiment = load(spec)
-    session = {**describe_session(experiment.folder), "methods": prefetch_audits(experiment)}
-    report = report_of_audits(experiment, run_audits(experiment), session)
-    printer.write_and_print(report, reports / report.name / "audits")
 
 
 @take_records

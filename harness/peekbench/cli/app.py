@@ -41,7 +41,6 @@ COMMANDS = {
     "plan": ("plan.plan", "Estimate the work of a spec on this machine before a run."),
     "run": ("run.run", "Run a spec, or resume its run, and write the report."),
     "watch": ("watch.watch", "Watch a run that is going on."),
-    "audit": ("analyze.audit", "Audit the tasks' data with the audits of SPEC, without a run."),
     "analyze": ("analyze.analyze", "Analyze the scores of a run or of any other tool."),
     "report": ("analyze.report", "Write the report of a run again, from its store."),
     "compare": ("analyze.compare", "Compare two runs."),
@@ -54,7 +53,7 @@ COMMANDS = {
 }
 """Function and summary of each command of the core."""
 GROUPS = {
-    "Run": ("quickstart", "validate", "plan", "run", "watch", "audit"),
+    "Run": ("quickstart", "validate", "plan", "run", "watch"),
     "Read": ("analyze", "report", "compare", "leaderboard", "import"),
     "Write plugins": ("show", "new", "check"),
     "Clusters": ("worker", "merge", "backup", "check-store"),

@@ -123,7 +123,7 @@ def _lock(path: Path, *, newest: bool) -> None:
         folders = Folders(spec=experiment.folder, cache=Path(empty)) if newest else experiment.folders()
         content = make_lock(experiment.pinnable(), folders)
     if not content:
-        echo(f"{path}: nothing to lock: no task, method or audit loads a revision from the Hub")
+        echo(f"{path}: nothing to lock: no task or method loads a revision from the Hub")
         return
     write_lock(content, lock_path(path))
     for group in content.values():

@@ -23,7 +23,7 @@ from peekbench.spec.components import MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.differences import Identity, files_of, find_differences
 
-NOT_FOR_WORK = ("analyses", "audits", "executor", "observers", "report")  # parts of a spec on which no trial depends
+NOT_FOR_WORK = ("analyses", "executor", "observers", "report")  # parts of a spec on which no trial depends
 SHOWN = 12  # characters of a digest in messages
 
 

@@ -12,12 +12,12 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import describe_missing
-from peekbench.spec.components import AuditSpec, Component, MethodSpec, TaskSpec
+from peekbench.spec.components import Component, MethodSpec, TaskSpec
 from peekbench.spec.experiment import ExperimentSpec
 
 
 def download_all(spec: ExperimentSpec) -> Iterator[str]:
-    """Load every task and prefetch every method and audit, one after the other.
+    """Load every task and prefetch every method, one after the other.
 
     Yields
     ------
@@ -29,10 +29,9 @@ def download_all(spec: ExperimentSpec) -> Iterator[str]:
     DataError
         After the last download, if some failed.
     """
-    users: list[MethodSpec | AuditSpec] = [*spec.methods, *spec.audits]
-    components: list[TaskSpec | MethodSpec | AuditSpec] = [
+    components: list[TaskSpec | MethodSpec] = [
         *spec.tasks,
-        *(user for user in users if user.entry.preparation.prefetch is not None),
+        *(method for method in spec.methods if method.entry.preparation.prefetch is not None),
     ]
     failed = []
     for number, component in enumerate(components, start=1):
@@ -50,15 +49,15 @@ def download_all(spec: ExperimentSpec) -> Iterator[str]:
 
 
 def check_files(spec: ExperimentSpec) -> None:
-    """Check libraries, and the options of tasks, methods and audits against the files here, without a download.
+    """Check libraries, and the options of tasks and methods against the files here, without a download.
 
     Raises
     ------
     SpecError
-        If a run or an audit of the spec would fail, for example because a model does not exist; with a line for each.
+        If a run of the spec would fail, for example because a model does not exist; with a line for each.
     """
     errors = []
-    components: list[TaskSpec | MethodSpec | AuditSpec] = [*spec.tasks, *spec.methods, *spec.audits]
+    components: list[TaskSpec | MethodSpec] = [*spec.tasks, *spec.methods]
     for component in components:
         check = component.entry.preparation.check
         try:
@@ -82,8 +81,8 @@ def _missing_libraries(components: Iterable[Component[Any]]) -> list[str]:
     return [f"{_place_of(component)}: {problem}" for component, problem in missing if problem]
 
 
-def _each_options(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> Iterator[tuple[str, Options]]:
-    """Yield the options of a task, a method or an audit, with their place for messages."""
+def _each_options(spec: ExperimentSpec, component: TaskSpec | MethodSpec) -> Iterator[tuple[str, Options]]:
+    """Yield the options of a task or a method, with their place for messages."""
     if not isinstance(component, MethodSpec):
         yield _place_of(component), spec.pinned_options(component)
         return
@@ -103,7 +102,7 @@ def _place_of(component: Component[Any]) -> str:
     return f"{kind} {getattr(component, 'name', component.use)}"
 
 
-def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec) -> str:
+def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec) -> str:
     """Download what a component needs, load the rows of a task, and describe both."""
     if isinstance(component, MethodSpec):
         facts: Mapping[str, Any] = prefetch_method(spec, component)
@@ -114,8 +113,8 @@ def _prefetch(spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec
     return ", ".join(f"{name} {value}" for name, value in facts.items() if not isinstance(value, Mapping)) or "done"
 
 
-def prefetch_component(spec: ExperimentSpec, component: TaskSpec | AuditSpec) -> Mapping[str, Any]:
-    """Download or build all that a task or an audit needs, and return facts for readers."""
+def prefetch_component(spec: ExperimentSpec, component: TaskSpec) -> Mapping[str, Any]:
+    """Download or build all that a task needs, and return facts for readers."""
     return _call_prefetch(spec, component, spec.pinned_options(component), _place_of(component))
 
 
@@ -201,7 +200,7 @@ def split_reachable(
 
 
 def _call_prefetch(
-    spec: ExperimentSpec, component: TaskSpec | MethodSpec | AuditSpec, options: Options, place: str
+    spec: ExperimentSpec, component: TaskSpec | MethodSpec, options: Options, place: str
 ) -> Mapping[str, Any]:
     prefetch = component.entry.preparation.prefetch
     if prefetch is None:
@@ -251,9 +250,3 @@ def prefetch_methods(spec: ExperimentSpec, note: Callable[[str], None] = lambda 
             note(f"preparing {method.name}")
             facts[method.name] = prefetch_method(spec, method)
     return facts
-
-
-def prefetch_audits(spec: ExperimentSpec) -> dict[str, Mapping[str, Any]]:
-    """Prefetch for each audit, and return facts for readers, such as a model's commit, by audit."""
-    users = [audit for audit in spec.audits if audit.entry.preparation.prefetch is not None]
-    return {audit.name: prefetch_component(spec, audit) for audit in users}

@@ -3,7 +3,6 @@ from peekbench.gpus import list_gpus as list_gpus
 
 from .entries import AnalyzerEntry as AnalyzerEntry
 from .entries import AnalyzerRole as AnalyzerRole
-from .entries import AuditEntry as AuditEntry
 from .entries import DataSourceEntry as DataSourceEntry
 from .entries import ExecutorEntry as ExecutorEntry
 from .entries import MethodEntry as MethodEntry

@@ -23,7 +23,6 @@ import pluggy
 
 from peekbench.plugins.protocols import (
     Analyzer,
-    Audit,
     CheckData,
     CheckOptions,
     CountTokens,
@@ -70,7 +69,7 @@ class Preparation:
     check_data: CallableField[CheckData[Any] | None] = CallableField(None)
     """Function that refuses rows of a task that a method cannot use with its options, before the first fit."""
     prefetch: CallableField[Prefetch[Any] | None] = CallableField(None)
-    """Function that downloads or builds what all fits or audits share, such as a model."""
+    """Function that downloads or builds what all fits share, such as a model."""
     count_tokens: CallableField[CountTokens[Any] | None] = CallableField(None)
     """Function that counts tokens, for methods with a tokenizer."""
     resources: CallableField[ResourcesOf[Any] | None] = CallableField(None)
@@ -191,22 +190,6 @@ class AnalyzerEntry(OptionsEntry):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditEntry(OptionsEntry):
-    """An audit of the tasks' data that a spec can name under `audits`.
-
-    Examples
-    --------
-    >>> from peekbench.plugins import AuditEntry
-    >>> entry = AuditEntry(name="lengths", audit="my_package.lengths:measure", summary="text lengths by class")
-    """
-
-    audit: CallableField[Audit[Any]] = CallableField()
-    """Function of the tasks' rows, or a reference to it."""
-    preparation: Preparation = Preparation()
-    """Optional functions that are called before the audit."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ExecutorEntry(OptionsEntry):
     """An executor of a run's work that a spec can name under `executor`.
 
@@ -305,11 +288,6 @@ def peekbench_analyzers() -> list[AnalyzerEntry]:  # type: ignore[empty-body]
 
 
 @hookspec
-def peekbench_audits() -> list[AuditEntry]:  # type: ignore[empty-body]
-    """Return the plugin's audits of the tasks' data."""
-
-
-@hookspec
 def peekbench_executors() -> list[ExecutorEntry]:  # type: ignore[empty-body]
     """Return the plugin's executors."""
 
@@ -349,7 +327,6 @@ KINDS = (
     PluginKind("data source", "data sources", "tasks", "peekbench_data_sources", (DataSourceEntry, TaskGroupEntry)),
     PluginKind("method", "methods", "methods", "peekbench_methods", (MethodEntry,)),
     PluginKind("analysis", "analyses", "analyses", "peekbench_analyzers", (AnalyzerEntry,)),
-    PluginKind("audit", "audits", "audits", "peekbench_audits", (AuditEntry,)),
     PluginKind("executor", "executors", "executors", "peekbench_executors", (ExecutorEntry,)),
     PluginKind("observer", "observers", "observers", "peekbench_observers", (ObserverEntry,)),
     PluginKind("renderer", "renderers", "renderers", "peekbench_renderers", (RendererEntry,)),

@@ -246,28 +246,6 @@ class Analyzer(Protocol[O_contra]):
         """Analyze the results."""
 
 
-class Audit(Protocol[O_contra]):
-    """Function that examines the tasks' data, without a run.
-
-    Parameters
-    ----------
-    tasks
-        All rows of each task by the task's name, in the order in which its data source gives them.
-    options
-        Options from the spec.
-    context
-        Seed, number of threads and folders.
-
-    Returns
-    -------
-    Analysis
-        Tables, figures and warnings.
-    """
-
-    def __call__(self, tasks: Mapping[str, Dataset], *, options: O_contra, context: Context) -> Analysis:
-        """Examine the data."""
-
-
 class Observe(Protocol[O_contra]):
     """Function that returns an observer of one run.
 

@@ -78,8 +78,6 @@ from .verdicts import Key as Key
 from .verdicts import LooksTaken as LooksTaken
 from .verdicts import OtherTasks as OtherTasks
 from .verdicts import PosteriorEvidence as PosteriorEvidence
-from .verdicts import PredictionEvidence as PredictionEvidence
-from .verdicts import Problem as Problem
 from .verdicts import ScoreUnits as ScoreUnits
 from .verdicts import Settling as Settling
 from .verdicts import TrialEvidence as TrialEvidence

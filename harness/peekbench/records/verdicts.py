@@ -342,43 +342,7 @@ class PosteriorEvidence:
     """Checks of the fit that failed."""
 
 
-Problem: TypeAlias = Literal[
-    "", "too few families", "reference scores do not differ", "too few reference models", "out of range"
-]
-"""Why reference models cannot predict the score of a model."""
-
-
-@dataclass(frozen=True, slots=True)
-class PredictionEvidence:
-    """Scores of a model on two benchmarks, and the score on one that reference models predict from the other."""
-
-    original: str
-    """Name of the original benchmark."""
-    reference: str
-    """Name of the reference benchmark."""
-    kind: Literal["", "syntax", "sample", "benchmark"]
-    """What distinguishes the reference benchmark from the original one."""
-    score: float
-    """Accuracy on the original benchmark."""
-    reference_score: float
-    """Accuracy on the reference benchmark."""
-    num_answers: tuple[int, int]
-    """Answers of the model on the original and on the reference benchmark."""
-    num_references: int
-    """Number of reference models."""
-    num_families: int | None = None
-    """Families of the reference models; None if models are not grouped."""
-    predicted: float = math.nan
-    """Predicted accuracy on the original benchmark."""
-    problem: Problem = ""
-    """Why the reference models cannot predict the score."""
-    minimum: int = 0
-    """Reference models or families that are needed, if there are too few."""
-    span: tuple[float, float] = (math.nan, math.nan)
-    """Range of the reference models' scores on the reference benchmark."""
-
-
-Evidence: TypeAlias = TrialEvidence | PosteriorEvidence | PredictionEvidence
+Evidence: TypeAlias = TrialEvidence | PosteriorEvidence
 """Facts behind a verdict, by the kind of analysis.
 
 Examples
@@ -403,7 +367,7 @@ class Verdict:
     method: str
     """Label of the method, with its model and sizes if these differ between configurations."""
     effect: str
-    """'bias', 'boost', 'contamination', or another effect."""
+    """'bias', 'boost', or another effect."""
     decision: Decision | ControlOutcome
     """The decision on the bias of a method, or the outcome of a control."""
     estimate: Estimate = field(default_factory=Estimate)

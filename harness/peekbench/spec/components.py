@@ -1,4 +1,4 @@
-"""Components of a spec: tasks, methods, analyses, audits, executors, observers, with options of the plugin's model."""
+"""Components of a spec: tasks, methods, analyses, executors, observers, with options of the plugin's model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from peekbench.formatting import shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import (
     AnalyzerEntry,
-    AuditEntry,
     DataSourceEntry,
     ExecutorEntry,
     MethodEntry,
@@ -81,7 +80,7 @@ def parse_options(text: str) -> dict[str, Any]:
     return raw
 
 
-NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | AuditEntry | ExecutorEntry | ObserverEntry
+NamedEntry: TypeAlias = DataSourceEntry | MethodEntry | AnalyzerEntry | ExecutorEntry | ObserverEntry
 EntryT = TypeVar("EntryT", bound=NamedEntry)
 
 
@@ -301,13 +300,6 @@ class AnalysisSpec(Component[AnalyzerEntry]):
     is_used_by_reports: ClassVar[bool] = True
 
 
-class AuditSpec(NamedComponent[AuditEntry]):
-    """An audit of the tasks' data."""
-
-    entry_type: ClassVar[type[AuditEntry]] = AuditEntry
-    group: ClassVar[str] = "audits"
-
-
 class ExecutorSpec(Component[ExecutorEntry]):
     """The executor of a run's work."""
 
@@ -355,13 +347,12 @@ COMPONENTS: tuple[type[Component[Any]], ...] = (
     TaskSpec,
     MethodSpec,
     AnalysisSpec,
-    AuditSpec,
     ExecutorSpec,
     ObserverSpec,
 )
 """Classes of components."""
 
-PinnableSpec: TypeAlias = TaskSpec | MethodSpec | AuditSpec
+PinnableSpec: TypeAlias = TaskSpec | MethodSpec
 """Components whose plugins may pin versions."""
 ComponentT = TypeVar("ComponentT", bound=Component[Any])
 

@@ -28,7 +28,6 @@ from peekbench.records.trials import Trial
 from peekbench.spec.arms import ALL_TEXTS, BASE, EXTRA, TEST, WITH_FOLDS, Arm, ArmSpec
 from peekbench.spec.components import (
     AnalysisSpec,
-    AuditSpec,
     Component,
     ExecutorSpec,
     MethodSpec,
@@ -155,8 +154,6 @@ class ExperimentSpec(SpecModel):
     `batches: 5`, `alone`, `swap-in: 5` and `swap-in`."""
     analyses: Annotated[tuple[AnalysisSpec, ...], Field(validate_default=True)] = DEFAULT_ANALYSES
     """Analyses of the report; they can be changed at any time."""
-    audits: tuple[AuditSpec, ...] = ()
-    """Audits that `peekbench audit` does on the tasks' data; runs do not depend on them."""
     executor: Annotated[ExecutorSpec, Field(validate_default=True)] = DEFAULT_EXECUTOR
     """What runs the trials, on this machine or on several; no number depends on it."""
     observers: tuple[ObserverSpec, ...] = ()
@@ -173,10 +170,10 @@ class ExperimentSpec(SpecModel):
     pinned: SkipJsonSchema[Annotated[Mapping[tuple[str, str], Any], BeforeValidator(_refuse_unwritten)]] = Field(
         default_factory=FrozenDict, exclude=True
     )
-    """Options with the versions of the lock file, by group ('tasks', 'methods', 'audits') and name. They are no part of
+    """Options with the versions of the lock file, by group ('tasks', 'methods') and name. They are no part of
     the YAML."""
 
-    @field_validator("tasks", "methods", "audits")
+    @field_validator("tasks", "methods")
     @classmethod
     def _check_names_are_unique(cls, components: tuple[Any, ...]) -> tuple[Any, ...]:
         seen: set[str] = set()
@@ -328,7 +325,7 @@ class ExperimentSpec(SpecModel):
     def code(self) -> tuple[Code, ...]:
         """Code that the caller gave in this spec, which reports of its run may import."""
         components: tuple[Component[Any], ...] = (
-            *self.tasks, *self.methods, *self.analyses, *self.audits, *self.observers, self.executor,
+            *self.tasks, *self.methods, *self.analyses, *self.observers, self.executor,
         )  # fmt: skip
         uses = (*(component.use for component in components), *self.report.formats, self.report.renderer)
         return tuple(use for use in uses if isinstance(use, Code))
@@ -353,7 +350,7 @@ class ExperimentSpec(SpecModel):
 
     def pinnable(self) -> tuple[PinnableSpec, ...]:
         """Return the components whose plugins may pin versions."""
-        return (*self.tasks, *self.methods, *self.audits)
+        return (*self.tasks, *self.methods)
 
     def with_pinned(self, pinned: Mapping[tuple[str, str], Mapping[str, Any]], origin: str) -> ExperimentSpec:
         """Return the same experiment with pinned options, given by group and name of the component.

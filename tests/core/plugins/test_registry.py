@@ -133,7 +133,6 @@ def test_unknown_plugin_error_suggests_a_name() -> None:
             hook("analyzers", "AnalyzerEntry", "name='x', analyze=print, role='x', summary=''"),
             "role is 'x'; give one of",
         ),
-        ("auditing", hook("audits", "AuditEntry", "name='x', audit=7, summary=''"), "audit is 7; give a function"),
         ("drawing", hook("renderers", "RendererEntry", "name='x', render=7, summary=''"), "render is 7; give a func"),
         ("spaces", WORKING.replace('"nothing"', '"no thing"'), "named 'no thing'"),
     ],

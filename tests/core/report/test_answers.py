@@ -347,8 +347,6 @@ def test_a_run_is_checked_and_completed_before_it_is_extended() -> None:
     missing = replace(RUN, num_missing=7)
     assert ask(UNDECIDED, extension=missing)["What next?"].text == "Finish the run. 7 trials are missing."
     assert ask(UP)["What next?"].short == "Report the scores of extra"
-    excess = replace(UP, effect="contamination")
-    assert ask(excess)["What next?"].short == "Report the scores of the reference benchmark"
     assert ask(SAME)["What next?"].short == "Nothing"
     undecided = replace(NULL, method="leak", control="positive", decision="undecided")
     assert ask(SAME, undecided)["What next?"].text == ("More data. The run is too small to be checked by leak.")

@@ -328,17 +328,6 @@ def test_names_are_escaped_once(report: Report) -> None:
     assert f"<title>{entities.escape('Tom & <Jerry>')}: peekbench report</title>" in render_html(named)
 
 
-def test_verdicts_on_several_effects_have_their_own_words() -> None:
-    verdicts = [
-        Verdict(name, effect, "biased up", Estimate(0.05, 0.03, 0.07), 0.01, family=Family(level=0.95), note="high.")
-        for name, effect in (("llama", "contamination"), ("lsa", "bias"))
-    ]
-    first, second = render_html(Report("both", "2 models", tuple(verdicts))).split("Does a method score higher if")
-    assert "Does a model score higher on a benchmark" in first
-    assert "The score is higher than predicted by more than" in first and "Test texts raise" not in first
-    assert "Test texts raise accuracy by more than" in second and "higher than predicted" not in second
-
-
 def test_a_drawing_that_is_too_large_for_the_page_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html, "MAX_PARTS", 0)
     page = render_html(drawn("violin"), lambda figure, form: b"")

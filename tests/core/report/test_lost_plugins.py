@@ -52,7 +52,6 @@ def test_a_run_is_reported_without_its_other_plugins(make_spec: MakeSpec, lose_p
         methods=[{**timid, "name": "timid"}, shy, "controls.null"],
         design={"num_train": 12, "num_test": 30, "num_subsamples": 12, "stop": {"looks": 2}},
         analyses=[{"use": "summary", "options": {"region": 0.02}}],
-        audits=["toy.sizes"],
         report={"formats": ["json"], "renderer": "figures"},
     )
     store = run(spec).store

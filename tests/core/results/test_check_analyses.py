@@ -19,7 +19,6 @@ INVALID: list[tuple[Any, dict[str, Any], str]] = [
     ({"use": "summary.selection", "options": {"arm": "mix-0.5"}}, {}, "there are no scores of 'mix-0.5'"),
     ({"use": "summary", "options": {"score": "r2"}}, {}, "score 'r2' is not defined for the 3 classes of task a"),
     ("summary.changes", {}, "compares two runs"),
-    ("constat", {}, "option comparisons: none is given"),
     ({"use": "bayes.hierarchical", "options": {"effects": ["boost"]}}, {"arms": ARMS}, "boost is unavailable"),
 ]
 

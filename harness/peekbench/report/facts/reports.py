@@ -1,4 +1,4 @@
-"""Reports of a run, of a table of scores, and of audits, as data."""
+"""Reports of a run and of a table of scores, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from peekbench.data.preflight import count_uses, describe_data
+from peekbench.data.preflight import count_uses
 from peekbench.errors import PeekbenchError, SpecError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
@@ -46,46 +46,6 @@ from peekbench.store.maintenance import back_up
 from peekbench.store.reader import Store
 
 MANY_USES = 5  # subsamples that test each text, from which the bias for other texts is estimated too
-
-
-def report_of_audits(spec: ExperimentSpec, analyses: Sequence[Analysis], session: Mapping[str, Any]) -> Report:
-    """Return a report on the audits of a spec's tasks.
-
-    Parameters
-    ----------
-    spec
-        Spec that names the audits and the tasks.
-    analyses
-        Results of the audits.
-    session
-        Facts about this process and machine, and under `methods` about the resources of each audit.
-
-    Returns
-    -------
-    Report
-        Tables and figures of the audits.
-
-    Examples
-    --------
-    >>> from peekbench import load_spec
-    >>> from peekbench.execution.provenance import describe_session
-    >>> spec = load_spec("specs/audit_small.yaml")
-    >>> report_of_audits(spec, analyses=(), session=describe_session(spec.folder)).headline
-    '4 audits of the data of 2 tasks'
-    """
-    tasks = {task.name: describe_data(spec, task) for task in spec.tasks}
-    provenance = run_facts.describe_provenance(spec, [session], [0])
-    del provenance["sessions"]
-    report = Report(
-        name=spec.name,
-        headline=f"{pluralize(len(spec.audits), 'audit')} of the data of {pluralize(len(tasks), 'task')}",
-        tables=(tables.task_table(tasks),),
-        provenance=provenance,
-        details={"spec": canonical(spec), "data": tasks, "sessions": [session]},
-        formats=spec.report.formats,
-        renderer=spec.report.renderer,
-    )
-    return add_analyses(report, analyses)
 
 
 def report_of_run(

@@ -234,11 +234,10 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
         scores = f"Report the scores of {[*joint.values()][-1]}"
         return Answer(NEXT, scores, f"{reason}; those of extra are for {judged[0].rows} that arrive together.")
     if decisions & {"biased up", "biased down"}:
-        scores = {"contamination": "the reference benchmark"}.get(effect, "extra")
         reason = f"The {effect} does not affect them."
         if not all(map(_is_mean, judged)) and any(judge_published(judged)):
             reason = f"No {judged[0].rows.removesuffix('s')} is predicted by a fit that adapted to it."
-        return Answer(NEXT, f"Report the scores of {scores}", reason)
+        return Answer(NEXT, "Report the scores of extra", reason)
     if unchecked := [control.method for control in controls if control.decision == "undecided"]:
         return Answer(NEXT, "More data", f"The run is too small to be checked by {name_methods(unchecked)}.")
     if "equivalent" in decisions:

@@ -30,7 +30,6 @@ from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import (
     Decision,
     PosteriorEvidence,
-    PredictionEvidence,
     TrialEvidence,
     Verdict,
 )
@@ -73,13 +72,6 @@ SUBJECTS: Mapping[str, Subject] = {
         "Each method is fitted three times on the same training rows, and scored on the test set; test sees its {rows} "
         "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
         "data sets; those of equivalent biases belong to two one-sided tests.",
-    ),
-    "contamination": Subject(
-        "Does a model score higher on a benchmark than its score on another benchmark predicts?",
-        "Excess: the score of a model minus the score that reference models predict from its score on the reference "
-        "benchmark.",
-        "The interval of an excess covers the uncertainty of the scores and of the curve, and the scatter of models "
-        "around it.",
     ),
 }
 """What verdicts on an effect are about; other effects have the words of 'bias'."""
@@ -453,12 +445,6 @@ def basis_of(verdict: Verdict) -> str:
         case PosteriorEvidence() as evidence:
             trials = pluralize(evidence.num_trials, "trial")
             return f"{pluralize(evidence.num_tasks, 'task')}, {trials}, a posterior"
-        case PredictionEvidence() as evidence:
-            answers = " and ".join(f"{number:,}" for number in evidence.num_answers)
-            models = pluralize(evidence.num_references, "reference model")
-            if evidence.num_families is not None:
-                models += f" of {pluralize(evidence.num_families, 'family', 'families')}"
-            return f"{models}, {answers} answers"
     return ""
 
 

@@ -24,7 +24,6 @@ from peekbench.records.verdicts import (
     POINTS,
     LooksTaken,
     PosteriorEvidence,
-    PredictionEvidence,
     TrialEvidence,
     Unit,
     Verdict,
@@ -45,10 +44,6 @@ class Claim:
 UNCERTAIN = (
     "a bias of {bias} {scope} {interval}: too uncertain to distinguish from zero, or to call smaller than "
     "{region}{odds}"
-)
-PREDICTED = (
-    "its score on {evidence.original}, {evidence.score:.1%}, is {size} {direction} the {evidence.predicted:.1%} that "
-    "its score on {evidence.reference}, {evidence.reference_score:.1%}, predicts {interval}"
 )
 CLAIMS: Mapping[tuple[str, str], Claim] = {
     ("bias", "biased up"): Claim(
@@ -80,16 +75,6 @@ CLAIMS: Mapping[tuple[str, str], Claim] = {
         "its predictions carry no information on the labels (their balanced accuracy, R^2 or mean grade is not above "
         "that of chance), so a bias could not be seen; check its answers, or use more train {rows} or other options.",
     ),
-    ("contamination", "biased up"): Claim("The score is higher than predicted", PREDICTED + "."),
-    ("contamination", "biased down"): Claim("The score is lower than predicted", PREDICTED + "."),
-    ("contamination", "equivalent"): Claim(
-        "The score differs from the predicted one by less than {region}",
-        PREDICTED + ", which is negligible.",
-    ),
-    ("contamination", "inconclusive"): Claim(
-        "Inconclusive",
-        PREDICTED + ", too uncertain to distinguish from zero, or to call smaller than {region}.",
-    ),
 }
 """What a verdict states, by effect and decision, or by what an inconclusive one excludes."""
 SMALLER = "a bias of {bias} {scope} {interval}: smaller than {region}{odds}, which these trials do not settle"
@@ -115,26 +100,8 @@ UNEXPECTED: Mapping[str, str] = {
     "Find the cause before you trust any other verdict",
 }
 """Warning of a control whose known bias a run does not find, by kind and outcome."""
-SPECIFIC: Mapping[str, str] = {
-    "": "",
-    "syntax": " The excess does not generalize to the same texts in other words (syntax-specific contamination).",
-    "sample": " The excess does not generalize to other texts of this kind (sample-specific contamination).",
-    "benchmark": " The excess does not generalize to another benchmark (benchmark-specific contamination).",
-}
-"""What an excess is limited to, by the kind of the reference benchmark."""
 EXTENT: Mapping[str, str] = {"beyond": " by more than {region}", "open": ", possibly by less than {region}"}
 """What the short sentence adds on the size of a bias."""
-PROBLEMS: Mapping[str, str] = {
-    "too few families": "the reference models are of {evidence.num_families} other families, and at least "
-    "{evidence.minimum} are needed",
-    "too few reference models": "there are {evidence.num_references} reference models, and at least "
-    "{evidence.minimum} are needed",
-    "reference scores do not differ": "the scores of the reference models on {evidence.reference} do not differ, so "
-    "they give no curve",
-    "out of range": "its score on {evidence.reference}, {evidence.reference_score:.1%}, is outside the range of the "
-    "reference models, {evidence.span[0]:.1%} to {evidence.span[1]:.1%}, in which they can predict scores",
-}
-"""Why reference models cannot predict the score of a model."""
 
 
 def fill(text: str, verdict: Verdict, scope: str = "") -> str:
@@ -153,7 +120,6 @@ def fill(text: str, verdict: Verdict, scope: str = "") -> str:
         odds=odds,
         bias=format_quantity(estimate.mean, unit),
         size=format_size(abs(estimate.mean), unit),
-        direction={True: "above", False: "below"}[estimate.mean > 0],
         nonzero={True: ", although the bias is not zero", False: ""}[estimate.excludes_zero],
         interval=f"({_name_interval(verdict, ':')} {format_range(estimate.low, estimate.high, unit)})",
     )
@@ -184,8 +150,6 @@ def state(verdict: Verdict) -> str:
             text = _state_trials(verdict, evidence)
         case PosteriorEvidence() as evidence:
             text = _state_posterior(verdict, evidence)
-        case PredictionEvidence() as evidence:
-            text = _state_prediction(verdict, evidence)
         case None:
             estimate = format_quantity(verdict.estimate, verdict.unit)
             if estimate and not verdict.note:
@@ -277,12 +241,8 @@ def _name_interval(verdict: Verdict, colon: str = "") -> str:
     """Return the name of an interval; a colon after it only follows what it is adjusted for."""
     name = f"{verdict.family.level:.0%} interval"
     if verdict.family.size > 1:
-        name += f", adjusted for {verdict.family.size} {_name_family(verdict)}{colon}"
+        name += f", adjusted for {verdict.family.size} configurations{colon}"
     return name
-
-
-def _name_family(verdict: Verdict) -> str:
-    return {"contamination": "tests"}.get(verdict.effect, "configurations")
 
 
 def _claim(verdict: Verdict, scope: str) -> str:
@@ -349,7 +309,7 @@ def _state_unadjusted(verdict: Verdict) -> str:
     family = verdict.family
     if family.unadjusted in (None, decision_of(verdict)):
         return ""
-    return f" Without the adjustment for {family.size} {_name_family(verdict)}, it would be {family.unadjusted}."
+    return f" Without the adjustment for {family.size} configurations, it would be {family.unadjusted}."
 
 
 def decision_of(verdict: Verdict) -> str:
@@ -454,16 +414,6 @@ def _format_probability(share: float) -> str:
     if share > 0.995:
         return "above 99%"
     return f"{share:.0%}"
-
-
-def _state_prediction(verdict: Verdict, evidence: PredictionEvidence) -> str:
-    """State how far the score of a model is from the score that other models predict."""
-    if evidence.problem:
-        return f"cannot be judged: {fill(PROBLEMS[evidence.problem], verdict)}."
-    text = fill(CLAIMS["contamination", verdict.decision].long, verdict)
-    if verdict.decision == "biased up":
-        text += SPECIFIC[evidence.kind]
-    return text + _state_unadjusted(verdict)
 
 
 def _name_score(verdict: Verdict) -> str:
