@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -234,8 +233,6 @@ def sample_report() -> Report:
         details=DETAILS,
         methods=(MethodFacts(METHOD, "classic.lsa", "num_components 10", "LSA and a linear classifier"),),
         command="peekbench report sample",
-        author="Größe & Söhne",
-        license="CC-BY-4.0",
         read_run=_read_sample_run,
     )
 
@@ -254,11 +251,4 @@ def _read_sample_run() -> RunContent:
         report=replace(sample_report(), read_run=None),
         results=results.reset_index(drop=True),
         estimates=tuple(estimates),
-        num_planned=2,
-        summaries={"my_plugin.mean": "mean of each effect"},
-        copy_store=_write_sample_store,
     )
-
-
-def _write_sample_store(path: Path) -> None:
-    path.write_bytes(b"the store of a run")

@@ -1,4 +1,4 @@
-"""Formats of reports for papers and for other tools: tables, LaTeX, Every Eval Ever, RO-Crate, Croissant.
+"""Formats of reports for papers and for other tools: CSV files, LaTeX tables, Every Eval Ever.
 
 In all formats, the score of a method is that of the arm extra, which is uncontaminated; the bias is a second, signed
 result; the boost is the third. All have their intervals. A module each writes one of the formats.
@@ -24,26 +24,11 @@ def peekbench_report_formats() -> list[ReportFormatEntry]:
         ReportFormatEntry(
             name="latex",
             write="peekbench_exports.latex:write_latex",
-            summary="LaTeX tables and a paragraph on the methods, with references",
-        ),
-        ReportFormatEntry(
-            name="text",
-            write="peekbench_exports.paper_text:write_paragraph",
-            summary="the paragraph on the methods as plain text",
+            summary="LaTeX tables",
         ),
         ReportFormatEntry(
             name="every-eval-ever",
             write="peekbench_exports.every_eval_ever:write_records",
             summary="records of Every Eval Ever, one JSON file per method",
-        ),
-        ReportFormatEntry(
-            name="ro-crate",
-            write="peekbench_exports.ro_crate:write_crate",
-            summary="RO-Crate with everything that `peekbench analyze` needs",
-        ),
-        ReportFormatEntry(
-            name="croissant",
-            write="peekbench_exports.croissant:write_croissant",
-            summary="the tables as a data set described in Croissant",
         ),
     ]

@@ -62,7 +62,7 @@ def _record(run: ExportedRun, method: str, model: str, estimates: Sequence[Score
         "source_metadata": {
             "source_name": f"peekbench run {run.name}",
             "source_type": "evaluation_run",
-            "source_organization_name": run.author or UNSTATED,
+            "source_organization_name": UNSTATED,
             "evaluator_relationship": "other",
             "additional_details": {"peekbench_run": run.identifier},
         },

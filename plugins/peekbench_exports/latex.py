@@ -1,4 +1,4 @@
-"""LaTeX: tables for the package booktabs, and a paragraph for the methods section."""
+"""LaTeX tables for the package booktabs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from peekbench.formatting import pluralize, visible
 from peekbench.records import POINTS, Report, ScoreEstimate
 from peekbench.results import label_configuration
-from peekbench_exports.paper_text import describe_run, fill_citations, vary, write_references
 from peekbench_exports.tables import ExportedRun, read_run
 
 SPECIAL = {
@@ -32,17 +31,11 @@ def escape(text: str) -> str:
 
 
 def write_latex(report: Report, folder: Path) -> None:
-    """Write a document that compiles, with the tables as files of their own; for a run, also the paragraph."""
+    """Write a document that compiles, with the tables as files of their own."""
     run = read_run(report, allow_table=True)
     inputs = {"average.tex": average_table(run), "by_task.tex": task_table(run)}
-    closing = ""
-    if run.sessions:
-        text = "\n\n".join(_as_latex(paragraph) for paragraph in describe_run(run))
-        inputs = {"methods.tex": text + "\n", **inputs}
-        closing = "\\bibliographystyle{plainnat}\n\\bibliography{references}\n"
-        write_references(run, folder)
     lines = "".join(rf"\input{{{Path(name).stem}}}" + "\n" for name in inputs)
-    files = {**inputs, "main.tex": DOCUMENT.replace("CONTENT\n", lines + closing)}
+    files = {**inputs, "main.tex": DOCUMENT.replace("CONTENT\n", lines)}
     for name, content in files.items():
         (folder / name).write_text(content, encoding="utf-8")
 
@@ -50,19 +43,12 @@ def write_latex(report: Report, folder: Path) -> None:
 DOCUMENT = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
 \usepackage[margin=25mm]{geometry}
-\usepackage{booktabs,longtable,natbib}
+\usepackage{booktabs,longtable}
 \IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \begin{document}
 CONTENT
 \end{document}
 """
-
-
-def _as_latex(paragraph: str) -> str:
-    """Escape a paragraph between its citations."""
-    parts = re.split(r"(<<\w+>>)", paragraph)
-    escaped = (part if part.startswith("<<") else escape(part) for part in parts)
-    return fill_citations("".join(escaped).replace(" <<", "~<<"), lambda key: rf"\citep{{{key}}}")
 
 
 def average_table(run: ExportedRun) -> str:
@@ -107,8 +93,11 @@ def task_table(run: ExportedRun) -> str:
 
 def _label(estimate: ScoreEstimate, estimates: Sequence[ScoreEstimate]) -> str:
     """Return the configuration, with the model and the sizes in which the estimates differ."""
-    cells = {name: getattr(estimate, name) for name in ("model", "num_train", "num_test")}
-    label = label_configuration({"method": estimate.method, **vary(cells, estimates)})
+    names = ("model", "num_train", "num_test")
+    varying = {
+        name: getattr(estimate, name) for name in names if len({getattr(other, name) for other in estimates}) > 1
+    }
+    label = label_configuration({"method": estimate.method, **varying})
     return escape(label + (" (control)" if estimate.control else ""))
 
 

@@ -18,7 +18,7 @@ from peekbench.plugins.names import Code, find_nearest_file
 from peekbench.spec.analysis_only import EXPERIMENT_KEYS
 from peekbench.spec.design import NAME
 from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec
-from peekbench.store.files import RUNS, crate_store, is_store
+from peekbench.store.files import RUNS, is_store
 from peekbench.yaml_loader import read_limited, read_yaml
 
 Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "folder", "stream", "other"]
@@ -175,8 +175,6 @@ def _find(argument: str | Path, wanted: str = "run") -> Source:
     try:
         if not path.is_file() and written and os.sep not in written and by_name.is_file():
             path = by_name
-        if (store := crate_store(path)) is not None:
-            path = store
         if path.exists():
             return identify(path)
     except (OSError, ValueError) as error:  # ValueError: a null character

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -224,14 +223,7 @@ class ReportView:
         self.figures = tuple(FigureView(figure, report.renderer) for figure in report.figures)
         """Figures: `report.figures[0].plot()` draws the first one."""
 
-    def save(
-        self,
-        folder: str | Path,
-        formats: Sequence[str] | None = None,
-        *,
-        author: str = "",
-        license: str = "",  # noqa: A002
-    ) -> list[Path]:
+    def save(self, folder: str | Path, formats: Sequence[str] | None = None) -> list[Path]:
         """Write the files of the report, such as `report.html`, into a folder, and return their paths.
 
         Parameters
@@ -241,17 +233,13 @@ class ReportView:
         formats
             'html', 'text', 'markdown', 'json', 'cards', 'svg', 'png' and formats of plugins, such as 'exports.latex';
             by default those that the spec names, or else `report.html`, `report.txt` and `report.json`.
-        author
-            Person or organization that publishes the results, for formats that state it.
-        license
-            License of the results, a URL or an SPDX identifier, for formats that state it.
 
         Raises
         ------
         PeekbenchError
             If the folder cannot be written.
         """
-        return write_report(replace(self.document, author=author, license=license), folder, formats)
+        return write_report(self.document, folder, formats)
 
     def __repr__(self) -> str:
         """Return the name and the number of parts."""

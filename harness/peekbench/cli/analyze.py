@@ -25,7 +25,6 @@ from peekbench.report.facts.reports import report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
 from peekbench.spec.analysis_only import load_analysis_only
-from peekbench.store.files import crate_store
 
 FilesOption = Annotated[
     Path | None,
@@ -50,8 +49,8 @@ def analyze(
         typer.Argument(
             metavar="RUN...",
             autocompletion=complete_runs,
-            help="Name, spec or store of a run; RO-Crate of a run; table of scores, or several tables, such as one for "
-            "each task; or folder of tables mM/nN/MODEL/TASK/.",
+            help="Name, spec or store of a run; table of scores, or several tables, such as one for each task; or "
+            "folder of tables mM/nN/MODEL/TASK/.",
         ),
     ],
     table: TableFlags,
@@ -99,9 +98,6 @@ def analyze(
         )
         report = report_of_table(analyze_scores(source, with_spec), analysis_spec.name, spec=spec, typed=options)
         report = replace(report, formats=settings.formats, renderer=settings.renderer)
-    elif isinstance(source, Path) and crate_store(paths[0]) is not None and not analyses:  # as `peekbench report` does
-        apply_gates(gates, report_run(source, reports, printer, ReportOptions(allow_incomplete, formats=formats)))
-        return
     else:
         report = report_of_table(analyze_scores(source, options))
     report = replace(report, formats=chosen or report.formats)

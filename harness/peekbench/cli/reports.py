@@ -118,7 +118,7 @@ def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """Options of `peekbench report`: what a report contains instead of what the spec says, and who publishes it."""
+    """Options of `peekbench report`: what a report contains instead of what the spec says."""
 
     allow_incomplete: IncompleteOption = False
     analyses: Annotated[
@@ -128,10 +128,6 @@ class ReportOptions:
         ),
     ] = None
     formats: FormatOption = None
-    author: Annotated[str, typer.Option(help="Person or organization that publishes the results.")] = ""
-    license: Annotated[
-        str, typer.Option(metavar="URL", help="License of the results: a URL or an SPDX identifier.")
-    ] = ""
     texts: Annotated[bool, typer.Option("--texts", help="Show texts whose answers change, in report.html.")] = False
 
 
@@ -149,7 +145,7 @@ def report_run(
     report = report_of_run(
         path, allow_incomplete=options.allow_incomplete, analyses=analyses, given=code, on_analysis=on_analysis
     )
-    report = replace(report, formats=formats or report.formats, author=options.author, license=options.license)
+    report = replace(report, formats=formats or report.formats)
     if options.texts:
         if "html" not in report.formats:
             raise PeekbenchError("--texts: only the HTML report shows texts; add --format html")

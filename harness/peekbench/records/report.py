@@ -373,10 +373,6 @@ class Report:
     """Formats to write, unless `write_report` is told otherwise; empty for a report that is only printed."""
     renderer: str = ""
     """Renderer of the figures, as `plugin.thing`; empty for the only one installed."""
-    author: str = ""
-    """Person or organization that publishes the results, for formats that state it."""
-    license: str = ""
-    """License of the results, a URL or an SPDX identifier, for formats that state it."""
     texts: tuple[Table, ...] = ()
     """Test texts whose answers change between the arms; only the HTML file has them."""
     read_run: Callable[[], RunContent] | None = None
@@ -391,8 +387,8 @@ class RunContent:
     Examples
     --------
     >>> from peekbench_testing import sample_report
-    >>> sample_report().read_run().num_planned
-    2
+    >>> len(sample_report().read_run().estimates)
+    6
     """
 
     report: Report
@@ -402,15 +398,3 @@ class RunContent:
     """The results table, with complete trials only."""
     estimates: tuple[ScoreEstimate, ...]
     """Scores and effects with intervals, by configuration and quantity: the average, then by task."""
-    num_planned: int
-    """Number of trials that the design plans; those of a table are its own."""
-    summaries: Mapping[str, str]
-    """Summaries of the analyses of the spec, by their names."""
-    copy_store: Callable[[Path], None] | None = None
-    """Function that writes a copy of the store; None for a table of scores."""
-    num_looks: int = 1
-    """Number of planned looks, of which the last is at all subsamples."""
-    last_look: int | None = None
-    """Number of the planned look at which the run stopped, from 1; None if it did not."""
-    lock: Path | None = None
-    """Lock file of the run, if there is one."""

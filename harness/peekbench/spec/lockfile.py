@@ -44,11 +44,6 @@ def lock_path(spec: Path) -> Path:
     return spec.with_suffix(SUFFIX)
 
 
-def find_lock(specs: Iterable[Path]) -> Path | None:
-    """Return the lock file of the first spec that has one; None if there is none."""
-    return next((lock_path(spec) for spec in specs if spec.suffix == ".yaml" and lock_path(spec).is_file()), None)
-
-
 def make_lock(components: Iterable[PinnableSpec], folders: Folders) -> Lock:
     """Ask the plugins of components for the options that pin their versions.
 

@@ -25,8 +25,6 @@ from peekbench.errors import PeekbenchError, StoreError
 RUNS = Path("runs")
 """Default folder of stores."""
 
-CRATE_METADATA, CRATE_STORE = "ro-crate-metadata.json", "run.sqlite"
-"""Files of a crate: the description that makes a folder a crate, and the store of its run."""
 
 LOCK_SECONDS = 0.2
 """Time to wait for a lock that another process holds for a moment to see whether a run is going on."""
@@ -150,14 +148,6 @@ def hold_lock(path: Path, file: Path, stack: ExitStack) -> None:
             raise StoreError(f"store {path}: no file can be created in {file.parent}; choose another folder") from None
         raise in_use_error(path) from None
     stack.callback(lock.release)
-
-
-def crate_store(folder: Path) -> Path | None:
-    """Return the store in an RO-Crate of a run; None for anything else."""
-    store = folder / CRATE_STORE
-    if (folder / CRATE_METADATA).is_file() and is_store(store):
-        return store
-    return None
 
 
 def log_path(path: Path) -> Path:

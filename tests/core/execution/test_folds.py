@@ -320,9 +320,8 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
     assert [row[3] for row in classes.rows] == pytest.approx(labels[["a", "b", "c"]].mean().tolist())
     assert "balanced" not in classes.note
     report = measured.report()  # 25 sets of 3 labels are no multiple of four bytes
-    written = report.save(tmp_path, ["exports.latex", "exports.text", "markdown", "text", "cards"])
+    written = report.save(tmp_path, ["exports.latex", "markdown", "text", "cards"])
     texts = {path.name: " ".join(path.read_text().split()) for path in written}
-    paragraph = texts["methods.txt"]
     for name in ("report.md", "report.txt", "classic.lsa.md"):
         assert "30 private texts in the place of the left-out fold" in texts[name]
         assert "33 groups, none in two sets" in texts[name]
@@ -332,10 +331,6 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
     assert "Accuracy, macro-F1 and micro-F1 are in points" in texts["report.txt"]
     verdicts = tuple(replace(verdict, evidence=None) for verdict in report.verdicts)  # as of analyses of plugins
     assert "three times" not in render_markdown(replace(report.document, verdicts=verdicts))
-    for fact in ("40 labeled train texts", "the official test split of 25 texts, in 2 random divisions into 5 folds",
-                 "texts of the same group were never in two folds", "adapts to 4 of the folds",
-                 "with private texts (30 in all) in the place of the other one"):  # fmt: skip
-        assert fact in paragraph
     assert check_store(measured.store).problems == ()
     assert "task sets: 30 private extra texts in the place of folds" in describe_rows(measured.spec)
     drawn = list(pb.draw(spec))

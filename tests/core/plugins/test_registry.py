@@ -192,7 +192,7 @@ def test_error_says_that_a_thing_is_of_another_kind() -> None:
 
 def test_each_entry_type_has_one_kind() -> None:
     types = [entry_type for kind in KINDS for entry_type in kind.entry_types]
-    assert len(set(types)) == len(types) == 9
+    assert len(set(types)) == len(types) == 8
     assert kind_of(AnalyzerEntry).plural == "analyses"
 
 

@@ -119,7 +119,7 @@ def test_other_files_in_a_folder_are_never_replaced(tmp_path: Path) -> None:
 
 def test_unknown_formats_are_refused_with_all_names() -> None:
     with pytest.raises(
-        PluginError, match=r"'pdf' is not one of html, .*svg, png, exports\.croissant, .*toy\.blot, toy\.latex"
+        PluginError, match=r"'pdf' is not one of html, .*svg, png, exports\.csv, .*toy\.blot, toy\.latex"
     ):
         check_format("pdf")
     with pytest.raises(PluginError, match=r"no report format 'toy.latx'; did you mean toy.latex\?"):

@@ -39,10 +39,8 @@ from peekbench.results.columns import TRIAL
 from peekbench.results.recorded_looks import next_earlier
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonical, make_spec
-from peekbench.spec.lockfile import find_lock
 from peekbench.store.differences import find_versions
 from peekbench.store.files import is_store
-from peekbench.store.maintenance import back_up
 from peekbench.store.reader import Store
 
 MANY_USES = 5  # subsamples that test each text, from which the bias for other texts is estimated too
@@ -156,13 +154,7 @@ def report_of_run(
         for analysis in outcomes:
             on_analysis(analysis)
     report = add_analyses(report, outcomes, rows)
-    facts = {
-        "num_looks": spec.design.num_looks,
-        "last_look": number,
-        "copy_store": partial(back_up, path),
-        "lock": find_lock(run_facts.list_spec_files(sessions, spec.folder, spec.name)),
-    }
-    return replace(report, read_run=partial(read_content, report, scores, facts))
+    return replace(report, read_run=partial(read_content, report, scores))
 
 
 def report_of_table(
@@ -226,7 +218,7 @@ def report_of_table(
     )
     checks = check_results(results, scores.analyses, is_run=extension.of == "run")
     report = add_analyses(report, [*scores.analyses, *checks])
-    return replace(report, read_run=partial(read_content, report, scores, {}))
+    return replace(report, read_run=partial(read_content, report, scores))
 
 
 def _name_of(scores: Analyzed) -> str:
@@ -392,7 +384,7 @@ def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], Non
     return attachments
 
 
-def read_content(report: Report, scores: Analyzed, facts: Mapping[str, Any]) -> RunContent:
+def read_content(report: Report, scores: Analyzed) -> RunContent:
     """Return what formats can write of a run or a table of scores.
 
     Parameters
@@ -401,8 +393,6 @@ def read_content(report: Report, scores: Analyzed, facts: Mapping[str, Any]) -> 
         Report of the scores.
     scores
         The scores with the analyses of the report, whose options the estimates share.
-    facts
-        Fields of `RunContent` that only runs have.
 
     Raises
     ------
@@ -416,14 +406,7 @@ def read_content(report: Report, scores: Analyzed, facts: Mapping[str, Any]) -> 
     analysis = run_analysis(component, rows, (), scores.seen)
     if not analysis.estimates:
         raise PeekbenchError(f"{report.name} has no methods but controls, so there is nothing to export; add a method")
-    return RunContent(
-        report=report,
-        results=rows,
-        estimates=analysis.estimates,
-        num_planned=len(scores.planned) or len(rows.drop_duplicates(list(TRIAL))),
-        summaries={analysis.use: analysis.entry.summary for analysis in scores.chosen},
-        **facts,
-    )
+    return RunContent(report=report, results=rows, estimates=analysis.estimates)
 
 
 def find_estimates_analysis(analyses: Sequence[AnalysisSpec]) -> AnalysisSpec:

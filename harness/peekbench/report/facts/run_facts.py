@@ -432,12 +432,3 @@ def warn_of_missing_renderer(use: str) -> Iterator[str]:
             registry.find(use, RendererEntry)
         except PluginError as error:
             yield f"Figures are not drawn, because the renderer {use!r} cannot be loaded: {error}"
-
-
-def list_spec_files(sessions: Sequence[Mapping[str, Any]], folder: Path, name: str) -> list[Path]:
-    """Return the files that can be the spec of the last session: those of its command, and the one with its name.
-
-    Stores do not name the file of a spec, only its folder.
-    """
-    named = [Path(argument).name for session in sessions[-1:] for argument in session.get("command", ())]
-    return [folder / file for file in (*named, f"{name}.yaml")]
