@@ -196,7 +196,7 @@ def check_facts(source: PureCall) -> None:
 SOURCE_CHECKS = _make_checks("rows", {"the rows are valid": check_rows, "facts agree with the rows": check_facts})
 
 
-# Analyses and audits
+# Analyses
 
 
 @contextmanager
