@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import t as student_t
 
-from peekbench.records import Estimate, FloatArray, IntArray
+from peekbench.records import Estimate, FloatArray, IntArray, SharedDraws
 from peekbench_stats.t_tests import welch_satterthwaite
 
 MIN_P = 1e-12
@@ -250,7 +250,8 @@ class _Average:
         num_trials = sum(task.degrees + 1 for task in tasks)
         if shared:
             of_subsamples = float(np.var(shared, ddof=1)) / len(shared)
-            degrees, num_trials = float(len(shared) - 1), len(shared)
+            num_trials = len(shared)
+            degrees = shared.degrees if isinstance(shared, SharedDraws) else num_trials - 1.0
         return cls(
             mean=float(np.mean([task.mean for task in tasks])),
             of_subsamples=of_subsamples,

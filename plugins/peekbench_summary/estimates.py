@@ -10,6 +10,7 @@ from itertools import chain
 from scipy.special import stdtr, stdtrit
 
 from peekbench import Estimate
+from peekbench.records import SharedDraws
 from peekbench.results import Configuration
 from peekbench_stats import cross_interval, welch_satterthwaite
 from peekbench_summary.text_noise import ARMS, cross_effect
@@ -290,20 +291,22 @@ def mean_over_tasks(tasks: Sequence[Sequence[float]]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SampleMean:
-    """The mean of `count` subsamples and its standard error, NaN for a single one."""
+    """The mean of `count` subsamples and its standard error, NaN for a single one, with its degrees of freedom."""
 
     mean: float
     standard_error: float
     count: int
+    degrees: float
 
     @classmethod
     def of(cls, values: Sequence[float]) -> SampleMean:
         """Compute mean and standard error from the values."""
         mean = math.fsum(values) / len(values)
         if len(values) < 2:
-            return cls(mean, math.nan, len(values))
+            return cls(mean, math.nan, len(values), 0.0)
         variance = math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-        return cls(mean, math.sqrt(variance / len(values)), len(values))
+        degrees = values.degrees if isinstance(values, SharedDraws) else len(values) - 1.0
+        return cls(mean, math.sqrt(variance / len(values)), len(values), degrees)
 
 
 def floor_errors(samples: Sequence[SampleMean], step: float | None) -> list[SampleMean]:
@@ -353,7 +356,7 @@ def _combine(
     squared_error = math.fsum(squared_errors)
     if math.isnan(squared_error):
         return MeanEstimate(total / num_tasks)
-    degrees = welch_satterthwaite(squared_errors, [sample.count - 1 for sample in samples], exact_sum=True)
+    degrees = welch_satterthwaite(squared_errors, [sample.degrees for sample in samples], exact_sum=True)
     is_known = squared_error > MIN_SPREAD**2 and sum(sample.count for sample in samples) >= MIN_TRIALS
     skewness = third_moment / squared_error**1.5 if is_known else 0.0
     return t_interval(total / num_tasks, math.sqrt(squared_error) / num_tasks, degrees, level, skewness)

@@ -17,7 +17,7 @@ import pandas as pd
 
 from peekbench.records.data import Predictions
 from peekbench.records.report import Column
-from peekbench.records.trials import Control
+from peekbench.records.trials import Control, SharedDraws
 from peekbench.records.verdicts import Key, ScoreUnits, Unit
 from peekbench.results.columns import ARMS, CONFIGURATION, SIZES, TRIAL, are_accuracies, is_arm, score_units
 from peekbench.spec.arms import ALL_TEXTS
@@ -432,18 +432,19 @@ def independent_units(
     return [_average(tasks, subsamples)]
 
 
-def _average(tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int]]) -> list[float]:
+def _average(tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int]]) -> SharedDraws:
     r"""Return the value of each subsample on average over tasks, in order of the numbers.
 
     Subsample k has the value :math:`m + \sum_j w_j (d_{jk} - m_j)` over the tasks j that have it, where :math:`m_j` are
     the means of tasks and m is their mean. With K subsamples, of which a task has :math:`K_j`, the weights
     :math:`w_j = \sqrt{K (K - 1) / (K_j (K_j - 1))} / J` make the variance of the values, divided by K, an unbiased
-    estimate of the squared error of m. If all tasks have all subsamples, the values are plain averages.
+    estimate of the squared error of m. If all tasks have all subsamples, the values are plain averages. Otherwise the
+    subsamples of tasks with few of them have large weights, and degrees of freedom are those of Satterthwaite.
     """
     means = [math.fsum(task) / len(task) for task in tasks]
     mean = math.fsum(means) / len(means)
     if min(map(len, tasks)) < 2:
-        return [mean]
+        return SharedDraws([mean], 0.0)
     parts: dict[int, list[float]] = {number: [mean] for number in sorted(set().union(*subsamples))}
     for task, numbers, center in zip(tasks, subsamples, means, strict=True):
         weight = math.sqrt(len(parts) * (len(parts) - 1) / (len(task) * (len(task) - 1))) / len(tasks)
@@ -451,4 +452,28 @@ def _average(tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int
             parts[number].append(weight * (value - center))
     averages = np.array([math.fsum(values) for values in parts.values()])
     averages[abs(averages) <= MIN_SIZE] = 0.0
-    return [float(average) for average in averages]
+    return SharedDraws(map(float, averages), _find_degrees(tasks, subsamples, list(parts)))
+
+
+def _find_degrees(
+    tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int]], numbers: Sequence[int]
+) -> float:
+    r"""Return Satterthwaite's degrees of freedom of the variance of the values of `_average`.
+
+    The deviations of these values are :math:`A e`, where e are normal effects of subsamples that move all tasks in
+    proportion to their standard deviations, as tasks that share seeds do. The sum of squares has the mean
+    :math:`\mathrm{tr}(A^2)` and the variance :math:`2\,\mathrm{tr}(A^4)`.
+    """
+    total = len(numbers)
+    if all(len(task) == total for task in tasks):
+        return total - 1.0
+    place = {number: position for position, number in enumerate(numbers)}
+    deviations = np.zeros((total, total))
+    for task, own in zip(tasks, subsamples, strict=True):
+        places = [place[number] for number in own]
+        centered = np.eye(len(task)) - 1 / len(task)
+        deviations[np.ix_(places, places)] += float(np.std(task)) * centered / (len(task) - 1)
+    squared = deviations @ deviations
+    if not squared.any():
+        return total - 1.0
+    return float(np.trace(squared) ** 2 / (squared**2).sum())

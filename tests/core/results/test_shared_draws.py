@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t
 
 from peekbench import load_results
 from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
+from peekbench.records import SharedDraws
 from peekbench.report.facts.several_runs import open_runs, side_by_side
 from peekbench.results import configurations, independent_units, tidy
 
@@ -66,6 +68,22 @@ def test_units_have_the_mean_of_task_means_and_its_variance() -> None:
     assert np.mean(estimates) == pytest.approx(np.var(true_error), rel=0.1)
     ((unit,),) = independent_units([[0.1], [0.1, 0.3]], [[0], [0, 1]], shares_draws=True)
     assert unit == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("sizes", [(20, 20), (20, 5, 20, 5)])
+def test_intervals_of_uneven_tables_cover_as_often_as_stated(sizes: tuple[int, ...]) -> None:
+    """As many degrees of freedom as subsamples would cover 90% if half of the tasks have a quarter of these."""
+    rng = np.random.default_rng(3)
+    covered = []
+    for _ in range(600):
+        common = rng.normal(size=20)
+        tasks = [(common[:size] + rng.normal(size=size)).tolist() for size in sizes]
+        (units,) = independent_units(tasks, [range(size) for size in sizes], shares_draws=True)
+        assert isinstance(units, SharedDraws)
+        half = t.ppf(0.975, units.degrees) * np.std(units, ddof=1) / np.sqrt(20)
+        covered.append(abs(np.mean(units)) <= half)
+    assert units.degrees == 19 if len(set(sizes)) == 1 else 4 < units.degrees < 8
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.022)
 
 
 def test_numbers_of_a_table_stay_the_same_in_all_tasks_beside_other_tables(tmp_path: Path) -> None:
