@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from peekbench.errors import ResultsError
 from peekbench.formatting import list_names, pluralize, shorten, visible
+from peekbench.identity import describe_difference, find_alike, spell
 from peekbench.plugins.names import find_nearest
 from peekbench.plugins.references import Reference
 from peekbench.results.cells import MAX_NAME, natural_key
@@ -245,6 +246,11 @@ def import_logs(
                 f"task {shorten(repr(name), MAX_SHOWN)}: its name is not a single line of at most {MAX_NAME:,} "
                 "characters; rename it, and evaluate again"
             )
+    for variants in find_alike(names):
+        raise ResultsError(
+            f"the tasks {' and '.join(map(spell, variants))} differ only by {describe_difference(variants)}; rename "
+            "one, and evaluate again"
+        )
     for task in tasks:
         if task not in names:
             remedy = f"the tasks are {', '.join(names)}"

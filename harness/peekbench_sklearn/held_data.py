@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench import DataError, Dataset
-from peekbench.data.label_sets import find_unlabeled, name_label_sets, refuse_hidden_sets
+from peekbench.data.label_sets import find_unlabeled, name_label_sets, refuse_hidden_sets, refuse_other_separators
 from peekbench.data.labels import (
     ClassNames,
     find_missing,
@@ -250,6 +250,8 @@ class _Reader:
             if isinstance(label, str):
                 feature = data.features[label]
                 names = getattr(getattr(feature, "feature", feature), "names", None)  # of a label, or of a list of them
+                if names is not None:
+                    names = [key_of(name) for name in names]
             return _Pair(frame[text], frame[label], frame.get(self.group), names)
         if hasattr(data, "to_pandas"):
             data = data.to_pandas()  # of polars
@@ -324,6 +326,7 @@ class _Reader:
     def _read_label_sets(self, labels: HeldLabels, feature_names: Sequence[str] | None) -> tuple[Any, _Finish]:
         """Return whether the labels of each row are unknown, and a function that names those of selected rows."""
         class_names = self._name_features(feature_names) or labels.names
+        refuse_other_separators(labels.sets, self.label_separator, class_names, self.name)
         is_missing = find_unlabeled(labels.sets, class_names, self.name, drop_missing=self.drop_missing)
 
         def finish(kept: list[int], details: dict[str, Any]) -> dict[str, Any]:

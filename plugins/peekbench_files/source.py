@@ -23,6 +23,7 @@ from peekbench.data.label_sets import (
     read_indicators,
     read_label_set,
     refuse_hidden_sets,
+    refuse_other_separators,
     refuse_written_list,
 )
 from peekbench.data.labels import (
@@ -260,6 +261,7 @@ def _read_label_sets(
     place = f"column {options.label!r}"
     if class_names is None and isinstance(options.label, tuple):
         class_names = options.label
+    refuse_other_separators([example.labels for example in examples], options.label_separator, class_names, place)
     is_unlabeled = find_unlabeled(
         [example.labels for example in examples], class_names, place, drop_missing=options.drop_missing,
         locate=lambda row: examples[row].location,

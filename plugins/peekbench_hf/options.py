@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, model_validator
 
 from peekbench import Options
+from peekbench.identity import key_of
 from peekbench_hf.definition import CONVERSION, HubFiles, HubTask, Location
 
 FORMATS = (".parquet", ".jsonl", ".json", ".csv", ".arrow")
@@ -158,6 +159,8 @@ class HubDatasetOptions(HubOptions):
         is_list = isinstance(classes, tuple)
         if isinstance(classes, tuple):
             classes = {name: name for name in classes}
+        if classes is not None:
+            classes = {key_of(label) or "": name for label, name in classes.items()}
         return HubTask(
             name="dataset",
             locations=self.locations(),

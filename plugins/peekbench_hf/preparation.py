@@ -22,6 +22,7 @@ from peekbench.data import group_duplicates, keep_first
 from peekbench.data.label_sets import LabelSet, find_unlabeled, name_label_sets, read_label_set, refuse_hidden_sets
 from peekbench.data.labels import ClassNames, find_missing, name_classes, read_reference, refuse_hidden, refuse_missing
 from peekbench.formatting import pluralize
+from peekbench.identity import key_of
 from peekbench.records.answers import number_label_sets
 from peekbench_hf.definition import HubTask
 from peekbench_hf.options import HubOptions
@@ -78,7 +79,7 @@ def make_rows(columns: Columns, task: HubTask, label: str, drop_duplicates: str)
     is_blank = pc.or_(pc.equal(table["text"], ""), pc.utf8_is_space(table["text"]))
     is_missing = pc.fill_null(is_blank, True)
     if task.group:
-        is_missing = pc.or_(is_missing, pc.fill_null(pc.or_(pc.equal(groups, ""), pc.utf8_is_space(groups)), True))
+        is_missing = pc.or_(is_missing, pc.fill_null(pc.equal(groups, ""), True))
     if pc.any(is_missing).as_py() and not task.drop_missing:
         raise _missing_error(is_missing, task)
     find = _find_unanswered if task.is_generation else _find_unlabeled
@@ -187,6 +188,8 @@ def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.Chunke
         Name of the label column.
     """
     column, feature_names = columns.table.column(label), columns.class_names
+    if feature_names is not None:
+        feature_names = tuple(key_of(name) or "" for name in feature_names)
     if _has_lists(columns, label):
         sets = [_encode_set(value, feature_names, label) for value in column.to_pylist()]
         class_names: ClassNames = task.classes or feature_names
@@ -195,7 +198,6 @@ def _read_labels(columns: Columns, task: HubTask, label: str) -> tuple[pa.Chunke
         return pa.chunked_array([pa.array(sets, pa.large_string())]), class_names
     keys = tuple(task.classes or ())
     labels = pc.fill_null(_label_texts(column, label), "")
-    labels = pc.if_else(pc.utf8_is_space(labels), "", labels)
     is_coded = pa.types.is_integer(column.type) and task.is_in_order and not _are_numbers(keys)
     if keys and feature_names is None and is_coded:
         feature_names = keys
@@ -280,19 +282,19 @@ def _find_unlabeled(
 
 
 def _label_texts(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Return labels as strings, the same for 1, 1.0 and '1', and `true` and `false` for booleans."""
-    value_type = column.type
-    if pa.types.is_floating(value_type):
-        try:
-            column = column.cast(pa.int64())
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"column {name!r} contains fractions, which cannot be labels or groups: {error}; name another column"
-            ) from error
-    elif not (pa.types.is_integer(value_type) or pa.types.is_boolean(value_type)):
-        return _as_texts(column, name)
-    texts = column.cast(pa.large_string())
-    return pc.utf8_lower(texts) if pa.types.is_boolean(value_type) else texts
+    """Return the keys of labels or groups, null if they are missing."""
+    is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+    if not is_number and not pa.types.is_boolean(column.type):
+        column = _as_texts(column, name)
+    encoded = column.combine_chunks().dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    keys = [key_of(value) for value in values]
+    if None in keys:
+        raise DataError(
+            f"column {name!r} contains fractions such as {values[keys.index(None)]}, which cannot be labels or groups; "
+            "name another column"
+        )
+    return pa.chunked_array([pa.array(keys, pa.large_string()).take(encoded.indices)])
 
 
 def _are_numbers(keys: tuple[str, ...]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from peekbench.data.labels import (
     HOLD_OUT,
+    SEPARATORS,
     ClassNames,
     find_missing,
     name_classes,
@@ -27,6 +28,8 @@ LabelSet: TypeAlias = tuple[str, ...] | None
 """Labels of a row as `key_of` returns them; None if it is unknown which labels it has."""
 
 WRITTEN_LIST = re.compile(r"\s*\[\s*(['\"].*['\"])?\s*\]\s*", re.S)
+OTHER_SEPARATORS = (*SEPARATORS, "/", "\t", " ")
+"""Separators, of which the last ones are often parts of labels."""
 INDICATORS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -178,6 +181,54 @@ def refuse_hidden_sets(sets: Sequence[LabelSet], split: str, use: str) -> None:
     """
     if sets and not any(sets):
         raise DataError(f"no row of {split} has a label, so these may not be public; {use}, or {HOLD_OUT}")
+
+
+def refuse_other_separators(sets: Sequence[LabelSet], separator: str, class_names: ClassNames, place: str) -> None:
+    """Refuse a separator that no row has, and labels that another separator divides.
+
+    Parameters
+    ----------
+    sets
+        Labels of each row, as the separator divides them.
+    separator
+        The separator; empty if rows have lists.
+    class_names
+        Names that the user has given to labels, which may contain another separator.
+    place
+        Where the labels are, for messages.
+
+    Raises
+    ------
+    DataError
+        If labels seem to be several labels, or no row has several labels and some have no name.
+
+    Examples
+    --------
+    >>> refuse_other_separators([("bug", "urgent"), ("bug",)], "|", None, "column 'tags'")
+    """
+    named = {key_of(name) or "" for name in class_names or ()}
+    labels = {label for own in sets for label in own or ()} - named
+    if not separator or not labels:
+        return
+    occurs = any(own and len(own) > 1 for own in sets)
+    problem, remedy = f"{place}: no row has the `label_separator` {separator!r}", ""
+    if occurs:
+        problem = f"{place}: the `label_separator` is {separator!r}"
+        remedy = "write one separator in all rows, and "
+    for other in OTHER_SEPARATORS:
+        joined = sorted(label for label in labels if len(split_labels(label, other)) > 1)
+        counts = Counter(part for label in labels | named for part in {*split_labels(label, other)})
+        if any(counts[part] > 1 for label in joined for part in split_labels(label, other)):
+            raise DataError(
+                f"{problem}, and labels such as {short_repr(joined[0])} seem to be several labels; {remedy}set "
+                f"`label_separator` to {other!r}; if these are single labels, list all labels as `class_names`"
+            )
+        if occurs and other == SEPARATORS[-1]:
+            return
+    raise DataError(
+        f"{problem}, so no text has several labels; remove it if each text has one label, or list all labels as "
+        "`class_names`"
+    )
 
 
 def name_label_sets(sets: Sequence[LabelSet], class_names: ClassNames, place: str) -> LabelSets:

@@ -303,7 +303,11 @@ def _suggest_names(labels: Collection[str], class_names: ClassNames, changed: Ma
         names = {str(position): name for position, name in enumerate(class_names)}
     names |= {label: label for label in _sort(labels) if label not in names}
     names |= changed
-    spelling = {name: variants[0] for variants in find_alike(names.values()) for name in variants}
+    spelling = {
+        name: min(variants, key=lambda variant: len(spell(variant)))
+        for variants in find_alike(names.values())
+        for name in variants
+    }
     joined = {label: spelling.get(name, name) for label, name in names.items()}
     if len(names) > MAX_LISTED:
         joined = {label: name for label, name in joined.items() if label in changed or name in spelling}

@@ -20,6 +20,7 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_complex_dtype, is_integer_dtype, is_numeric_dtype
 
 from peekbench.errors import Argument, ResultsError
+from peekbench.identity import describe_difference, find_alike, key_of, spell
 from peekbench.records.data import IntArray, TableOptions
 from peekbench.records.trials import Control
 from peekbench.results.columns import (
@@ -126,6 +127,8 @@ class CellReader:
         self.origin = origin
         self.percentages: set[str] = set()
         """Columns of the user that were read as percentages."""
+        self.alike_answers: list[str] = []
+        """Answers that are not equal to their labels but alike, and count as correct."""
         self._options = options
         self._has_unit = options.region is not None  # scores can then have any size
         self.drops_empty = options.drops_empty and not roles.named(TEXT.name)
@@ -140,11 +143,11 @@ class CellReader:
         """Leave out the rows of other tasks before their cells are checked."""
         names = self.joined_texts("task")
         known = names.unique().tolist()
-        for task in tasks:
+        for task in map(key_of, tasks):
             if task not in known:
-                option, remedy = TableOptions(tasks=[task]).argument, suggest_name(task, known, "tasks")
+                option, remedy = TableOptions(tasks=[str(task)]).argument, suggest_name(str(task), known, "tasks")
                 raise ResultsError(option, f": {self.origin} has no such task; {remedy}")
-        is_selected = names.isin(tasks).to_numpy()
+        is_selected = names.isin([*map(key_of, tasks)]).to_numpy()
         self._row_numbers = self._row_numbers[is_selected]
         self.table = self.table[is_selected].reset_index(drop=True)
 
@@ -156,9 +159,11 @@ class CellReader:
                 if grades.isin(("true", "false")).all():
                     self.table = self.table.assign(**{source: (grades == "true").astype("int64")})
 
-    def grade(self, source: str, is_correct: pd.Series[bool]) -> None:
-        """Replace a column of answers by 1 for correct ones and 0 for others."""
-        self.table = self.table.assign(**{source: is_correct.astype("int64")})
+    def grade(self, source: str, sameness: pd.Series[str]) -> None:
+        """Replace a column of answers by 1 for those that equal their label or are alike, and 0 for others."""
+        is_alike = sameness == "alike"
+        self.alike_answers = self.table.loc[is_alike, source].astype("str").tolist()
+        self.table = self.table.assign(**{source: (sameness != "different").astype("int64")})
         sources = {role: names for role, names in self.roles.sources.items() if names != (source,)}
         self.roles = replace(self.roles, sources={**sources, Role("num_correct"): (source,)})
 
@@ -177,15 +182,12 @@ class CellReader:
         self.require(~is_absent(self.table[source]), source, "is empty; ", *remedy)
 
     def require_one_spelling(self, source: str) -> None:
-        """Refuse names that differ only by case or by spaces around them."""
-        cells = self.table[source]
-        names = pd.Series(cells.dropna().astype("str").unique(), dtype="str")
-        folded = names.str.strip().str.casefold()
-        if folded.duplicated().any():
-            name = names[folded.duplicated()].iloc[0]
-            other = names[folded == name.strip().casefold()].iloc[0]
-            problem = f"differs from {short(other)!r} only by case or spaces; write one name in all rows, or rename one"
-            self.require(cells.astype("str") != name, source, problem)
+        """Refuse names that are alike."""
+        names = self.texts(source, MAX_LENGTHS["text"])
+        for other, name, *_ in find_alike(map(str, names.unique())):
+            difference = describe_difference([other, name])
+            problem = f"differs from {spell(other)} only by {difference}; write one name in all rows, or rename one"
+            self.require(names != name, source, problem)
 
     def error(
         self, position: int, source: str, *problem: str | Argument, added: TableOptions | None = None
@@ -256,12 +258,12 @@ class CellReader:
             return values.where(~is_percentage, (values / 100).round(PERCENT_DIGITS))
 
     def texts(self, source: str, max_length: int = MAX_NAME) -> pd.Series[str]:
-        """Return a column of the user as texts without white space around them, empty where it is missing."""
+        """Return the keys of a column of the user, empty where it is missing."""
         cells = self.table[source]
         if cells.dtype == "object":
             self.require(cells.map(_is_plain), source, "is not a name; write a text or a number")
-        codes, names = pd.factorize(cells.astype("str").where(cells.notna(), ""))
-        names = names.str.strip()
+        codes, found = pd.factorize(cells.astype("str").where(cells.notna(), ""))
+        names = pd.Index([key_of(name) for name in found], dtype="str")
         texts = pd.Series(names.take(codes), index=cells.index, dtype="str")
         if max_length == MAX_NAME and names.str.contains(LINE_BREAK).any():
             self.require(~texts.str.contains(LINE_BREAK), source, "has a line break; write the name on one line")

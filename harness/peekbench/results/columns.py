@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from peekbench.errors import Argument
 from peekbench.formatting import list_names, pluralize, visible
+from peekbench.identity import STEPS, spell
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.records.verdicts import NUMBERS, POINTS, ScoreUnits
 from peekbench.spec.arms import ALL_TEXTS, BLOCK_RULES, OF_SINGLE_TEXTS, RULE
@@ -272,6 +273,8 @@ class ColumnUse:
     """Number of arms that were left out because their score is empty."""
     controls: tuple[str, ...] = ()
     """Methods that are controls according to the table, which no spec confirms."""
+    alike_answers: tuple[str, ...] = ()
+    """Answers that are not equal to their labels but alike, and count as correct."""
 
     def __bool__(self) -> bool:
         """Whether anything is known; the columns of a store need no words."""
@@ -305,6 +308,11 @@ class ColumnUse:
         if losses := [name for name, role in meanings.items() if role.startswith("loss")]:
             warnings.append(
                 f"Lower is better for {_listed(losses)}: scores are negatives, so a positive bias is an improvement."
+            )
+        if self.alike_answers:
+            warnings.append(
+                f"Answers that differ from their labels only by {', '.join(STEPS)} count as correct: "
+                f"{len(self.alike_answers):,}, such as {spell(self.alike_answers[0])}."
             )
         if self.pairing in WARNINGS_OF_PAIRING:
             warnings.append(WARNINGS_OF_PAIRING[self.pairing])

@@ -8,7 +8,8 @@ draw, its texts are the draws: nothing else can tell how much a score varies.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ import pandas as pd
 from peekbench.data.label_sets import is_label_set
 from peekbench.errors import ResultsError
 from peekbench.formatting import pluralize
+from peekbench.identity import compare, key_of, normalize
 from peekbench.records.data import Answers, FloatArray, IntArray, TableOptions
 from peekbench.records.scores import SCORES
 from peekbench.results.cells import CellReader, natural_key, to_floats
@@ -40,6 +42,7 @@ ANSWERS = "answers"
 """Column of rows of single texts: number of answers to the text, of which `num_correct` are correct."""
 MEANS = ("score", *(score.name for score in SCORES if score.is_mean))
 """Measures of all texts that are means of those of single texts."""
+WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 ARM = (*TRIAL, "arm")
 TASK = (*CONFIGURATION, "task")
 
@@ -146,6 +149,7 @@ def _read_groups(reader: CellReader) -> IntArray | None:
     if source is None:
         return None
     groups: IntArray = pd.factorize(reader.joined_texts(GROUP.name))[0].astype(np.int64)
+    reader.require_one_spelling(source)
     texts = [reader.joined_texts(name) for name in ("task", TEXT.name)]
     first = pd.Series(groups).groupby(texts, sort=False).transform("first")
     reader.require(first == groups, source, "differs from the group of the same text in an earlier row; correct one")
@@ -177,22 +181,49 @@ def grade_answers(reader: CellReader) -> None:
     _name_label_sets(reader, (answer, label))
     for source, remedy in ((label, "add it"), (answer, "add it, or write any word that is no label")):
         reader.require(~reader.table[source].map(is_missing).astype("bool"), source, f"is empty; {remedy}")
-    answers, labels = (_read_classes(reader, column.name) for column in (ANSWER, LABEL))
+    answers, labels = (reader.joined_texts(column.name) for column in (ANSWER, LABEL))
     texts = pd.DataFrame({"task": reader.joined_texts("task"), "text": reader.joined_texts(TEXT.name)})
     first = labels.groupby([texts["task"], texts["text"]], sort=False).transform("first")
     reader.require(labels == first, label, "differs from the label of the same text in an earlier row; correct one")
+    sameness = _compare(answers, labels)
     if given is not None:
         grades = to_floats(reader.table[given])
-        agrees = (grades == (answers == labels)) | (not grades.isin((0.0, 1.0)).all())
+        agrees = (sameness == "alike") | (grades == (sameness == "equal")) | (not grades.isin((0.0, 1.0)).all())
         problem = (
             f"contradicts the columns {quoted([answer, label])}, which are different or equal; correct one, or use "
         )
         reader.require(agrees, given, problem, ignoring(given))
         return
-    if set(answers).isdisjoint(labels):
+    if (sameness == "different").all() and set(map(normalize, answers)).isdisjoint(map(normalize, labels.unique())):
         problem = f"is none of the labels, and neither is any other answer; write answers as {short(label)!r} does"
         raise reader.error(0, answer, problem)
-    reader.grade(answer, answers == labels)
+    _refuse_shifted(answers, labels, reader, (answer, label))
+    reader.grade(answer, sameness)
+
+
+def _compare(answers: pd.Series[str], labels: pd.Series[str]) -> pd.Series[str]:
+    """Return whether the answer and the label of each row are equal, alike or different."""
+    pairs = pd.Series(list(zip(answers, labels, strict=True)), index=answers.index)
+    return pairs.map({pair: compare(*pair) for pair in set(pairs)})
+
+
+def _refuse_shifted(answers: pd.Series[str], labels: pd.Series[str], reader: CellReader, names: Sequence[str]) -> None:
+    """Refuse answers that count classes from another number than consecutive labels do."""
+    numbers, known = ({*of_rows.unique()} for of_rows in (answers, labels))
+    if not all(map(WHOLE_NUMBER.fullmatch, numbers | known)):
+        return
+    numbers, known = ({*map(int, of_rows)} for of_rows in (numbers, known))
+    if len(known) < 2 or max(known) - min(known) != len(known) - 1 or numbers <= known:
+        return
+    for shift, remedy in ((1, "subtract 1 from"), (-1, "add 1 to")):
+        if numbers <= {number + shift for number in known}:
+            answer, label = names
+            outside = str(next(iter(numbers - known)))
+            problem = (
+                f"is none of the labels, which {short(label)!r} numbers from {min(known)} to {max(known)}; the answers "
+                f"are from {min(numbers)} to {max(numbers)}. Number both alike: {remedy} {short(answer)!r}"
+            )
+            reader.require(answers != outside, answer, problem)
 
 
 def _name_label_sets(reader: CellReader, sources: Sequence[str]) -> None:
@@ -201,14 +232,11 @@ def _name_label_sets(reader: CellReader, sources: Sequence[str]) -> None:
         column = reader.table[source]
         if column.map(is_label_set).any():
             reader.require(column.map(is_label_set), source, "is no list of labels, as others are; write a list")
-            names = column.map(lambda labels: json.dumps(sorted(map(str, labels)), ensure_ascii=False))
-            reader.table = reader.table.assign(**{source: names})
+            reader.table = reader.table.assign(**{source: column.map(_write_labels)})
 
 
-def _read_classes(reader: CellReader, column: str) -> pd.Series[str]:
-    """Return classes as texts, the same for 1, 1.0 and '1'."""
-    texts = reader.joined_texts(column)
-    return texts.str.replace(r"^(-?\d+)\.0+$", r"\1", regex=True)
+def _write_labels(labels: Collection[Any]) -> str:
+    return json.dumps(sorted(key_of(label) or str(label) for label in labels), ensure_ascii=False)
 
 
 def average_fits(rows: pd.DataFrame, reader: CellReader) -> pd.DataFrame:

@@ -172,6 +172,7 @@ def tidy_table(table: pd.DataFrame, origin: str, options: TableOptions) -> TidyT
         region=options.region,
         num_empty=num_empty,
         metric=metric,
+        alike_answers=tuple(reader.alike_answers),
         controls=tuple(results.loc[results["control"] != "", "method"].unique()),
     )
     return TidyTable(results[list(COLUMN_NAMES)], use, predictions)

@@ -95,9 +95,9 @@ def with_means(number: int) -> pd.DataFrame:
     ("table", "options", "message"),
     [
         (LONG.assign(num_test=["100"] * 31 + [""]), {}, r"row 32, column 'num_test': .* use ignore=\['num_test'\]"),
-        (LONG.replace({"nb": "LSA"}), {}, "LSA differs from 'lsa' only by case or spaces"),
-        (LONG.replace({"b": "a "}), {}, "column 'task': a  differs from 'a' only by case"),
-        (LONG.assign(model=["x", "X"] * 16), {}, "column 'model': X differs from 'x'"),
+        (LONG.replace({"nb": "LSA"}), {}, 'LSA differs from "lsa" only by case'),
+        (LONG.replace({"b": "a."}), {}, 'a. differs from "a" only by punctuation at the end'),
+        (LONG.assign(model=["x", "X"] * 16), {}, 'X differs from "x" only by case'),
         (with_means(99999), {}, "99999 numbers rows with the means of the others"),
         (with_means(-1), {"columns": {"subsample": "subsample"}}, "-1 numbers rows with the means of the others"),
         (with_means(9).astype({"subsample": "str"}).replace({"9": "Mean"}), {"columns": {"subsample": "subsample"}},
