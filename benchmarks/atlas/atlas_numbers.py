@@ -20,10 +20,12 @@ import pandas as pd
 from atlas_records import Atlas, Decay, Effect, Method, Protocol, Run, Section, State, Task
 
 from peekbench import load_results, load_spec
+from peekbench.data.preflight import share_of_copies
 from peekbench.records import FloatArray
 from peekbench.results import Configuration, configurations, resolve_score, select_score
 from peekbench.results.analyze import AnalysisOptions, analyze, planned_trials, without_controls
 from peekbench.results.missing_trials import drop_incomplete
+from peekbench.spec.design import designs_by_task
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.reader import Store
 from peekbench_summary.power.detection import Criterion, minimum_detectable
@@ -330,9 +332,11 @@ def _detectable(results: pd.DataFrame) -> dict[str, float]:
 def read_tasks(path: Path) -> Iterator[tuple[str, Task]]:
     """Yield the names and the data of the tasks of a store."""
     with Store.open(path) as store:
-        texts = store.texts()
+        designs = designs_by_task(store.spec())
         for name, facts in store.tasks().items():
-            overlap = texts[name]["overlap"]["near"]["test-extra"] if name in texts else None
+            overlap = None
+            if facts["row_name"] != "rows":
+                overlap = round(share_of_copies(designs[name], facts)["extra"], DIGITS)
             yield name, Task(
                 rows=facts["rows"], classes=len(facts["class_names"]) or None,
                 near_duplicates=overlap, fingerprint=facts["fingerprint"][:12],

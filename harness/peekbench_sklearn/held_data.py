@@ -31,8 +31,10 @@ from peekbench.records import Split
 from peekbench.records.data import OfficialSplits
 from peekbench_sklearn.held_inputs import (
     GENERATION,
+    Likeness,
     as_array,
     check_kind,
+    drop_copies,
     find_blank,
     identify,
     is_hugging_face,
@@ -77,8 +79,8 @@ def read_held(data: Any, name: str, methods: Sequence[Any], **options: Any) -> D
     methods
         The methods. An estimator decides whether labels are classes or numbers; for others, floats are numbers.
     **options
-        `text`, `label`, `label_separator`, `group`, `class_names`, `drop_missing`, `drop_shared_groups`, `test_split`
-        and `kind`, as options of the data source `files`.
+        `text`, `label`, `label_separator`, `group`, `class_names`, `drop_missing`, `drop_shared_groups`,
+        `drop_duplicates`, `test_split` and `kind`, as options of the data source `files`.
 
     Raises
     ------
@@ -123,6 +125,7 @@ class _Reader:
     class_names: ClassNames = None
     drop_missing: bool = False
     drop_shared_groups: bool = False
+    drop_duplicates: Likeness = "none"
     test_split: str = "test"
     kind: str = ""
 
@@ -178,7 +181,7 @@ class _Reader:
         if isinstance(data, OfficialSplits) and data.extra is not None:
             extra = data.extra() if callable(data.extra) else data.extra
             dataset = replace(dataset, extra=self._read_extra(extra, first.inputs, dataset))
-        return identify(dataset)
+        return identify(drop_copies(dataset, self.drop_duplicates, self.name))
 
     def _read_extra(self, extra: Any, inputs: Any, dataset: Dataset) -> Any:
         """Return private texts or features in the form of other inputs, without labels if they are given."""

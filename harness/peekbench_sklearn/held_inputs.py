@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from peekbench import DataError, Dataset
-from peekbench.data import hash_rows
+from peekbench.data import hash_rows, keep_first
 from peekbench.data.labels import read_reference
+from peekbench.data.overlap import number_copies
 from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
-from peekbench.records import TaskKind
+from peekbench.records import IntArray, TaskKind
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns
 
 GENERATION: TaskKind = "generation"
+Likeness: TypeAlias = Literal["none", "exact", "near"]
 
 
 def read_inputs(inputs: Any, name: str, method: Any, *, drop_missing: bool) -> Any:
@@ -214,3 +216,33 @@ def is_hugging_face(data: Any) -> bool:
 def take_rows(rows: Any, kept: Any) -> Any:
     """Return some rows of a data frame or an array."""
     return rows.iloc[kept] if isinstance(rows, pd.DataFrame) else rows[kept]
+
+
+def drop_copies(dataset: Dataset, likeness: Likeness, name: str) -> Dataset:
+    """Return the first row of each group of copies, or none if their labels differ.
+
+    Raises
+    ------
+    DataError
+        If the likeness is none of 'none', 'exact' and 'near'.
+    """
+    if likeness == "none":
+        return dataset
+    if likeness != "exact" and likeness != "near":
+        raise DataError(f"{name}: drop_duplicates is {likeness!r}; use 'none', 'exact' or 'near'")
+    groups: IntArray = np.array(number_copies(dataset, likeness), dtype=np.int64)
+    values: Any = dataset.labels
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    labels = np.unique([repr(value) for value in values], return_inverse=True)[1]
+    kept: list[int] = np.flatnonzero(keep_first(groups[: len(labels)], labels)).tolist()
+    extra: list[int] = np.flatnonzero(groups[len(labels) :] == np.arange(len(labels), len(groups))).tolist()
+    dropped = {**dataset.details["dropped"], "duplicate": len(groups) - len(kept) - len(extra)}
+    rows = {field: _take(getattr(dataset, field), kept) for field in ("inputs", "labels", "splits", "groups")}
+    return replace(dataset, **rows, extra=_take(dataset.extra, extra), details={**dataset.details, "dropped": dropped})
+
+
+def _take(values: Any, kept: Sequence[int]) -> Any:
+    if isinstance(values, Sequence):
+        return tuple(values[row] for row in kept if values)
+    return take_rows(values, kept)

@@ -45,7 +45,6 @@ MAX_LISTED = 30  # columns that a message lists
 MAX_SHOWN = 8  # classes or columns that the description of a table lists
 MAX_FEATURES, MAX_CELLS = 20_000, 250_000_000  # of one-hot codes; 2 GB
 MIN_ROWS = 20  # fewer rows show nothing about a column
-MAX_DUPLICATES = 0.05  # share of rows that equal another one
 COMMON_CODES = 0.5  # share of distinct values of a column that is probably an identifier
 
 
@@ -457,7 +456,7 @@ def _describe(features: Sequence[_Feature], labels: Any, class_names: Sequence[s
 
 
 def _find_doubtful(features: Sequence[_Feature]) -> Iterator[str]:
-    """Yield sentences on columns that are constant or like identifiers, and on duplicates."""
+    """Yield sentences on columns that are constant or like identifiers."""
     num_rows = len(features[0].values)
     if num_rows < MIN_ROWS:
         return
@@ -475,9 +474,3 @@ def _find_doubtful(features: Sequence[_Feature]) -> Iterator[str]:
                 f"Column {name} has {num_distinct:,} different values in {num_rows:,} rows, like an identifier or free "
                 "text: add it to `drop` unless new rows would have such values"
             )
-    share = float(pd.DataFrame(_codes(features)).duplicated(keep=False).mean())
-    if share >= MAX_DUPLICATES:
-        yield (
-            f"{share:.0%} of the rows equal another row in all features. Equal rows in extra and test sets hide bias: "
-            "remove those that are copies"
-        )

@@ -35,8 +35,8 @@ MIN_TEST = 20  # rows of a test set that nobody chose
 DEFAULT_NAME = "method"  # of a function without a name
 FILES = "files"  # data source of paths
 DATA_OPTIONS = (
-    "text", "label", "label_separator", "group", "class_names", "drop_missing", "drop_shared_groups", "test_split",
-    "kind",
+    "text", "label", "label_separator", "group", "class_names", "drop_missing", "drop_shared_groups",
+    "drop_duplicates", "test_split", "kind",
 )  # fmt: skip
 FILES_OF_SAVED_DATA = ("state.json", "dataset_dict.json")
 STORED: Mapping[str, Mapping[str, str]] = {
@@ -139,7 +139,8 @@ def measure(
         as many of each class, and 200 test rows, or fewer if data have fewer rows; `name`; `seed`; `analyses`;
         `executor`; `tasks` instead of `data`. Or options of data: `class_names`, a list of names or a mapping from
         labels to names; `drop_missing=True`, to drop rows without a text or label; `drop_shared_groups=True`, to drop
-        train rows whose groups are in the official test split; `test_split`, the split of a `DatasetDict` that is
+        train rows whose groups are in the official test split; `drop_duplicates="near"` or "exact", to keep the first
+        of several copies of a row, or none if their labels differ; `test_split`, the split of a `DatasetDict` that is
         scored; and for a file, other options of the data source `files`.
 
     Returns

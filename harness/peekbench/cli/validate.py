@@ -11,7 +11,7 @@ import typer
 from peekbench.api.inputs import find_spec, load
 from peekbench.cli.output import echo, fail, make_console, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import describe_rows, describe_tasks, expected_overlaps, warn_of_data
+from peekbench.data.preflight import describe_rows, describe_tasks, warn_of_data
 from peekbench.errors import PeekbenchError
 from peekbench.execution.planning import estimate_size
 from peekbench.execution.preparation import check_files, download_all
@@ -64,7 +64,7 @@ def validate(
             for warning in _validate(path, with_data=data, download=download):
                 warn(f"{path}: {warning}")
             if texts:
-                _describe_texts(load(path))
+                _describe_texts(with_sizes(load(path)))
         except PeekbenchError as error:
             place = "" if str(path) in str(error) else f"{path}: "
             echo(f"peekbench: {place}{error}", err=True)
@@ -97,7 +97,7 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
 
             check_analyses(experiment, facts)
         rows = [f"  {line}" for line in describe_rows(experiment)]
-        warnings = list(warn_of_data(experiment, facts, expected_overlaps(experiment)))
+        warnings = list(warn_of_data(experiment, facts))
     else:  # numbers of trials and fits do not depend on the rows of official splits
         experiment = experiment.with_sizes({task.name: UNREAD for task in experiment.tasks})
     size = estimate_size(experiment, dict.fromkeys((task.name for task in experiment.tasks), 1))
@@ -110,10 +110,11 @@ def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
 
 def _describe_texts(experiment: ExperimentSpec) -> None:
     from peekbench.data.texts import describe_texts  # noqa: PLC0415 - others validate without numpy
-    from peekbench.report import render_tables, text_tables  # noqa: PLC0415 - others validate without numpy
+    from peekbench.report import copy_tables, render_tables, text_tables  # noqa: PLC0415 - others validate without numpy
 
+    facts = describe_tasks(experiment)
     tables = text_tables({task.name: describe_texts(experiment, task) for task in experiment.tasks})
-    render_tables(tables, make_console())
+    render_tables([*tables, *copy_tables(facts)], make_console())
 
 
 def _lock(path: Path, *, newest: bool) -> None:

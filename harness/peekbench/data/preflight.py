@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
 from typing import Any
 
 from peekbench.data.loading import class_counts, fingerprint, load_dataset, make_task
+from peekbench.data.overlap import check_copies, count_copied, expected_share, find_copies, name_rows
 from peekbench.data.sizes import check_sizes
 from peekbench.errors import ContractError, DataError, PluginError, UnavailableError
 from peekbench.formatting import list_names, pluralize, visible
@@ -21,7 +21,7 @@ from peekbench.spec.design import Design
 from peekbench.spec.experiment import ExperimentSpec
 
 MAX_NAMED = 3  # tasks named in an error about all tasks
-MAX_OVERLAP = 0.05  # share of the test texts that may also be among the extra texts
+MAX_OVERLAP = 0.05  # share of the test rows of a subsample that may also be among its extra or its train rows
 MAX_USES = 20  # subsamples that test the same text
 MAX_MAJORITY = 0.7  # share of one class in test sets of methods that are trained on balanced train sets
 MAX_LISTED = 3  # tasks in a warning
@@ -49,6 +49,7 @@ def check_tasks(spec: ExperimentSpec) -> None:
                     "give the data source the option `kind: generation`"
                 )
             check_sizes(dataset, spec.design_of(task), task.name)
+            check_copies(dataset, task.name)
             if dataset.kind == "generation":
                 _check_grader(make_task(spec, task), list(dataset.labels))
             if dataset.groups:
@@ -196,6 +197,8 @@ def describe_data(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         },
         "fingerprint": fingerprint(dataset),
         "details": dict(dataset.details),
+        "row_name": name_rows(dataset),
+        "copies": find_copies(dataset),
     }
     if dataset.groups:
         facts["groups"] = len(set(dataset.groups))
@@ -244,10 +247,8 @@ def majority_share(facts: Mapping[str, Any]) -> float | None:
     return max(counts) / sum(counts)
 
 
-def warn_of_design(
-    designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]], overlaps: Mapping[str, float]
-) -> Iterator[str]:
-    """Yield warnings about texts in several sets and about small tasks, the most serious first.
+def warn_of_design(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield warnings about rows in several sets and about small tasks, the most serious first.
 
     Parameters
     ----------
@@ -255,24 +256,16 @@ def warn_of_design(
         Design of each task.
     facts
         Facts about each task's data, as `describe_tasks` returns them.
-    overlaps
-        Share of the test texts that are also among the extra texts, by task, where it is known.
 
     Examples
     --------
     >>> design = Design(num_train=10, num_test=80, num_subsamples=60)
     >>> facts = {"news": {"rows": 200, "splits": {}, "class_names": ["a", "b"], "class_counts": [100, 100]}}
-    >>> for warning in warn_of_design({"news": design}, facts, {"news": 0.27}):
+    >>> for warning in warn_of_design({"news": design}, facts):
     ...     print(warning.partition(":")[0])
-    Test texts are also extra texts
     Subsamples share many rows
     """
-    if duplicated := _worst({name: share for name, share in overlaps.items() if share >= MAX_OVERLAP}):
-        yield (
-            f"Test texts are also extra texts: {_list_shares(duplicated)}. The method sees them in both arms, which "
-            "hides bias: remove duplicates from the data (in tasks of `files`, `hf` and `docstrings`, set the option "
-            "`drop_duplicates` to near)"
-        )
+    yield from warn_of_copies(designs, facts)
     if crowded := _worst({name: uses for name, uses in count_uses(designs, facts).items() if uses > MAX_USES}):
         listed = ", ".join(f"{uses:.0f} times in {name}" for name, uses in crowded[:MAX_LISTED])
         yield (
@@ -281,6 +274,88 @@ def warn_of_design(
         )
     if any(design.repeats(size) == 1 for design in designs.values() for size in design.num_test):
         yield "A single subsample has no interval, so no verdict is possible: increase num_subsamples"
+
+
+def warn_of_copies(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield warnings about test rows that are also train or extra rows.
+
+    Parameters
+    ----------
+    designs, facts
+        As for `warn_of_design`.
+    """
+    tasks = {name: task for name, task in facts.items() if task.get("copies")}
+    copied = {name: count_copied(task["copies"]) for name, task in tasks.items()}
+    if leaking := [(name, number) for name, number in _worst(copied) if number]:
+        noun = _name_rows(tasks, [name for name, _ in leaking])
+        listed = [f"{number:,} of {tasks[name]['copies']['rows']['test']:,} in {name}" for name, number in leaking]
+        yield (
+            f"Test {noun} are also train {noun}: {list_names(listed, MAX_LISTED)}. Scores on them are not scores on "
+            f"new {noun}: {_how_to_drop(noun)}"
+        )
+    private = {name: task["copies"]["pairs"].get("extra-test", (0, 0))[1] for name, task in tasks.items()}
+    if shared := [(name, number) for name, number in _worst(private) if number]:
+        noun = _name_rows(tasks, [name for name, _ in shared])
+        listed = [f"{number:,} of {tasks[name]['copies']['rows']['extra']:,} in {name}" for name, number in shared]
+        yield (
+            f"Private extra {noun} are also test {noun}: {list_names(listed, MAX_LISTED)}. Both arms adapt to them, "
+            f"which hides bias: {_how_to_drop(noun)}"
+        )
+    shares = {name: max(share_of_copies(designs[name], task).values()) for name, task in tasks.items()}
+    if duplicated := [name for name, share in _worst(shares) if share >= MAX_OVERLAP]:
+        noun = _name_rows(tasks, duplicated)
+        listed = [_describe_copies(name, designs[name], tasks[name]) for name in duplicated]
+        yield (
+            f"Test {noun} are also extra or train {noun}: {list_names(listed, MAX_LISTED)}. Both arms adapt to those "
+            f"that are extra {noun}, which hides bias, and train {noun} raise all scores: {_how_to_drop(noun)}"
+        )
+
+
+def _name_rows(tasks: Mapping[str, Mapping[str, Any]], affected: Sequence[str]) -> str:
+    nouns = {tasks[name]["row_name"] for name in affected}
+    return nouns.pop() if len(nouns) == 1 else "rows"
+
+
+def _how_to_drop(noun: str) -> str:
+    if noun == "rows":
+        return "remove the copies from the data (in `measure`, set the option `drop_duplicates` to exact)"
+    return (
+        "remove the copies (in tasks of `files`, `hf` and `docstrings`, and in `measure`, set the option "
+        "`drop_duplicates` to near)"
+    )
+
+
+def _describe_copies(name: str, design: Design, task: Mapping[str, Any]) -> str:
+    """Say how many rows of a task are copies, and which shares of the test rows they make extra and train rows."""
+    copies = task["copies"]
+    number = sum(size * times for size, times in copies["sizes"])
+    noun = task["row_name"]
+    shares = [f"{share:.0%} are also {arm} {noun}" for arm, share in share_of_copies(design, task).items()]
+    return (
+        f"in {name}, {number:,} of {copies['drawn']:,} rows have copies, so of the test {noun} of a subsample, "
+        f"{' and '.join(shares)}"
+    )
+
+
+def share_of_copies(design: Design, task: Mapping[str, Any]) -> dict[str, float]:
+    """Return the expected shares of the test rows of a subsample that are also extra rows and train rows.
+
+    Those of official train splits are not expected but known, see `find_copies`.
+
+    Parameters
+    ----------
+    design
+        Design of the task, with numbers of rows.
+    task
+        Facts about its data, as `describe_data` returns them.
+    """
+    copies = task["copies"]
+    if design.folds:
+        return {"extra": expected_share(copies, round(copies["drawn"] * (1 - 1 / max(design.folds))))}
+    shares = {"extra": expected_share(copies, design.num_unlabeled or max(design.num_test))}
+    if not task["splits"]:
+        shares["train"] = expected_share(copies, max(design.num_train))
+    return shares
 
 
 def count_uses(designs: Mapping[str, Design], facts: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
@@ -383,9 +458,7 @@ def find_empty_texts(dataset: Dataset) -> list[int]:
     return [row for row, text in enumerate(dataset.inputs) if not text.strip()]
 
 
-def warn_of_data(
-    spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]], overlaps: Mapping[str, float]
-) -> Iterator[str]:
+def warn_of_data(spec: ExperimentSpec, facts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Yield all warnings that are possible before a run.
 
     Parameters
@@ -394,74 +467,14 @@ def warn_of_data(
         Spec of the run.
     facts
         Facts about each task's data, as `describe_tasks` returns them.
-    overlaps
-        Share of the test texts that are also among the extra texts, by task, where it is known.
     """
     designs = {task.name: spec.design_of(task) for task in spec.tasks}
     for name, task in facts.items():
         for warning in task["details"].get("warnings", ()):
             yield f"task {name}: {visible(warning)}"
-    yield from warn_of_design(designs, facts, overlaps)
+    yield from warn_of_design(designs, facts)
     yield from warn_of_classes(designs, facts)
     yield from warn_of_texts(spec)
-
-
-def measured_overlaps(texts: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """Return the share of the test texts that are also among the extra texts, exactly or nearly, by task.
-
-    Parameters
-    ----------
-    texts
-        Descriptions of each task's texts, as `peekbench.data.texts.describe_texts` returns them.
-    """
-    return {name: text["overlap"]["near"]["test-extra"] for name, text in texts.items() if text}
-
-
-def expected_overlaps(spec: ExperimentSpec) -> dict[str, float]:
-    """Return the expected share of test texts that exactly equal an extra text, by task, without drawing any."""
-    return {
-        task.name: expected_overlap(
-            load_dataset(spec.source(task)), spec.design.num_unlabeled or max(spec.design_of(task).num_test)
-        )
-        for task in spec.tasks
-    }
-
-
-def expected_overlap(dataset: Dataset, num_extra: int) -> float:
-    """Return the expected share of test texts that exactly equal an extra text.
-
-    If n of N rows are extra rows, a test text with c - 1 further copies has one among them with a probability of about
-    1 - (1 - n / (N - 1))**(c - 1).
-
-    Parameters
-    ----------
-    dataset
-        Rows of the task.
-    num_extra
-        Number of extra texts, with unlabeled texts that all fits share.
-
-    Returns
-    -------
-    float
-        Expected share; 0 for features.
-
-    Examples
-    --------
-    >>> round(expected_overlap(Dataset(["a", "a", "b", "c"], [0, 1, 0, 1], ("x", "y")), 1), 3)
-    0.167
-    """
-    if dataset.input_kind == "features":
-        return 0.0
-    places = dataset.splits or repeat("test")
-    # Hashes need less memory than texts.
-    texts = (hash(text) for text, place in zip(dataset.inputs, places, strict=False) if place == "test")
-    if dataset.groups:  # copies within a group are never in two sets
-        groups = (group for group, place in zip(dataset.groups, places, strict=False) if place == "test")
-        texts = (text for text, _ in set(zip(texts, groups, strict=True)))
-    copies = Counter(Counter(texts).values())
-    num_rows = sum(count * number for count, number in copies.items())
-    missed = max(0.0, 1 - num_extra / max(1, num_rows - 1))
-    return sum(number * count * (1 - missed ** (count - 1)) for count, number in copies.items()) / num_rows
 
 
 def _worst(values: Mapping[str, float]) -> list[tuple[str, float]]:

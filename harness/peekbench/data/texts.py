@@ -7,16 +7,14 @@ is reported wrongly, and a pair of similarity 0.8 is missed with probability (1 
 have the same reference and the same numbers, because prompts of one template, such as 'Add 12 and 8' and 'Add 13 and
 8', are different questions.
 
-A text in both the extra and the test set contaminates both arms, so duplicates hide the bias that peekbench measures.
-The statistics are for the largest sets of a design, averaged over its first subsamples.
+Descriptions are of the largest sets of a design, in its first subsamples.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement, islice
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +22,6 @@ from numpy.typing import NDArray
 from peekbench.data.loading import class_counts, load_dataset
 from peekbench.data.sampling import Sampler
 from peekbench.plugins.boundary import Foreign
-from peekbench.records.answers import number_label_sets
 from peekbench.records.data import Dataset, IntArray, Split, TokenCounts
 from peekbench.records.trials import Draw, Subsample
 from peekbench.spec.components import MethodSpec, TaskSpec
@@ -37,9 +34,9 @@ SHINGLE_LENGTH = 5  # characters
 NUMBER = re.compile(r"\d+")
 NUM_BANDS, ROWS_PER_BAND = 21, 6
 SEED = 1
+BLOCK = 2**16  # characters whose substrings are hashed together, so that they stay in a processor's cache
 
 MAX_SUBSAMPLES = 5
-MAX_EXAMPLES = 5  # of texts that occur in several rows
 PERCENTILES = (5, 25, 50, 75, 95)
 SETS = ("train", "extra", "test")
 
@@ -103,18 +100,11 @@ def _find_root(first: IntArray, position: int) -> int:
 
 def _near_pairs(texts: Sequence[str], keys: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
     """Yield pairs (later, earlier) of positions of texts with equal keys."""
-    multipliers, offsets, weights = np.random.default_rng(SEED).integers(
-        2**64, size=(3, NUM_BANDS * ROWS_PER_BAND, 1), dtype=np.uint64
-    )
-    multipliers |= 1
     buckets: dict[tuple[int, bytes, Hashable], list[int]] = {}
-    for position, text in enumerate(texts):
-        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
-        codes = np.pad(codes, (0, max(0, SHINGLE_LENGTH - len(codes))))
-        hashes = np.unique(np.lib.stride_tricks.sliding_window_view(codes, SHINGLE_LENGTH) @ weights[:SHINGLE_LENGTH])
-        signature = ((multipliers * hashes + offsets) >> 32).min(axis=1)
-        parts = enumerate(np.split(signature, NUM_BANDS))
-        bands = [buckets.setdefault((n, band.tobytes(), keys[position]), []) for n, band in parts]
+    for position, (text, signature) in enumerate(zip(texts, _signatures(texts), strict=True)):
+        content, size = signature.tobytes(), signature.nbytes // NUM_BANDS
+        starts = range(0, len(content), size)
+        bands = [buckets.setdefault((n, content[n : n + size], keys[position]), []) for n in starts]
         if candidates := sorted({other for bucket in bands for other in bucket}):
             own = _shingles(text)
             for other in candidates:
@@ -123,6 +113,35 @@ def _near_pairs(texts: Sequence[str], keys: Sequence[Hashable]) -> Iterator[tupl
                     yield position, other
         for bucket in bands:
             bucket.append(position)
+
+
+def _signatures(texts: Sequence[str]) -> Iterator[NDArray[np.uint64]]:
+    """Yield the smallest hash of the substrings of each text under each of many hash functions, block by block."""
+    multipliers, offsets, weights = np.random.default_rng(SEED).integers(
+        2**64, size=(3, NUM_BANDS * ROWS_PER_BAND), dtype=np.uint64
+    )
+    multipliers |= 1
+    start = 0
+    while start < len(texts):
+        stop, num_codes = start, 0
+        while stop < len(texts) and (stop == start or num_codes < BLOCK):
+            num_codes += max(SHINGLE_LENGTH, len(texts[stop]))
+            stop += 1
+        padded = "".join(text.ljust(SHINGLE_LENGTH, "\0") for text in texts[start:stop])
+        codes = np.frombuffer(padded.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+        hashes = np.lib.stride_tricks.sliding_window_view(codes, SHINGLE_LENGTH) @ weights[:SHINGLE_LENGTH]
+        sizes = np.array([max(SHINGLE_LENGTH, len(text)) for text in texts[start:stop]])
+        ends = np.cumsum(sizes)
+        is_inside = np.ones(len(codes), dtype=bool)
+        for distance in range(1, SHINGLE_LENGTH):  # substrings that would reach into the next text
+            is_inside[ends - distance] = False
+        hashes = hashes[is_inside[: len(hashes)]]
+        firsts = ends - sizes - (SHINGLE_LENGTH - 1) * np.arange(len(sizes))
+        signatures = np.empty((len(multipliers), len(sizes)), dtype=np.uint64)
+        for number, (multiplier, offset) in enumerate(zip(multipliers, offsets, strict=True)):
+            signatures[number] = np.minimum.reduceat((multiplier * hashes + offset) >> 32, firsts)
+        yield from np.ascontiguousarray(signatures.T)
+        start = stop
 
 
 def _shingles(normalized: str) -> set[str]:
@@ -168,13 +187,8 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         `rows`: number of rows of the whole dataset.
         `classes`: rows of each class in the whole dataset, by name.
         `splits`: the same for each official split; empty if there are none.
-        `repeated`: the texts that occur in several rows of the whole dataset: `texts`, their number; `rows`, their
-        rows; `conflicting`, those with different labels; `examples`, the first two rows of the first texts, counted
-        from 0.
         `characters`: percentiles of the texts' lengths, by percentile.
         `tokens`: for each method that counts tokens, percentiles, `limit`, and `cut`, the share of truncated texts.
-        `overlap`: by 'exact' and 'near' (see `peekbench.data.texts`) and by a pair of sets such as 'test-extra',
-        the share of texts of the first set with a duplicate in the second; 'test-test' is within one set.
     """
     dataset = load_dataset(spec.source(task))
     if not isinstance(dataset.inputs, Sequence):
@@ -190,11 +204,6 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
     rows = np.unique(np.concatenate([of_set for subsample in subsamples for of_set in subsample.values()]))
     num_rows = len(dataset.inputs)
     texts = [dataset.inputs[row] if row < num_rows else dataset.extra[row - num_rows] for row in rows.tolist()]
-    references: list[Any] | None = None
-    if dataset.kind == "generation":
-        references = [None] * len(texts)  # private extra texts have none, so only numbers are compared
-        if not len(dataset.extra):
-            references = [dataset.labels[row] for row in rows.tolist()]
     return {
         "num_train": num_train,
         "num_test": len(subsamples[0]["test"]),
@@ -205,16 +214,11 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
         "rows": num_rows,
         "classes": _count_classes(dataset),
         "splits": {split: _count_classes(dataset, split) for split in dict.fromkeys(dataset.splits)},
-        "repeated": find_repeated(dataset),
         "characters": _percentiles([len(text) for text in texts]),
         "tokens": {
             method.name: _describe_tokens(spec, method, task, texts)
             for method in spec.methods
             if method.entry.preparation.count_tokens
-        },
-        "overlap": {
-            likeness: _measure_overlap(subsamples, rows, group_duplicates(texts, likeness, references))
-            for likeness in get_args(Likeness)
         },
     }
 
@@ -222,39 +226,6 @@ def describe_texts(spec: ExperimentSpec, task: TaskSpec) -> dict[str, Any]:
 def _count_classes(dataset: Dataset, split: Split | None = None) -> dict[str, int]:
     counts = class_counts(dataset, split)
     return {name: counts.get(label, 0) for label, name in enumerate(dataset.class_names)}
-
-
-def find_repeated(dataset: Dataset) -> dict[str, Any]:
-    """Count the texts that occur in several rows of a dataset.
-
-    Parameters
-    ----------
-    dataset
-        Dataset whose inputs are texts.
-
-    Returns
-    -------
-    dict
-        The entry `repeated` of `describe_texts`.
-
-    Examples
-    --------
-    >>> texts = ["good", "bad", "good", "fine", "bad", "good"]
-    >>> find_repeated(Dataset(texts, np.array([0, 1, 1, 0, 1, 0]), ("up", "down")))
-    {'texts': 2, 'rows': 5, 'conflicting': 1, 'examples': [[0, 2], [1, 4]]}
-    """
-    first = group_duplicates(dataset.inputs, "exact")
-    later = np.flatnonzero(first != np.arange(len(first)))
-    roots, seconds = np.unique(first[later], return_index=True)
-    labels = number_label_sets(np.asarray(dataset.labels))
-    conflicting = np.unique(first[later][labels[later] != labels[first[later]]])
-    examples = zip(roots.tolist(), later[seconds].tolist(), strict=True)
-    return {
-        "texts": len(roots),
-        "rows": len(roots) + len(later),
-        "conflicting": len(conflicting),
-        "examples": [list(pair) for pair in islice(examples, MAX_EXAMPLES)],
-    }
 
 
 def is_described(spec: ExperimentSpec, description: Mapping[str, Any] | None) -> bool:
@@ -293,21 +264,3 @@ def _rows_by_set(subsample: Subsample) -> dict[str, IntArray]:
         return dict(zip(SETS, (subsample.train, others, subsample.test[fold]), strict=True))
     extra = np.concatenate([subsample.extra, subsample.shared])
     return dict(zip(SETS, (subsample.train, extra, subsample.test), strict=True))
-
-
-def _measure_overlap(
-    subsamples: Sequence[Mapping[str, IntArray]], rows: IntArray, groups: IntArray
-) -> dict[str, float]:
-    """Return the share of duplicates by pair of sets, averaged over subsamples."""
-    shares: dict[str, float] = {}
-    for second, first in combinations_with_replacement(SETS, 2):
-        share_by_subsample = []
-        for subsample in subsamples:
-            own, others = (groups[np.searchsorted(rows, subsample[name])] for name in (first, second))
-            if first == second:
-                _, positions, counts = np.unique(own, return_inverse=True, return_counts=True)
-                share_by_subsample.append(float(np.mean(counts[positions] > 1)))
-            else:
-                share_by_subsample.append(float(np.mean(np.isin(own, others))))
-        shares[f"{first}-{second}"] = float(np.mean(share_by_subsample))
-    return shares

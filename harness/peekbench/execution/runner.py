@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from peekbench.data.loading import forget, with_sizes
-from peekbench.data.preflight import describe_tasks, measured_overlaps, warn_of_data
+from peekbench.data.preflight import describe_tasks, warn_of_data
 from peekbench.data.texts import describe_texts, is_described
 from peekbench.execution.determinism import one_thread_pools, preserve_global_generators
 from peekbench.execution.driver import Driver
@@ -142,7 +142,7 @@ def run(
                     store_descriptions(spec, opened)
                     if changes := describe_version_changes([*stored.sessions_with_trials(), session]):
                         observers.warn(f"this session has other versions than the stored trials: {changes}")
-                    for warning in warn_of_data(spec, tasks, measured_overlaps(opened.texts())):
+                    for warning in warn_of_data(spec, tasks):
                         observers.warn(warning)
                     work = SpecWork(spec, identify(spec, tasks, facts))
                 driver.do(pending, work)

@@ -40,7 +40,7 @@ class Predicted:
         """Return the number of inputs."""
         return len(self.numbers)
 
-    def __getitem__(self, rows: slice) -> Predicted:
+    def __getitem__(self, rows: slice | BoolArray) -> Predicted:
         """Return what is predicted for some inputs."""
         if self.labels is None:
             return Predicted(self.numbers[rows])

@@ -6,6 +6,7 @@ Reports make the sentences, see `peekbench.report.render.sentences`.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -240,6 +241,29 @@ class FixedTexts:
 
 
 @dataclass(frozen=True, slots=True)
+class CopiedRows:
+    """Test rows of official splits that are also train rows, so scores on them are not scores on new rows.
+
+    Examples
+    --------
+    >>> CopiedRows(150, 300, {"all": 0.49, "extra": 0.4}).num_new
+    150
+    """
+
+    num_copied: int
+    """Number of these rows in all tasks, near duplicates included."""
+    num_rows: int
+    """Number of test rows of all tasks."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """Mean score over tasks on the other test rows, by arm; higher is better. Empty if it is not defined."""
+
+    @property
+    def num_new(self) -> int:
+        """Number of the other test rows."""
+        return self.num_rows - self.num_copied
+
+
+@dataclass(frozen=True, slots=True)
 class TrialEvidence:
     """Trials behind a verdict on a mean of paired differences, and what they leave open.
 
@@ -267,6 +291,8 @@ class TrialEvidence:
     """Mean score over tasks of fits to the whole test set, the arm all; None without folds."""
     has_folds: bool = False
     """Whether the design has folds."""
+    copied: CopiedRows | None = None
+    """Test rows that are also train rows, of a run with folds; None if there are none, or it is not known."""
     num_texts: int | None = None
     """Texts that a trial scores, if known."""
     log_odds: float | None = None

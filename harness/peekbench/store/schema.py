@@ -30,7 +30,7 @@ from peekbench.records.scores import SCORES, Score
 from peekbench.store.files import has_log, log_path
 
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 17
+VERSION = 18
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from peekbench.data.loading import remember, with_sizes
+from peekbench.data.loading import remember
 from peekbench.data.texts import describe_texts, group_duplicates, is_described, keep_first
-from peekbench.records.data import Dataset, Split
+from peekbench.records.data import Dataset
 from peekbench.report import text_tables
 from peekbench.spec.experiment import ExperimentSpec
 
@@ -62,6 +62,14 @@ def test_near_duplicates_equal_those_of_a_search_over_all_pairs(seed: int) -> No
     np.testing.assert_array_equal(groups, group_duplicates(texts, "near"), "the search is deterministic")
 
 
+def test_near_prompts_have_equal_numbers_and_references() -> None:
+    prompt = "Tom has some apples and buys more of them. How many of them are there if he has 3 and buys 4?"
+    same = [prompt, prompt.upper(), prompt.replace("Tom", "Tim")]
+    other = prompt.replace("3 and buys 4", "4 and buys 3")
+    assert group_duplicates([*same, other], "near", [7, 7, 7, 7]).tolist() == [0, 0, 0, 3]
+    assert group_duplicates([same[0], same[2]], "near", [7, 8]).tolist() == [0, 1]
+
+
 def test_many_copies_of_one_text_are_grouped_quickly() -> None:
     groups = group_duplicates(["The same text, again and again."] * 50_000, "near")
     assert not groups.any()
@@ -91,77 +99,11 @@ def describe(make_spec: MakeSpec, texts: list[str], **parts: Any) -> dict[str, A
     return describe_texts(spec, spec.tasks[0])
 
 
-def test_distinct_texts_do_not_overlap(make_spec: MakeSpec) -> None:
+def test_texts_are_described_as_the_design_draws_them(make_spec: MakeSpec) -> None:
     described = describe(make_spec, [text(row) for row in range(400)])
-    assert set(described["overlap"]["near"].values()) == {0.0}
     assert described["num_subsamples"] == 3
     assert described["classes"] == {"a": 200, "b": 200}
     assert 140 < described["num_texts"] <= 3 * 140
-
-
-@pytest.mark.parametrize(
-    ("change", "exact", "num_extra"),
-    [
-        (lambda row: text(row), True, 60),
-        (lambda row: text(row), True, 100),
-        (lambda row: f"{text(row).upper()}!", False, 60),
-    ],
-)
-def test_the_overlap_of_sets_equals_the_expected_share_of_duplicates(
-    change: Callable[[int], str], exact: bool, num_extra: int, make_spec: MakeSpec
-) -> None:
-    """Each of 200 rows has one duplicate, so a test row's duplicate is in the extra set with probability 60 / 199."""
-    texts = [text(row) for row in range(100)] + [change(row) for row in range(100)]
-    described = describe(make_spec, texts, design={**DESIGN, "num_unlabeled": num_extra})
-    near = described["overlap"]["near"]
-    assert described["num_extra"] == num_extra
-    assert near["test-extra"] == pytest.approx(num_extra / 199, abs=0.1)
-    assert near["test-test"] == pytest.approx(59 / 199, abs=0.1)
-    assert near["test-train"] == pytest.approx(20 / 199, abs=0.07)
-    assert near["extra-train"] == pytest.approx(20 / 199, abs=0.07)
-    assert near["train-train"] == pytest.approx(19 / 199, abs=0.1)
-    assert (described["overlap"]["exact"] == near) is exact
-    assert any(described["overlap"]["exact"].values()) is exact
-
-
-def test_prompts_of_one_template_are_different_unless_numbers_and_references_agree(make_spec: MakeSpec) -> None:
-    template = "Tom has some apples and buys more of them. How many of them are there if he has {} and buys {}?"
-    prompts = [template.format(row // 20, row % 20) for row in range(400)]
-    spec = make_spec(tasks=["toy.words"], design=DESIGN)
-    references = [str(row // 20 + row % 20) for row in range(400)]
-    remember(spec.source(spec.tasks[0]), Dataset(prompts, references, kind="generation"))
-    assert not any(describe_texts(spec, spec.tasks[0])["overlap"]["near"].values())
-    same = [template.format(3, 4), template.format(3, 4).upper(), template.format(3, 4).replace("Tom", "Tim")]
-    assert group_duplicates([*same, template.format(4, 3)], "near", [7, 7, 7, 7]).tolist() == [0, 0, 0, 3]
-    assert group_duplicates([same[0], same[2]], "near", [7, 8]).tolist() == [0, 1]
-
-
-def test_near_duplicates_of_test_prompts_are_found_in_private_extra_prompts(make_spec: MakeSpec) -> None:
-    """These have no references."""
-    prompts = [text(row) for row in range(60)]
-    splits: list[Split] = ["train"] * 40
-    splits += ["test"] * 20
-    spec = make_spec(tasks=["toy.words"], design="official")
-    extra = [f"{prompt.upper()}!" for prompt in prompts[40:]]
-    remember(
-        spec.source(spec.tasks[0]), Dataset(prompts, list("ab") * 30, kind="generation", splits=splits, extra=extra)
-    )
-    spec = with_sizes(spec)
-    assert describe_texts(spec, spec.tasks[0])["overlap"]["near"]["test-extra"] > 0.1
-
-
-def test_a_fold_is_compared_with_the_texts_that_its_fit_adapts_to(make_spec: MakeSpec) -> None:
-    """Each of 100 test texts has one duplicate, which is in the other 4 of 5 folds with probability 80 / 99."""
-    texts = [text(row) for row in range(40)] + [text(40 + row // 2) for row in range(100)]
-    spec = make_spec(tasks=["toy.words"], design="official")
-    splits: list[Split] = ["train"] * 40
-    splits += ["test"] * 100
-    remember(spec.source(spec.tasks[0]), Dataset(texts, [row % 2 for row in range(140)], ("a", "b"), splits=splits))
-    spec = with_sizes(spec)
-    described = describe_texts(spec, spec.tasks[0])
-    assert (described["num_extra"], described["num_test"]) == (80, 20)
-    assert described["overlap"]["near"]["test-extra"] == pytest.approx(80 / 99, abs=0.1)
-    assert described["overlap"]["near"]["test-train"] == 0
 
 
 def test_tokens_are_counted_for_methods_that_support_it(make_spec: MakeSpec) -> None:
@@ -171,9 +113,8 @@ def test_tokens_are_counted_for_methods_that_support_it(make_spec: MakeSpec) -> 
     assert counted["toy.short"]["50"] == 12
     assert counted["toy.short"]["limit"] == 10
     assert counted["toy.short"]["cut"] == 1.0
-    tables = {table.title: table for table in text_tables({"toy.words": described})}
-    assert list(tables) == ["Classes", "Text length in characters", "Text length in tokens"]
-    assert "These texts have no duplicates." in tables["Text length in characters"].note
+    tables = [table.title for table in text_tables({"toy.words": described})]
+    assert tables == ["Classes", "Text length in characters", "Text length in tokens"]
 
 
 def test_a_description_is_complete_if_it_contains_every_method_that_counts_tokens(make_spec: MakeSpec) -> None:
@@ -207,18 +148,3 @@ def test_a_run_stores_and_reports_the_descriptions(make_spec: MakeSpec) -> None:
     with Store.open(summary.store) as store:
         assert all("toy.short" in texts["tokens"] for texts in store.texts().values())
     assert Path("runs").is_dir()
-
-
-def test_texts_that_occur_in_several_rows_are_named_with_their_rows(make_spec: MakeSpec) -> None:
-    texts = [text(row) for row in range(400)]
-    texts[7], texts[9] = texts[3], texts[4]  # rows 3 and 7 have equal labels, as have 4 and 9
-    texts[10] = texts[3]
-    described = describe(make_spec, texts)
-    assert described["repeated"] == {"texts": 2, "rows": 5, "conflicting": 2, "examples": [[3, 7], [4, 9]]}
-    table = text_tables({"toy.words": described})[-1]
-    assert table.title == "Equal texts in the whole data"
-    assert table.rows == (("toy.words", 2, 5, 2, "3 and 7; 4 and 9"),)
-    without = [
-        table.title for table in text_tables({"toy.words": describe(make_spec, [text(row) for row in range(400)])})
-    ]
-    assert "Equal texts in the whole data" not in without

@@ -37,18 +37,19 @@ def test_warnings_appear_before_the_run_in_every_format_and_on_the_screen() -> N
     validated = run_command("validate", "spec.yaml")
     assert validated.returncode == 0
     assert "spec.yaml: OK" in validated.stdout
-    for beginning in ("Test texts are also extra texts: 41% in rows", "Most rows have one class: 94% in rows"):
+    copies = "Test texts are also extra or train texts: in rows, 200 of 200 rows have copies"
+    for beginning in (copies, "Most rows have one class: 94% in rows"):
         assert f"warning: spec.yaml: {beginning}" in validated.stderr
     ran = run_command("run", "spec.yaml")
     before, _, _ = ran.stderr.partition("9 of 9 trials")
-    assert "warning: Test texts are also extra texts" in before
+    assert f"warning: {copies}" in before
     assert "warning: Most rows have one class" in before
     screen = " ".join(ran.stdout.split())
-    expected = ("Warning: Accuracy not above the majority class (toy.vote", "Warning: Test texts are also extra texts")
+    expected = ("Warning: Accuracy not above the majority class (toy.vote", f"Warning: {copies}")
     assert all(beginning in screen for beginning in expected)
     files = {suffix: Path(f"reports/doubtful/report.{suffix}").read_text() for suffix in ("txt", "md", "html", "json")}
     warnings = json.loads(files["json"])["warnings"]
-    for beginning in ("Accuracy not above the majority class", "Test texts are also extra texts: "):
+    for beginning in ("Accuracy not above the majority class", copies):
         (warning,) = [warning for warning in warnings if warning.startswith(beginning)]
         for suffix in ("txt", "md", "html"):
             assert warning[:40] in " ".join(unescape(files[suffix]).split()), suffix
@@ -94,12 +95,12 @@ def test_base_arms_that_do_not_beat_guessing_are_named_with_their_score() -> Non
         for task, classes in names.items()
     }
     designs = dict.fromkeys(tasks, Design.model_validate({"num_train": 9, "num_test": 50, "num_subsamples": 10}))
-    (warning,) = warn_of_run(designs, tasks, {}, results)
+    (warning,) = warn_of_run(designs, tasks, results)
     assert "better than guessing: lsa in hard: 30.0% (guessing: 33.3%). " in warning
     larger = scores.assign(num_test=100)
     sizes = tidy(pd.concat([scores, larger]).assign(extra=0.6, test=0.6), "scores")
-    (warning,) = warn_of_run(designs, tasks, {}, sizes)
+    (warning,) = warn_of_run(designs, tasks, sizes)
     assert "lsa in hard, num_test 50: 30.0%" in warning
     two_classes = {task: {**facts, "class_names": ["a", "b"]} for task, facts in tasks.items()}
-    (warning,) = warn_of_run(designs, two_classes, {}, results)
+    (warning,) = warn_of_run(designs, two_classes, results)
     assert "lsa in hard: 30.0% (guessing: 50.0%); lsa in easy: 50.0% (guessing: 50.0%)" in warning

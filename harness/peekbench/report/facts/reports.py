@@ -31,6 +31,7 @@ from peekbench.records.report import (
 )
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.facts import run_facts, tables
+from peekbench.report.facts.copied_rows import describe_copied_rows
 from peekbench.report.facts.run_facts import check_results, make_command
 from peekbench.report.render.advice import put_into_words
 from peekbench.report.render.sentences import warn_of_controls
@@ -125,7 +126,7 @@ def report_of_run(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
             *of_grades,
-            *run_facts.warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, texts, results),
+            *run_facts.warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, results),
             *run_facts.warn_of_missing_renderer(spec.report.renderer),
         ),
         tables=(
@@ -149,7 +150,8 @@ def report_of_run(
         formats=spec.report.formats,
         renderer=spec.report.renderer,
     )
-    outcomes = (*scores.analyses, *check_results(results, scores.analyses, is_run=True))
+    judged = describe_copied_rows(scores.analyses, path, tasks, scores.complete_rows)
+    outcomes = (*judged, *check_results(results, scores.analyses, is_run=True))
     if on_analysis is not None:
         for analysis in outcomes:
             on_analysis(analysis)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from peekbench.data.preflight import MAX_LISTED, count_supported, measured_overlaps, warn_of_design
+from peekbench.data.preflight import MAX_LISTED, count_supported, warn_of_design
 from peekbench.errors import PluginError
 from peekbench.formatting import list_names, pluralize
 from peekbench.plugins import registry
@@ -238,7 +238,6 @@ def check_results(
 def warn_of_run(
     designs: Mapping[str, Design],
     tasks: Mapping[str, Mapping[str, Any]],
-    texts: Mapping[str, Mapping[str, Any]],
     results: pd.DataFrame,
 ) -> Iterator[str]:
     """Yield warnings about a run that its results table alone does not show.
@@ -249,13 +248,11 @@ def warn_of_run(
         Design of each task.
     tasks
         Facts about each task's data.
-    texts
-        Descriptions of each task's texts, as `peekbench.data.texts.describe_texts` returns them.
     results
         Results table.
     """
     yield from _warn_of_base_arms(without_controls(results), tasks)
-    yield from warn_of_design(designs, tasks, measured_overlaps(texts))
+    yield from warn_of_design(designs, tasks)
 
 
 def warn_of_grades(store: Store, results: pd.DataFrame) -> Iterator[str]:

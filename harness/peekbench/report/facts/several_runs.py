@@ -352,7 +352,7 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
     with Store.open(path) as store:
         scores = read_run(store, replace(options, table=TableOptions()))
         spec, tasks, (*_, session), rows = store.spec(), store.tasks(), store.sessions(), store.row_name()
-        of_run = warn_of_run(designs_by_task(spec), tasks, store.texts(), scores.complete)
+        of_run = warn_of_run(designs_by_task(spec), tasks, scores.complete)
         warnings = (*_warn_of_scores(scores, is_run=True), *of_run)
     scores.record_look()
     return Compared(spec["name"], scores, warnings, spec, tasks, session, rows)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
+from peekbench.data.overlap import MAX_CHARACTERS
 from peekbench.data.preflight import majority_share
 from peekbench.data.texts import SIMILARITY
 from peekbench.formatting import pluralize
@@ -27,14 +28,10 @@ Units: TypeAlias = Mapping[str, Unit]
 PERCENTILES = ("5", "25", "50", "75", "95")
 LENGTHS: Units = {f"{share}%": "number" for share in PERCENTILES}
 PAIRS = {
-    "test-extra": "test in extra",
-    "test-train": "test in train",
-    "extra-train": "extra in train",
-    "test-test": "within test",
-    "extra-extra": "within extra",
-    "train-train": "within train",
-}
-"""Key of a share of duplicates to the name of its column."""
+    "test-train": "test in train", "test-test": "within test", "train-train": "within train",
+    "extra-test": "private extra in test", "extra-train": "private extra in train", "all-all": "in all rows",
+}  # fmt: skip
+"""Pairs of places of copies to how tables name them."""
 
 
 def _make_table(title: str, units: Units, rows: Iterable[Sequence[Cell]], note: str = "") -> Table:
@@ -47,8 +44,8 @@ def _make_table(title: str, units: Units, rows: Iterable[Sequence[Cell]], note: 
 
 
 def data_tables(tasks: Descriptions, texts: Descriptions) -> list[Table]:
-    """Return the tables on the data of a run: the tasks, and their texts as `text_tables` takes them."""
-    return [replace(table, topic="data") for table in (task_table(tasks), *text_tables(texts))]
+    """Return the tables on the data of a run: the tasks, copies of rows, and texts as `text_tables` takes them."""
+    return [replace(table, topic="data") for table in (task_table(tasks), *copy_tables(tasks), *text_tables(texts))]
 
 
 def task_table(tasks: Descriptions) -> Table:
@@ -145,7 +142,7 @@ def method_tables(
 
 
 def text_tables(descriptions: Descriptions) -> list[Table]:
-    """Return tables on the classes, the lengths and the duplicates of the tasks' texts.
+    """Return tables on the classes and the lengths of the tasks' texts.
 
     Parameters
     ----------
@@ -166,7 +163,7 @@ def text_tables(descriptions: Descriptions) -> list[Table]:
     described = {task: texts for task, texts in descriptions.items() if texts}
     if not described:
         return []
-    makers = (_class_table, _length_table, _duplicate_table, _repeated_table, _token_table)
+    makers = (_class_table, _length_table, _token_table)
     return [table for make in makers if (table := make(described)).rows]
 
 
@@ -193,8 +190,6 @@ def _class_table(described: Descriptions) -> Table:
 def _length_table(described: Descriptions) -> Table:
     rows = [(task, texts["num_texts"], *_lengths(texts["characters"])) for task, texts in described.items()]
     note = f"Percentiles over the sampled texts. {_sample_in_words(described)}"
-    if not any(map(_has_duplicates, described.values())):
-        note += " These texts have no duplicates."
     return _make_table("Text length in characters", {"task": "text", "texts": "count", **LENGTHS}, rows, note)
 
 
@@ -213,46 +208,29 @@ def _token_table(described: Descriptions) -> Table:
     return _make_table("Text length in tokens", units, rows, note)
 
 
-def _has_duplicates(texts: Mapping[str, Any]) -> bool:
-    return any(texts["overlap"]["near"].values())  # exact duplicates are near ones, too
-
-
-def _duplicate_table(described: Descriptions) -> Table:
-    rows = [
-        (task, kind, *(shares[pair] for pair in PAIRS))
-        for task, texts in described.items()
-        for kind, shares in texts["overlap"].items()
-        if any(shares.values())
-    ]
-    units: Units = {"task": "text", "kind": "text", **dict.fromkeys(PAIRS.values(), "fraction")}
-    note = (
-        "Share of the texts of the first set that the second set contains too, exactly or nearly (Jaccard similarity "
-        f"of five-character sequences at least {SIMILARITY}; prompts also with equal references and numbers); within a "
-        "set, share of texts that have a duplicate. "
-        f"Both arms see a text that is in extra and in test, which hides bias. {_sample_in_words(described)}"
-    )
-    if without_duplicates := [task for task, texts in described.items() if not _has_duplicates(texts)]:
-        note += f" Tasks without duplicates: {', '.join(without_duplicates)}."
-    return _make_table("Duplicate texts", units, rows, note)
-
-
-def _repeated_table(described: Descriptions) -> Table:
-    # Runs whose texts were described earlier have no such entry.
-    repeated = {task: texts["repeated"] for task, texts in described.items() if texts.get("repeated", {}).get("texts")}
-    rows = [
-        (task, found["texts"], found["rows"], found["conflicting"],
-         "; ".join(f"{first} and {second}" for first, second in found["examples"]))
-        for task, found in repeated.items()
-    ]  # fmt: skip
+def copy_tables(tasks: Descriptions) -> list[Table]:
+    """Return a table of the copies of rows that `peekbench.data.overlap.find_copies` has found; none without copies."""
+    rows: list[tuple[Cell, ...]] = []
+    for task, copies in ((task, data["copies"]) for task, data in tasks.items()):
+        examples = "; ".join(f"{first} and {second}" for first, second in copies["examples"])
+        more: tuple[Cell, ...] = (copies["conflicting"], examples)
+        for pair, (equal, near) in copies["pairs"].items():
+            number = copies["rows"][pair.partition("-")[0]]
+            rows.append((task, PAIRS[pair], number, equal, near if copies["likeness"] == "near" else None, *more))
+            more = (None, None)
     units: Units = {
-        "task": "text", "texts": "count", "rows": "count", "texts with different labels": "count", "first rows": "text"
+        "task": "text", "copies": "text", "rows": "count", "with an equal row": "count",
+        "with an equal or near one": "count", "copied texts with different labels": "count", "first copies": "text",
     }  # fmt: skip
     note = (
-        "Texts that occur in several rows of the whole data set, the rows that have them, and how many of these texts "
-        "do not have the same label in all rows. Rows are counted from 0, in the order in which the data are loaded. "
-        "In tasks of `files`, `hf` and `docstrings`, the option `drop_duplicates` removes them."
+        "Rows are equal if they differ at most in case and white space, and near if the Jaccard similarity of their "
+        f"five-character sequences is at least {SIMILARITY} (prompts: with equal references and numbers); near ones "
+        f"are searched for in up to {MAX_CHARACTERS:,} characters. Test texts that are also train texts raise all "
+        "scores; those that are also extra texts hide bias. Rows are counted from 0, as the data are loaded. In tasks "
+        "of `files`, `hf` and `docstrings`, and in `measure`, the option `drop_duplicates` removes copies."
     )
-    return _make_table("Equal texts in the whole data", units, rows, note)
+    table = _make_table("Copies of rows", units, rows, note)
+    return [table] if table.rows else []
 
 
 def _lengths(percentiles: Mapping[str, int]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from peekbench.formatting import (
 )
 from peekbench.records.report import Column, Inflation, Report, RuleWorth, Statement, Table
 from peekbench.records.scores import find_score
-from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Unit, Verdict
+from peekbench.records.verdicts import Advice, CopiedRows, Settling, TrialEvidence, Unit, Verdict
 
 RULES: Mapping[str, str] = {
     "test": "Methods may adapt to the unlabeled {row}s of the test set",
@@ -52,18 +52,6 @@ PREDICTED_ALONE = ("batches", "alone")
 NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
 NEXT, PUBLISHED = "What next?", "Your score"
-TERMS_OF_FOLDS = (
-    "Fits adapt to the test set without one fold{instead}. Base: without unlabeled {rows}. "
-    "Extra: on the fold that a fit did not adapt to. Test: on the others. All: after adapting to the whole test set. "
-    "Bias: test - extra."
-)
-"""What the words in verdicts on designs with folds mean."""
-BACKGROUND_OF_FOLDS = (
-    "Each division of the test set takes a fit for each fold, on the same training rows; fits see {rows} without their "
-    "labels. Boost is extra - base. Intervals cover the variation between divisions of this test set and seeds of the "
-    "method; those of equivalent biases belong to two one-sided tests."
-)
-"""What intervals of designs with folds cover."""
 ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
 
@@ -86,30 +74,6 @@ class Answer:
         return f"{self.short}. {self.details}".strip()
 
 
-def define_folds(report: Report) -> str:
-    """Return `TERMS_OF_FOLDS` with what replaces the fold that a fit does not adapt to; a table does not tell."""
-    numbers = [facts.get("extra", 0) for facts in report.details.get("data", {}).values()]
-    instead = ", or with private {rows} in its place"
-    if numbers and not any(numbers):
-        instead = ""
-    elif numbers and all(numbers):
-        instead = ", with private {rows} in its place"
-    return TERMS_OF_FOLDS.replace("{instead}", instead)
-
-
-def define_accuracy(report: Report, verdicts: Sequence[Verdict]) -> str:
-    """Return what accuracy is if it is that of label sets or a mean grade, after a space; empty for other scores."""
-    kinds = {facts.get("kind") for facts in report.details.get("data", {}).values()}
-    scores = {getattr(verdict.evidence, "score", "score") for verdict in verdicts}
-    if scores != {"score"}:
-        return ""
-    if kinds == {"generation"}:
-        return " Accuracy: mean grade of the answers."
-    if kinds != {"multilabel"}:
-        return ""
-    return f" Accuracy: subset accuracy, the share of {verdicts[0].rows} with exactly the right labels."
-
-
 def name_methods(names: Sequence[str]) -> str:
     """Return the names of methods in words, or the first ones and the number of the others."""
     if len(names) > MAX_NAMED:
@@ -130,12 +94,17 @@ def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
             unit, unbiased = "fraction", min(max(unbiased, 0.0), 1.0)
         scores = (evidence.published, unbiased, evidence.extra)
         published, independent, extra = (format_cell(score, unit) for score in scores)
-        test_set = "the test set"
+        question, test_set = PUBLISHED, "the test set"
+        if len(judged) > 1:
+            question = f"{PUBLISHED} ({verdict.method})"
         if evidence.num_texts is not None:
             test_set = pluralize(evidence.num_texts, f"test {row}")
         bias = format_quantity(verdict.estimate, verdict.unit)
         if evidence.score != "score":
             published = f"{published} {find_score(evidence.score).title}"
+        if evidence.copied is not None:
+            yield Answer(question, *_judge_copied(verdict, evidence.copied, f"{published} on {test_set}", unit))
+            continue
         rest = f"Further differences are due to chance or to fewer {rows}."
         if evidence.extra > evidence.published:
             rest = f"It exceeds your score by chance, or because fits to fewer {rows} are better."
@@ -144,11 +113,24 @@ def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
         if not _is_mean(verdict):
             rest += f" This score is not known to be a mean over {rows}, so extra may keep some of the bias."
         yield Answer(
-            PUBLISHED if len(judged) == 1 else f"{PUBLISHED} ({verdict.method})",
+            question,
             f"{published} on {test_set} contains {bias} from adapting to them",
             f"{independent} is what independent {rows} would give. To publish: {extra}, the mean score of extra, in "
             f"which no {row} is predicted by a fit that adapted to it. {rest}",
         )
+
+
+def _judge_copied(verdict: Verdict, copied: CopiedRows, published: str, unit: Unit) -> tuple[str, str]:
+    """Return a score of which rows that are also train rows are a part, and the scores without them."""
+    rows, row = verdict.rows, verdict.rows.removesuffix("s")
+    short = f"{published}, but {copied.num_copied:,} of {copied.num_rows:,} test {rows} are also train {rows}"
+    if "extra" not in copied.scores:
+        return short, f"No score on the other {copied.num_new:,} is known. Remove the copies."
+    everything, extra = (format_cell(copied.scores[arm], unit) for arm in ("all", "extra"))
+    return short, (
+        f"Without them, it is {everything} on {pluralize(copied.num_new, f'test {row}')}. To publish: {extra}, the "
+        f"mean score of extra on these {rows}, in which no {row} is predicted by a fit that adapted to it."
+    )
 
 
 def _is_mean(verdict: Verdict) -> bool:
@@ -217,6 +199,9 @@ def _are_all(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> bool:
 def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
     """Return what to do first: check the run, complete it, extend it, or report the uncontaminated scores."""
     decisions, effect = {verdict.decision for verdict in judged}, judged[0].effect
+    if any(getattr(verdict.evidence, "copied", None) for verdict in judged):
+        rows = judged[0].rows
+        return Answer(NEXT, "Remove the copies", f"Of the train {rows} or of the test {rows}, see the warning.")
     if failed := [control.method for control in controls if control.decision == "failed"]:
         names = name_methods(failed)
         return Answer(NEXT, "Find the cause", f"Until you know why {names} failed, trust no other verdict.")

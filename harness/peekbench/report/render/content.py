@@ -33,16 +33,8 @@ from peekbench.records.verdicts import (
     TrialEvidence,
     Verdict,
 )
-from peekbench.report.render.advice import (
-    BACKGROUND_OF_FOLDS,
-    Answer,
-    advise_next,
-    choose_rule,
-    define_accuracy,
-    define_folds,
-    judge_published,
-    name_methods,
-)
+from peekbench.report.render.advice import Answer, advise_next, choose_rule, judge_published, name_methods
+from peekbench.report.render.definitions import BACKGROUND_OF_FOLDS, define_accuracy, define_folds
 from peekbench.report.render.pictures import Picture, name_figures
 from peekbench.report.render.sentences import compare, state, state_briefly
 

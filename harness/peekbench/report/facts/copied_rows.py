@@ -1,0 +1,116 @@
+"""What test rows that are also train rows do to the scores of a run: the scores of stored predictions without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from peekbench.data.overlap import count_copied
+from peekbench.plugins.functions import find_toolkit
+from peekbench.records.answers import Predicted
+from peekbench.records.data import IntArray
+from peekbench.records.report import Analysis
+from peekbench.records.scores import SCORES, Score, ScoringInput, average_sets
+from peekbench.records.trials import Draw, Trial
+from peekbench.records.verdicts import CopiedRows, TrialEvidence, Verdict
+from peekbench.results.columns import TRIAL
+from peekbench.store.reader import Store
+
+ScoreOfSet = Callable[[Predicted, Any], float | None]
+
+
+def describe_copied_rows(
+    analyses: Sequence[Analysis], path: Path, tasks: Mapping[str, Mapping[str, Any]], results: pd.DataFrame
+) -> list[Analysis]:
+    """Return the analyses of a run whose verdicts on scores of whole test splits know about rows that were copied.
+
+    Parameters
+    ----------
+    analyses
+        Analyses of the run.
+    path
+        Its store.
+    tasks
+        Facts about the data of its tasks.
+    results
+        Its results table.
+    """
+    copied = {name: _rows_of(data["copies"]) for name, data in tasks.items() if data["copies"]["test_rows"]}
+    if not copied:
+        return list(analyses)
+    with Store.open(path, verified=False) as store:
+
+        def describe(verdict: Verdict) -> Verdict:
+            evidence = verdict.evidence
+            if not isinstance(evidence, TrialEvidence) or evidence.published is None:
+                return verdict
+            rows = results
+            for column, value in verdict.parts or (("method", verdict.method),):
+                rows = rows[rows[column] == value]
+            names = [str(name) for name in rows["task"].unique()]
+            facts = CopiedRows(
+                sum(count_copied(tasks[name]["copies"]) for name in names),
+                sum(tasks[name]["copies"]["rows"]["test"] for name in names),
+                _score_without(store, tasks, copied, rows, evidence.score),
+            )
+            if not facts.num_copied:
+                return verdict
+            return replace(verdict, evidence=replace(evidence, copied=facts))
+
+        return [replace(analysis, verdicts=tuple(map(describe, analysis.verdicts))) for analysis in analyses]
+
+
+def _rows_of(copies: Mapping[str, Any]) -> IntArray:
+    return np.concatenate([np.arange(first, stop) for first, stop in copies["test_rows"]])
+
+
+def _score_without(
+    store: Store,
+    tasks: Mapping[str, Mapping[str, Any]],
+    copied: Mapping[str, IntArray],
+    results: pd.DataFrame,
+    name: str,
+) -> dict[str, float]:
+    """Return the mean of a score over subsamples, then over tasks, by arm; nothing if it is not defined."""
+    scores: dict[str, dict[str, list[float]]] = {}
+    for row in results.drop_duplicates(list(TRIAL)).to_dict("records"):
+        draw = Draw(row["task"], row["num_train"], row["num_test"], row["subsample"])
+        trial = Trial(draw, row["method"])
+        score = _find_function(name, tasks[trial.draw.task])
+        labels, rows = store.test_rows(trial.draw)
+        is_new = ~np.isin(rows, copied.get(trial.draw.task, ()))
+        for arm, predicted in store.predictions(trial).items():
+            fits = [predicted[first : first + len(rows)] for first in range(0, len(predicted), len(rows))]
+            try:
+                values = [score(of_fit[is_new], labels[is_new]) for of_fit in fits]
+            except ValueError:  # of scikit-learn
+                return {}
+            known = [value for value in values if value is not None]
+            if len(known) < len(values):
+                return {}
+            scores.setdefault(arm, {}).setdefault(trial.draw.task, []).append(average_sets(known, 1))
+    return {arm: float(np.mean([np.mean(of_task) for of_task in by_task.values()])) for arm, by_task in scores.items()}
+
+
+def _find_function(name: str, task: Mapping[str, Any]) -> ScoreOfSet:
+    """Return a function that computes a score of predictions, of which higher values are better."""
+    own = [score for score in SCORES if score.name == name]
+    if not own:
+        return find_toolkit().load_scorer(name)
+    return partial(_compute, own[0], task)
+
+
+def _compute(score: Score, task: Mapping[str, Any], predicted: Predicted, labels: Any) -> float | None:
+    function = score.functions.get(task["kind"])
+    if function is None:
+        return None
+    value = function(ScoringInput(predicted, labels, len(task["class_names"])))
+    if value is None or score.is_higher_better:
+        return value
+    return -value
