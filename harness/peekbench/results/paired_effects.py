@@ -451,29 +451,32 @@ def _average(tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int
         for value, number in zip(task, numbers, strict=True):
             parts[number].append(weight * (value - center))
     averages = np.array([math.fsum(values) for values in parts.values()])
+    inflation, degrees = _calibrate(tasks, subsamples, list(parts))
+    averages = mean + inflation * (averages - mean)
     averages[abs(averages) <= MIN_SIZE] = 0.0
-    return SharedDraws(map(float, averages), _find_degrees(tasks, subsamples, list(parts)))
+    return SharedDraws(map(float, averages), degrees)
 
 
-def _find_degrees(
+def _calibrate(
     tasks: Sequence[Sequence[float]], subsamples: Sequence[Sequence[int]], numbers: Sequence[int]
-) -> float:
-    r"""Return Satterthwaite's degrees of freedom of the variance of the values of `_average`.
+) -> tuple[float, float]:
+    r"""Return a factor for the deviations of the values of `_average`, and the degrees of freedom of their variance.
 
-    The deviations of these values are :math:`A e`, where e are normal effects of subsamples that move all tasks in
-    proportion to their standard deviations, as tasks that share seeds do. The sum of squares has the mean
-    :math:`\mathrm{tr}(A^2)` and the variance :math:`2\,\mathrm{tr}(A^4)`.
+    The worst case are seeds whose normal effects e move all tasks in proportion to their standard deviations. The
+    deviations are then :math:`A e`, whose sum of squares has the mean :math:`\mathrm{tr}(A^2)` and, by Satterthwaite,
+    :math:`\mathrm{tr}(A^2)^2 / \mathrm{tr}(A^4)` degrees of freedom. The factor makes the squared error unbiased.
     """
     total = len(numbers)
     if all(len(task) == total for task in tasks):
-        return total - 1.0
+        return 1.0, total - 1.0
     place = {number: position for position, number in enumerate(numbers)}
-    deviations = np.zeros((total, total))
+    of_mean, deviations = np.zeros(total), np.zeros((total, total))
     for task, own in zip(tasks, subsamples, strict=True):
-        places = [place[number] for number in own]
-        centered = np.eye(len(task)) - 1 / len(task)
-        deviations[np.ix_(places, places)] += float(np.std(task)) * centered / (len(task) - 1)
+        places, size, spread = [place[number] for number in own], len(task), float(np.std(task, ddof=1))
+        of_mean[places] += spread / size
+        deviations[np.ix_(places, places)] += spread * (np.eye(size) - 1 / size) / math.sqrt(size * (size - 1))
     squared = deviations @ deviations
-    if not squared.any():
-        return total - 1.0
-    return float(np.trace(squared) ** 2 / (squared**2).sum())
+    trace = float(np.trace(squared))
+    if not trace > 0:
+        return 1.0, total - 1.0
+    return math.sqrt(max(float((of_mean**2).sum()) / trace, 1.0)), trace**2 / float((squared**2).sum())
