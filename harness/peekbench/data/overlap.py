@@ -1,9 +1,9 @@
 """Finds copies of rows once per task: test rows that are also train rows, and rows that sets of one subsample share.
 
-Texts are equal if they differ at most in case, white space and compatible characters of Unicode, such as full-width
-ones; features if all values are equal. Near duplicates are those of `peekbench.data.texts`. Searching for equal rows
-takes linear time, so data of any size are searched. Near duplicates are searched for in data of at most
-`MAX_CHARACTERS`, which takes about a second per 10,000 texts of 200 characters.
+Texts are equal if `peekbench.identity` normalizes them to the same text, features if all values are equal. Near
+duplicates are those of `peekbench.data.texts`. Searching for equal rows takes linear time, so data of any size are
+searched. Near duplicates are searched for in data of at most `MAX_CHARACTERS`, which takes about a second per 10,000
+texts of 200 characters.
 
 A test text that a fit was trained on says nothing about new texts. One that is also an extra text contaminates both
 arms, which hides the bias that peekbench measures.
@@ -14,13 +14,13 @@ only if test rows equal train rows more often than train rows equal each other.
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 from peekbench.data.loading import fingerprint
 from peekbench.errors import DataError
+from peekbench.identity import normalize
 from peekbench.records.data import Dataset
 
 MAX_CHARACTERS = 5_000_000
@@ -140,17 +140,6 @@ def _row_keys(dataset: Dataset) -> list[Any]:
         else:
             keys += (row.tobytes() for row in part + 0.0)  # -0.0 becomes 0.0
     return keys
-
-
-def normalize(text: str) -> str:
-    """Return what equal texts share.
-
-    Examples
-    --------
-    >>> normalize(" Good  Day")
-    'good day'
-    """
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def _number(keys: Sequence[Hashable]) -> list[int]:

@@ -54,7 +54,8 @@ def official(train: Any, test: Any, **parts: Any) -> Dataset:
         (lambda of_text: of_text, [3, 3]),
         (lambda of_text: f" {of_text.upper()}\n", [3, 3]),
         (lambda of_text: of_text.replace("a", "\uff41"), [3, 3]),  # a full-width letter
-        (lambda of_text: f"{of_text}!", [0, 3]),
+        (lambda of_text: f"{of_text}!", [3, 3]),
+        (lambda of_text: f"{of_text} x", [0, 3]),
     ],
 )
 def test_test_texts_are_found_in_the_train_split(change: Callable[[str], str], number: list[int]) -> None:
@@ -69,7 +70,7 @@ def test_test_texts_are_found_in_the_train_split(change: Callable[[str], str], n
 
 def test_the_cost_of_large_data_is_linear() -> None:
     filler = "x" * (MAX_CHARACTERS // 4)
-    copies = find_copies(official([f"a{filler}", f"b{filler}"], [f"A{filler}", f"b{filler}!", f"c{filler}"]))
+    copies = find_copies(official([f"a{filler}", f"b{filler}"], [f"A{filler}", f"b{filler}y", f"c{filler}"]))
     assert (copies["likeness"], copies["pairs"]["test-train"]) == ("exact", [1, 1])
 
 
