@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 import transformers
+from gguf import GGUFReader
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
@@ -22,7 +24,10 @@ STAGES = ("reading the vocabulary", "reading the weights", "writing the weights"
 """What a conversion does, in this order; the first two take most of the time."""
 BYTES_PER_QUANTIZED_WEIGHT = 1.5
 """A file with fewer bytes per weight has quantized weights, whose error is greater than that of rounding to bf16."""
-READING_ERRORS = (OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, NotImplementedError)
+READING_ERRORS = (
+    OSError, ValueError, RuntimeError, LookupError, TypeError, AttributeError, NotImplementedError, MemoryError,
+    struct.error,
+)  # fmt: skip
 """Errors of transformers and gguf if a file is damaged, or has a model or a data type that they do not know."""
 
 
@@ -116,6 +121,11 @@ def convert(model: str, file: Path, folder: Path, display: StageDisplay) -> dict
                     **common,
                 )
     except READING_ERRORS as error:
+        if _is_damaged(file):
+            raise DataError(
+                f"model {model}: {file} is damaged or incomplete, because it lacks what its header describes; copy or "
+                "download it again"
+            ) from error
         raise DataError(
             f"model {model}: transformers {transformers.__version__} cannot convert {file}: "
             f"{str(error) or repr(error)}; give a folder with the weights in safetensors from which this file was made"
@@ -135,6 +145,15 @@ def convert(model: str, file: Path, folder: Path, display: StageDisplay) -> dict
     link.unlink()
     source.rmdir()
     return {"converted_with": f"transformers {transformers.__version__}", "weights": str(dtype).removeprefix("torch.")}
+
+
+def _is_damaged(file: Path) -> bool:
+    """Return whether the reader of llama.cpp cannot read the header of a file, or finds less data than it describes."""
+    try:
+        GGUFReader(file)
+    except READING_ERRORS:
+        return True
+    return False
 
 
 def _save(network: Any, dtype: torch.dtype, folder: Path) -> None:

@@ -28,8 +28,8 @@ def find_model(model: str, revision: str, folders: Folders) -> ModelFolder:
     Parameters
     ----------
     model
-        ``builtin:`` and a name; the path of a folder or a GGUF file, which begins with ``.``, ``/`` or ``~``; or the id
-        of a model on the Hub.
+        ``builtin:`` and a name; the path of a folder, which begins with ``.``, ``/`` or ``~``, or of a file, which ends
+        with ``.gguf``; or the id of a model on the Hub.
     revision
         Commit or branch on the Hub; empty for the branch ``main``.
     folders
@@ -134,13 +134,13 @@ def read_pooler(folder: Path) -> tuple[Any, Any]:
 
 
 def is_path(model: str) -> bool:
-    """Return whether the name of a model is that of a folder or a file."""
-    return model.startswith((".", "/", "~"))
+    """Return whether the name of a model is that of a folder or a file; the Hub has no models of the format GGUF."""
+    return model.startswith((".", "/", "~")) or is_gguf(model)
 
 
 def is_gguf(model: str) -> bool:
     """Return whether the name of a model is that of a GGUF file."""
-    return is_path(model) and model.lower().endswith(".gguf")
+    return model.lower().endswith(".gguf")
 
 
 def _convert(model: str, file: Path, cache: Path) -> Path:

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -72,6 +73,12 @@ def logits(network: torch.nn.Module, ids: list[int]) -> torch.Tensor:
 
 def load_logits(path: Path, ids: list[int]) -> torch.Tensor:
     return logits(load_network(path, "causal", "trained", CPU), ids)
+
+
+def write_part(path: Path, size: int) -> None:
+    """Write the beginning of a model, as a download that was interrupted."""
+    content = write_gguf(make_gemma(), path).read_bytes()
+    path.write_bytes(content[:size])
 
 
 # The built-in model
@@ -210,7 +217,11 @@ def test_a_file_is_converted_once(
         ("none.gguf", lambda path: None, "there is no file .*none.gguf"),
         ("text.gguf", lambda path: path.write_text("weights"), "is not in GGUF format"),
         ("m-00001-of-00002.gguf", lambda path: path.write_bytes(b"GGUF"), "one of several parts; .*--merge"),
-        ("cut.gguf", lambda path: path.write_bytes(b"GGUF" + bytes(40)), "cannot convert .*cut.gguf: .*safetensors"),
+        ("cut.gguf", lambda path: path.write_bytes(b"GGUF" + bytes(40)), "cut.gguf is damaged or incomplete"),
+        *(
+            (f"cut-{size}.gguf", partial(write_part, size=size), "damaged or incomplete")
+            for size in (5, 60, 4000, 30_000)
+        ),
         (
             "lacking.gguf",
             lambda path: write_gguf(make_gemma(), path, leave_out="blk.1.ffn_up.weight"),
@@ -222,7 +233,8 @@ def test_other_files_are_refused(
     folders: Folders, tmp_path: Path, name: str, make: Callable[[Path], object], message: str
 ) -> None:
     make(tmp_path / name)
-    with pytest.raises(DataError, match=f"model ./{name}: .*{message}"):
-        prefetch(options=Tapt(model=f"./{name}"), folders=folders)
+    for model in (f"./{name}", name):  # no model of the Hub ends with .gguf
+        with pytest.raises(DataError, match=f"model {model}: .*{message}"):
+            prefetch(options=Tapt(model=model), folders=folders)
     models = folders.cache / "models"
     assert not models.exists() or [path.suffix for path in models.iterdir()] == [".lock"]

@@ -16,8 +16,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from peekbench import load_dataset
-from peekbench.errors import DataError
+from peekbench.errors import DataError, ResultsError
 from peekbench.records.data import Dataset
+from peekbench.results import load_results
 
 Read: TypeAlias = Callable[..., Dataset]
 
@@ -90,8 +91,12 @@ def test_the_remedy_of_a_message_reads_the_file(read: Read, content: str | bytes
 
 
 @pytest.mark.slow
-def test_compressed_files_have_a_limit_of_size(read: Read) -> None:
+def test_compressed_files_have_a_limit_of_size(read: Read, tmp_path: Path) -> None:
     content = gzip.compress(b"text,label\n" + b"a,b\n" * 2_000_000)
     assert len(content) < 100_000
     with pytest.raises(DataError, match=r"rows\.csv\.gz: it unpacks to more than 50 times its size; .* unpack it"):
         read(content, "rows.csv.gz")
+    path = tmp_path / "scores.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"task": "' + bytes(2**25) + b'"}\n'))
+    with pytest.raises(ResultsError, match=r"line 1: more than 16,777,216 characters; .* unpack it"):
+        load_results(path)

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from peekbench.data.loading import size_limit
+from peekbench.data.loading import MAX_RATIO, size_limit
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
 
@@ -97,6 +97,10 @@ def read_lines(
     unpack = next((unpack for mark, unpack in COMPRESSIONS.items() if first.startswith(mark)), open)
     longest = max_characters or MAX_CHARACTERS
     left = size_limit(path.stat().st_size, max_gigabytes)
+    shorten = "shorten the text"
+    if unpack is not open:  # a line of a small file could unpack to gigabytes
+        shorten = "unpack it, if you trust it"
+        longest = min(longest, max(MAX_CHARACTERS, MAX_RATIO * path.stat().st_size))
     try:
         encoding = encoding or _find_encoding(path, unpack)
         if encoding.lower().replace("_", "-") in ("utf-8", "utf8"):
@@ -108,7 +112,7 @@ def read_lines(
                 if len(line) > longest:
                     raise DataError(
                         f"{path}, line {number}: more than {longest:,} characters; check the format of the file, or "
-                        "shorten the text"
+                        f"{shorten}"
                     )
                 if unpack is not open:
                     left -= len(line) + BYTES_PER_LINE

@@ -128,6 +128,8 @@ def is_in_use(path: Path) -> bool:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError:  # the file system has no locks, so no run can hold one
+        return False
     finally:
         os.close(file)  # which releases the lock
     return False

@@ -42,6 +42,7 @@ from peekbench.store.schema import (
     find_damage,
     is_empty,
     placeholders,
+    quote,
     refuse_other_tables,
     refuse_other_versions,
     translate_errors,
@@ -78,6 +79,8 @@ SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
        (SELECT labels FROM predictions WHERE predictions.arm = arms.id),
        (SELECT answers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum, draws.test_groups
 """
+PARTS_OF_SPEC = {"name": str, "tasks": list, "methods": list, "design": dict, "report": dict, "seed": int}
+"""Keys of the spec that reports read, with their types in JSON."""
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
 IS_DRAW = "draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND draws.subsample = ?"
 
@@ -198,8 +201,20 @@ class Store:
         return str(self._query("SELECT store FROM seal")[0][0])
 
     def spec(self) -> dict[str, Any]:
-        """Return the spec as plain JSON values with all defaults filled in."""
-        spec: dict[str, Any] = json.loads(self._get("spec") or "{}")
+        """Return the spec as plain JSON values with all defaults filled in.
+
+        Raises
+        ------
+        StoreError
+            If a program that is not peekbench wrote the store.
+        """
+        try:
+            spec: dict[str, Any] = json.loads(self._get("spec") or "{}")
+            lacking = next((name for name, kind in PARTS_OF_SPEC.items() if not isinstance(spec[name], kind)), "")
+        except (ValueError, TypeError, KeyError) as error:
+            lacking = str(error)
+        if lacking:
+            raise damage_error(self.path, f"its spec is not that of a run: {quote(lacking)}")
         return spec
 
     def experiment(self) -> Experiment:

@@ -29,6 +29,12 @@ from peekbench.records.data import FloatArray, IntArray, Reference
 from peekbench.records.scores import SCORES, Score
 from peekbench.store.files import has_log, log_path
 
+FAILED_LOCKS = (
+    sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_IOERR_LOCK, sqlite3.SQLITE_IOERR_RDLOCK, sqlite3.SQLITE_IOERR_UNLOCK,
+    sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK, sqlite3.SQLITE_IOERR_SHMLOCK,
+)  # fmt: skip
+LOCAL_DISK = "this file system has no locks, as some shared ones: choose a folder on a local disk"
+"""Remedy of these errors of the file system and of SQLite."""
 APPLICATION_ID = 0x7065656B  # "peek"
 VERSION = 18
 
@@ -277,15 +283,19 @@ def translate_errors(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:  # of a message about a damaged schema
         raise damage_error(path, f"SQLite: {quote(error.object)}") from error
     except OSError as error:
-        remedies = {errno.ENOENT: "create the folder", errno.ENOSPC: "free some disk space"}
-        remedy = remedies.get(error.errno or 0, "make the folder writable")
+        remedies = {
+            errno.ENOENT: "create the folder, or choose another one",
+            errno.ENOSPC: "free some disk space, or choose another folder",
+            errno.ENOLCK: f"{LOCAL_DISK} with --store",
+        }
+        remedy = remedies.get(error.errno or 0, "make the folder writable, or choose another one")
         problem = error.strerror or str(error)
         other = error.filename2  # the target of a copy
         if str(error.filename).endswith(".lock"):
             other = error.filename
         if other:
             problem = f"{other}: {problem}"
-        raise StoreError(f"store {path}: {problem}; {remedy}, or choose another one") from error
+        raise StoreError(f"store {path}: {problem}; {remedy}") from error
 
 
 def damage_error(path: Path, problem: str) -> StoreError:
@@ -301,7 +311,10 @@ def damage_error(path: Path, problem: str) -> StoreError:
 
 
 def _remedy(error: sqlite3.Error) -> str:
-    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code in FAILED_LOCKS:
+        return f"{LOCAL_DISK} with --store"
+    match code & 0xFF:
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
             return "free some disk space and run the spec again; the stored trials are kept and the run resumes"
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:

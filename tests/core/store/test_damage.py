@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import peekbench
 from peekbench.data.preflight import describe_tasks
 from peekbench.errors import StoreError
 from peekbench.execution.runner import run
@@ -23,7 +24,7 @@ from peekbench.spec.experiment import make_spec as validate
 from peekbench.store import reader
 from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
-from peekbench.store.schema import find_damage, hash_row
+from peekbench.store.schema import add_triggers, find_damage, hash_row
 from peekbench.store.writer import StoreWriter
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -250,3 +251,17 @@ def test_random_damage_is_never_accepted(make_spec: MakeSpec, attack_store: Modu
     assert len(attempts) == 20
     assert [attempt for attempt in attempts if attempt.result in attack_store.DEFECTS] == []
     assert sum(attempt.result == "refused" for attempt in attempts) >= 8
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [("{}", "'name'"), ("[1]", "indices"), ("nothing", "Expecting value"), ('{"name": 1}', "name")],
+)
+def test_a_sealed_store_without_the_spec_of_a_run_is_refused(path: Path, spec: str, message: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        add_triggers(connection)  # the seal fits
+        connection.execute("UPDATE run SET value = ? WHERE key = 'spec'", (spec,))
+    with pytest.raises(StoreError, match=f"its spec is not that of a run: .*{message}.*; the file is damaged"):
+        report_of_run(path)
+    with pytest.raises(StoreError, match="its spec is not that of a run"):
+        peekbench.analyze(path)

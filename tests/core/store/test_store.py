@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import math
 import os
 import re
@@ -26,6 +28,7 @@ from peekbench.execution.runner import run
 from peekbench.records.answers import Predicted
 from peekbench.records.trials import ArmResult, Draw, Trial, TrialFailure, TrialResult
 from peekbench.report import report_of_run
+from peekbench.results import load_results
 from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
@@ -401,6 +404,25 @@ def test_paths_that_cannot_be_written_are_refused(make_spec: MakeSpec, tmp_path:
     for path in ("/proc/peekbench/x.sqlite", str(tmp_path / "file" / "x.sqlite")):
         with pytest.raises(StoreError, match="create the folder|make the folder writable"):
             run(make_spec(), store=path)
+
+
+def test_a_file_system_without_locks_is_named(
+    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def fail(file: int, operation: int) -> None:
+        if str(Path("runs").absolute()) in str(Path(f"/proc/self/fd/{file}").readlink()):
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with pytest.raises(
+        StoreError, match=r"this file system has no locks.*: choose a folder on a local disk with --store"
+    ):
+        run(make_spec())
+    store = run(make_spec(), store=tmp_path / "local" / "small.sqlite").store
+    assert len(load_results(store)) == 36
 
 
 def test_a_full_disk_loses_no_stored_trial(make_spec: MakeSpec) -> None:
