@@ -72,7 +72,7 @@ def test_stored_scores_match_the_run(quickstart: Any) -> None:
     results = pb.load_results(folder / "runs" / "quickstart.sqlite")
     scores = results.pivot(index=trials, columns="arm", values="score")
     differences = (stored.loc[scores.index] - scores).abs().groupby("method").mean()
-    assert (differences < 0.001).all(axis=None), "`tox run -e pictures`"
+    assert (differences < 0.001).all(axis=None), "see docs/releasing.md"
 
 
 def test_verdicts_match_the_documentation(verdicts: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def test_pictures_show_the_methods_of_the_run(quickstart: Any, page: Path, count
         text = (page.parent / picture).read_text().replace("&#160;", " ")
         for verdict in report["verdicts"]:
             if not verdict["control"]:
-                assert verdict["method"] in text, "tox run -e pictures"
+                assert verdict["method"] in text, "see docs/releasing.md"
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
