@@ -13,9 +13,10 @@ from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.records.figures import Figure
 from peekbench.records.report import Report, Table
-from peekbench.report.render.advice import NEXT, PUBLISHED
+from peekbench.report.render.advice import NEXT
 from peekbench.report.render.content import TRUST, answer, find_findings
 from peekbench.report.render.files import write_report
+from peekbench.report.render.fixed_texts import PUBLISHED, TO_PUBLISH
 from peekbench.report.render.html import render_notebook, render_notebook_table
 from peekbench.report.render.pictures import alt_text, find_renderer, make_renderer
 
@@ -254,9 +255,10 @@ class ReportView:
         yield f"{self.name}: {self.document.headline}"
         yield from (f"warning: {warning}" for warning in self.warnings)
         answers = answer(self.document)
-        yield from (f"{part.question}: {part.text}" for part in answers if part.question.startswith(PUBLISHED))
+        official = (TO_PUBLISH, PUBLISHED)
+        yield from (f"{part.question}: {part.text}" for part in answers if part.question.startswith(official))
         for finding in find_findings(self.document):
-            yield f"{finding.verdict.decision}: {finding.verdict.method}: {finding.summary}"
+            yield f"{finding.decision}: {finding.verdict.method}: {finding.summary}"
         for part in answers:
             if part.question in (TRUST, NEXT):
                 yield " ".join(filter(None, (part.question, part.text, part.command)))

@@ -366,7 +366,7 @@ def test_a_score_to_publish_that_is_no_mean_over_texts_has_a_caveat(splits: tupl
         assert "To publish:" in text
         assert ("This score is not known to be a mean over texts" in text) == (score == "f1_macro")
         (path,) = report.save(tmp_path / score, ["markdown"])
-        assert ("Bias for other texts" in path.read_text("utf-8")) == (score == "accuracy")
+        assert ("95% interval for these fits on other texts" in path.read_text("utf-8")) == (score == "accuracy")
 
 
 def record_sizes(seen: list[int]) -> Callable[..., Any]:

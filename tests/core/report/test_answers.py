@@ -19,6 +19,7 @@ from peekbench.records.verdicts import (
     Advice,
     Estimate,
     FailedCheck,
+    FixedTexts,
     LooksTaken,
     PosteriorEvidence,
     Settling,
@@ -26,8 +27,9 @@ from peekbench.records.verdicts import (
 )
 from peekbench.report.facts.reports import add_analyses, limit_advice, report_of_run
 from peekbench.report.facts.run_facts import describe_extension, extending_command
-from peekbench.report.render.advice import Answer
+from peekbench.report.render.answers import Answer
 from peekbench.report.render.content import answer
+from peekbench.report.render.html import render_html
 from peekbench.report.render.json_report import render_json
 from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.sentences import state, state_briefly
@@ -46,20 +48,53 @@ def ask(*verdicts: Verdict, extension: Extension = RUN, **parts: Any) -> dict[st
     return {given.question: given for given in answer(report)}
 
 
-def test_scores_without_bias_are_fractions() -> None:
-    evidence = replace(OPEN, published=1.0, extra=0.99)
-    answers = ask(replace(UNDECIDED, estimate=Estimate(-0.002, -0.004, 0.0), evidence=evidence))
-    assert "100.0% is what independent texts would give" in " ".join(map(str, answers.values()))
+OFFICIAL = replace(OPEN, published=0.7, extra=0.69, num_texts=200)
+KNOWN = FixedTexts("inconclusive", Estimate(0.02, -0.01, 0.05), Estimate(0.69, 0.65, 0.73, level=0.95))
 
 
-def test_a_score_to_publish_above_the_published_one_is_explained_and_rows_are_named() -> None:
-    lower, higher = (
-        str(ask(replace(UNDECIDED, rows="rows", evidence=replace(OPEN, published=0.7, extra=extra, num_texts=200))))
-        for extra in (0.69, 0.71)
+def test_an_official_test_set_leads_with_the_score_to_publish() -> None:
+    verdict = replace(UP, evidence=replace(OFFICIAL, fixed_texts=KNOWN))
+    answers = ask(verdict)
+    assert [*answers][:3] == ["To publish", "Your score", "Biased?"]
+    assert answers["To publish"].text == (
+        "69.0% [65.0%, 73.0%] on 200 test texts. No text is predicted by a fit that adapted to it (extra). 95% "
+        "interval for these fits on other texts of this kind."
     )
-    assert "on 200 test rows" in lower and "independent rows would give" in lower and "text" not in lower
-    assert "Further differences are due to chance or to fewer rows." in lower
-    assert "It exceeds your score by chance, or because fits to fewer rows are better." in higher
+    assert answers["Your score"].text == (
+        "70.0% after adapting to all test texts, which raises it. Fits that adapt to a part of them score 2.00 points "
+        "higher on that part than on the rest (difference +1.00 to +3.00)."
+    )
+    same = replace(verdict, estimate=Estimate(0.0), rows="rows", evidence=OFFICIAL)
+    assert "score the same on that part as on the rest" in ask(same)["Your score"].details
+    assert "No interval for other rows is known, because" in ask(same)["To publish"].details
+    assert [*ask(verdict, replace(SAME, evidence=OFFICIAL))][:4] == [
+        "To publish (lsa)", "Your score (lsa)", "To publish (pca)", "Your score (pca)"
+    ]  # fmt: skip
+
+
+def test_a_fixed_test_set_gives_two_answers() -> None:
+    limited = replace(UP, evidence=replace(OFFICIAL, fixed_texts=KNOWN))
+    answers = ask(limited)
+    assert answers["Biased?"].text == (
+        "On these texts yes; for other texts of this kind unknown. lsa is biased up on these texts."
+    )
+    assert answers["How large?"].details.startswith("For other texts of this kind: [-1.00, +5.00] points.")
+    assert state_briefly(limited).startswith(
+        "Test texts raise accuracy by more than 0.50 points on these texts; for others, this is unknown"
+    )
+    assert "For other texts of this kind, the bias is undecided: -1.00 to +5.00 points." in state(limited)
+    both = replace(UP, evidence=replace(OFFICIAL, fixed_texts=replace(KNOWN, decision="biased up")))
+    assert ask(both)["Biased?"].text == "Yes, on these texts and for other texts of this kind. lsa is biased up."
+    assert "This also holds for other texts of this kind" in state(both)
+    unknown = replace(SAME, evidence=replace(OFFICIAL, score="macro_f1", fixed_texts=FixedTexts()))
+    answers = ask(unknown)
+    assert answers["Biased?"].short == "On these texts no; for other texts of this kind unknown"
+    assert "No interval for other texts of this kind is known, because this score is not known to be" in str(answers)
+    assert "negligible on these texts; only more test texts" in answers["What next?"].details
+    assert ask(both, unknown)["Biased?"].short == "On these texts yes; for other texts of this kind unknown"
+    report = Report("r", "h", (limited,), extension=RUN)
+    assert "**lsa**: **biased up on these texts**." in render_markdown(report)
+    assert "biased up on these texts</span>" in render_html(report)
 
 
 def test_a_score_that_adapting_lowers_is_explained_and_what_remains_is_not_called_unbiased() -> None:
@@ -67,11 +102,13 @@ def test_a_score_that_adapting_lowers_is_explained_and_what_remains_is_not_calle
     down = replace(UP, decision="biased down", estimate=Estimate(-0.03, -0.04, -0.02), unit="difference")
     answers = ask(replace(down, evidence=evidence))
     shown = " ".join(map(str, answers.values()))
-    assert "60.0% micro-F1 on the test set contains" in shown
-    assert "It exceeds your score, which adapting to the test texts lowers. This score is not known" in shown
+    assert "60.0% micro-F1 after adapting to all test texts, which lowers it" in shown
+    assert "This score is not known to be a mean over texts, so it may keep some of the bias" in shown
     assert answers["What next?"].text == "Report the scores of extra. No text is predicted by a fit that adapted to it."
     accuracy = ask(replace(down, evidence=replace(evidence, score="score")))
     assert "The bias does not affect them." in accuracy["What next?"].text
+    by_chance = replace(UNDECIDED, evidence=evidence)
+    assert "higher by chance, or because fits to fewer texts are better" in ask(by_chance)["Your score"].details
 
 
 def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:

@@ -261,7 +261,7 @@ def _add_analysis_of_texts(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str
     """Return the analyses of a spec, with that of other texts if verdicts are about texts that are used often."""
     names = {analysis.use for analysis in spec.analyses}
     uses = count_uses({task.name: spec.design_of(task) for task in spec.tasks}, tasks)
-    is_used_often = bool(spec.design.folds) or max(uses.values()) > MANY_USES
+    is_used_often = max(uses.values()) > MANY_USES and not spec.design.folds  # verdicts of folds are about both
     # Only accuracies and grades of single texts are known, which must not stand beside verdicts about another score.
     is_chosen = any(getattr(analysis.options, "score", "score") != "score" for analysis in spec.analyses)
     if "summary" not in names or ANALYSIS_OF_TEXTS in names or not is_used_often or is_chosen:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from peekbench.formatting import (
     duration,
@@ -16,8 +16,9 @@ from peekbench.formatting import (
     points,
 )
 from peekbench.records.report import Column, Inflation, Report, RuleWorth, Statement, Table
-from peekbench.records.scores import find_score
-from peekbench.records.verdicts import Advice, CopiedRows, Settling, TrialEvidence, Unit, Verdict
+from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
+from peekbench.report.render.answers import Answer
+from peekbench.report.render.fixed_texts import has_published, is_mean, name_decision
 
 RULES: Mapping[str, str] = {
     "test": "Methods may adapt to the unlabeled {row}s of the test set",
@@ -51,27 +52,9 @@ PREDICTED_ALONE = ("batches", "alone")
 """Kinds of arms that predict fewer texts together by the fits of extra."""
 NOT_HIGHER = ("equivalent", "biased down")
 """Decisions by which the scores under a rule do not exceed those of extra."""
-NEXT, PUBLISHED = "What next?", "Your score"
+NEXT = "What next?"
 ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A question that readers ask first, and its answer."""
-
-    question: str
-    short: str
-    """The answer in a few words."""
-    details: str = ""
-    """Sentences that follow."""
-    command: str = ""
-    """Shell command to run next."""
-
-    @property
-    def text(self) -> str:
-        """The answer in sentences."""
-        return f"{self.short}. {self.details}".strip()
 
 
 def name_methods(names: Sequence[str]) -> str:
@@ -79,65 +62,6 @@ def name_methods(names: Sequence[str]) -> str:
     if len(names) > MAX_NAMED:
         names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1:,} others"]
     return join_words(names)
-
-
-def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
-    """Yield what the scores of an official test set contain, and what to publish instead; nothing without folds."""
-    for verdict in judged[:MAX_NAMED]:
-        evidence = verdict.evidence
-        if not isinstance(evidence, TrialEvidence) or evidence.published is None or evidence.extra is None:
-            continue
-        rows, row = verdict.rows, verdict.rows.removesuffix("s")
-        unit: Unit = "number"
-        unbiased = evidence.published - verdict.estimate.mean
-        if verdict.unit == "difference":
-            unit, unbiased = "fraction", min(max(unbiased, 0.0), 1.0)
-        scores = (evidence.published, unbiased, evidence.extra)
-        published, independent, extra = (format_cell(score, unit) for score in scores)
-        question, test_set = PUBLISHED, "the test set"
-        if len(judged) > 1:
-            question = f"{PUBLISHED} ({verdict.method})"
-        if evidence.num_texts is not None:
-            test_set = pluralize(evidence.num_texts, f"test {row}")
-        bias = format_quantity(verdict.estimate, verdict.unit)
-        if evidence.score != "score":
-            published = f"{published} {find_score(evidence.score).title}"
-        if evidence.copied is not None:
-            yield Answer(question, *_judge_copied(verdict, evidence.copied, f"{published} on {test_set}", unit))
-            continue
-        rest = f"Further differences are due to chance or to fewer {rows}."
-        if evidence.extra > evidence.published:
-            rest = f"It exceeds your score by chance, or because fits to fewer {rows} are better."
-            if verdict.decision == "biased down":
-                rest = f"It exceeds your score, which adapting to the test {rows} lowers."
-        if not _is_mean(verdict):
-            rest += f" This score is not known to be a mean over {rows}, so extra may keep some of the bias."
-        yield Answer(
-            question,
-            f"{published} on {test_set} contains {bias} from adapting to them",
-            f"{independent} is what independent {rows} would give. To publish: {extra}, the mean score of extra, in "
-            f"which no {row} is predicted by a fit that adapted to it. {rest}",
-        )
-
-
-def _judge_copied(verdict: Verdict, copied: CopiedRows, published: str, unit: Unit) -> tuple[str, str]:
-    """Return a score of which rows that are also train rows are a part, and the scores without them."""
-    rows, row = verdict.rows, verdict.rows.removesuffix("s")
-    short = f"{published}, but {copied.num_copied:,} of {copied.num_rows:,} test {rows} are also train {rows}"
-    if "extra" not in copied.scores:
-        return short, f"No score on the other {copied.num_new:,} is known. Remove the copies."
-    everything, extra = (format_cell(copied.scores[arm], unit) for arm in ("all", "extra"))
-    return short, (
-        f"Without them, it is {everything} on {pluralize(copied.num_new, f'test {row}')}. To publish: {extra}, the "
-        f"mean score of extra on these {rows}, in which no {row} is predicted by a fit that adapted to it."
-    )
-
-
-def _is_mean(verdict: Verdict) -> bool:
-    """Return whether the score is known to be a mean over texts, so that cross-fitting removes the bias."""
-    if isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.score != "score":
-        return find_score(verdict.evidence.score).is_mean
-    return verdict.unit == "difference"  # accuracy
 
 
 def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
@@ -220,13 +144,16 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
         return Answer(NEXT, scores, f"{reason}; those of extra are for {judged[0].rows} that arrive together.")
     if decisions & {"biased up", "biased down"}:
         reason = f"The {effect} does not affect them."
-        if not all(map(_is_mean, judged)) and any(judge_published(judged)):
+        if not all(map(is_mean, judged)) and any(map(has_published, judged)):
             reason = f"No {judged[0].rows.removesuffix('s')} is predicted by a fit that adapted to it."
         return Answer(NEXT, "Report the scores of extra", reason)
     if unchecked := [control.method for control in controls if control.decision == "undecided"]:
         return Answer(NEXT, "More data", f"The run is too small to be checked by {name_methods(unchecked)}.")
     if "equivalent" in decisions:
-        return Answer(NEXT, "Nothing", f"The {effect} is negligible.")
+        where = ""
+        if any(name_decision(verdict).endswith("these " + verdict.rows) for verdict in judged):
+            where = f" on these {judged[0].rows}; only more test {judged[0].rows} can show it for others"
+        return Answer(NEXT, "Nothing", f"The {effect} is negligible{where}.")
     return Answer(NEXT, "Check the methods", "They must use the unlabeled data and predict better than chance.")
 
 

@@ -6,10 +6,9 @@ A format is one file, which walks the blocks of `lay_out`; `files` lists it. Tex
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 from peekbench.formatting import (
     SHARED_DRAWS,
@@ -28,13 +27,14 @@ from peekbench.records.figures import Figure, Forest
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table, Topic
 from peekbench.records.trials import MAX_ERROR, Draw, Trial, TrialFailure
 from peekbench.records.verdicts import (
-    Decision,
     PosteriorEvidence,
     TrialEvidence,
     Verdict,
 )
-from peekbench.report.render.advice import Answer, advise_next, choose_rule, judge_published, name_methods
+from peekbench.report.render.advice import advise_next, choose_rule, name_methods
+from peekbench.report.render.answers import Answer
 from peekbench.report.render.definitions import BACKGROUND_OF_FOLDS, define_accuracy, define_folds
+from peekbench.report.render.fixed_texts import find_outcome, judge_published, name_decision, size_for_others
 from peekbench.report.render.pictures import Picture, name_figures
 from peekbench.report.render.sentences import compare, state, state_briefly
 
@@ -82,6 +82,11 @@ class Finding:
     """Data behind the verdict, such as '5 tasks, 250 trials'; empty if it does not say."""
     method: MethodFacts | None
     """Description of the method, if it is known."""
+
+    @property
+    def decision(self) -> str:
+        """The decision, with the texts that it is limited to."""
+        return name_decision(self.verdict)
 
     @property
     def summary(self) -> str:
@@ -332,18 +337,7 @@ def answer(report: Report) -> list[Answer]:
 
 
 def _find_bias(judged: Sequence[Verdict]) -> Answer:
-    counts = Counter(verdict.decision for verdict in judged)
-    found = [decision for decision in get_args(Decision) if counts[decision]]
-    outcomes = {"biased up": "Yes", "biased down": "Yes", "inconclusive": "Undecided", "equivalent": "No"}
-    outcome = next((outcomes[decision] for decision in outcomes if decision in found), "Cannot be seen")
-    verbs = ("is", "are")
-    if found[0] == "no signal":
-        verbs = ("has", "have")
-    if len(judged) == 1:
-        return Answer("Biased?", outcome, f"{judged[0].method} {verbs[0]} {judged[0].decision}.")
-    listed = [f"{counts[decision]:,} {decision}" for decision in found]
-    listed[0] = f"{pluralize(counts[found[0]], *verbs)} {found[0]}"
-    return Answer("Biased?", outcome, f"Of {len(judged):,} methods, {', '.join(listed)}.")
+    return Answer("Biased?", *find_outcome(judged))
 
 
 def _measure(judged: Sequence[Verdict]) -> list[Answer]:
@@ -358,7 +352,8 @@ def _measure(judged: Sequence[Verdict]) -> list[Answer]:
         negligible = f"Up to {format_size(region, unit)} is negligible."
     low, high = (end(known, key=lambda verdict: verdict.estimate.mean) for end in (min, max))
     if len(known) == 1:
-        return [Answer("How large?", format_quantity(low.estimate, unit), negligible)]
+        details = " ".join(filter(None, (size_for_others(low), negligible)))
+        return [Answer("How large?", format_quantity(low.estimate, unit), details)]
     least, most = format_cell(low.estimate.mean, unit), format_quantity(high.estimate.mean, unit)
     size = f"{least} ({low.method}) to {most} ({high.method})"
     return [Answer("How large?", size, f"These are estimates of {len(known):,} methods, not an interval. {negligible}")]

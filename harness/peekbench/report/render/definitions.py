@@ -16,7 +16,8 @@ TERMS_OF_FOLDS = (
 BACKGROUND_OF_FOLDS = (
     "Each division of the test set takes a fit for each fold, on the same training rows; fits see {rows} without their "
     "labels. Boost is extra - base. Intervals cover the variation between divisions of this test set and seeds of the "
-    "method; those of equivalent biases belong to two one-sided tests."
+    "method; those of equivalent biases belong to two one-sided tests. Intervals for other {rows} also cover that "
+    "these {rows} are a sample."
 )
 """What intervals of designs with folds cover."""
 

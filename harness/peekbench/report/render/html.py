@@ -29,7 +29,7 @@ from peekbench.records.figures import Figure, Forest, Interval
 from peekbench.records.report import Cell, Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import ControlOutcome, Decision, Estimate, Unit
-from peekbench.report.render.advice import Answer
+from peekbench.report.render.answers import Answer
 from peekbench.report.render.content import (
     Code,
     Facts,

@@ -11,7 +11,7 @@ from peekbench.formatting import capitalize, format_cell, format_quantity
 from peekbench.records.figures import Forest
 from peekbench.records.report import MethodFacts, Report, Table
 from peekbench.records.trials import TrialFailure
-from peekbench.report.render.advice import Answer
+from peekbench.report.render.answers import Answer
 from peekbench.report.render.content import (
     Block,
     Code,
@@ -89,7 +89,7 @@ def _finding_lines(section: Findings, pictures: str) -> Iterator[str]:
         yield from (escape(section.definition), "")
     for finding in section.findings:
         verdict = finding.verdict
-        yield f"- **{escape(verdict.method)}**: **{verdict.decision}**. {escape(finding.summary)}"
+        yield f"- **{escape(verdict.method)}**: **{finding.decision}**. {escape(finding.summary)}"
     if section.explanation:
         yield from ("", escape(section.explanation))
     yield from ("", "<details><summary>In detail</summary>", "")

@@ -29,6 +29,7 @@ from peekbench.records.verdicts import (
     Verdict,
 )
 from peekbench.report.render.advice import advise_briefly, explain_inconclusive, find_settling
+from peekbench.report.render.fixed_texts import generalize, generalize_briefly
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,7 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     evidence, text = lead.evidence, fill(_claim_briefly(lead), lead)
     if isinstance(evidence, TrialEvidence) and _are_failures_open(lead, evidence):
         text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
+    text += generalize_briefly(lead)
     advice = advise_briefly(find_settling(lead), format_size(lead.region or 0.0, lead.unit))
     if advice and lead.size:
         text = f"{text}; {advice}"
@@ -269,7 +271,7 @@ def _state_trials(verdict: Verdict, evidence: TrialEvidence) -> str:
     if verdict.control:
         parts.append(OUTCOMES[verdict.control, verdict.decision])
     else:
-        parts.append(_state_failures(verdict, evidence))
+        parts += [generalize(verdict), _state_failures(verdict, evidence)]
     if (change := evidence.log_likelihood) is not None:
         low, high = sorted((abs(change.low), abs(change.high)))
         verb = {True: "improves", False: "worsens"}[change.mean > 0]

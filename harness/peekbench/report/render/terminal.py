@@ -22,7 +22,7 @@ from peekbench.records.report import Column as TableColumn
 from peekbench.records.report import Report, Table
 from peekbench.records.trials import TrialFailure
 from peekbench.records.verdicts import Unit, Verdict
-from peekbench.report.render.advice import Answer
+from peekbench.report.render.answers import Answer
 from peekbench.report.render.content import (
     Block,
     Code,
@@ -246,7 +246,7 @@ def _print_plots(findings: Sequence[Finding], console: Console, *, full: bool) -
             drawn: RenderableType = Text(verdict.method)
             if is_drawn:
                 drawn = plot.draw(_as_interval(verdict))
-            console.print(_beside(Text(verdict.decision, DECISION_STYLES[verdict.decision]), drawn))
+            console.print(_beside(Text(finding.decision, DECISION_STYLES[verdict.decision]), drawn))
             is_short = len(findings) <= MAX_DETAILED and verdict.decision != "passed"
             if full or is_short or not is_drawn:
                 console.print(_beside(Text(""), Text(finding.short, "dim")))

@@ -1,0 +1,250 @@
+"""Sentences on test texts that are the same in all trials: the score to publish, and what holds for other texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import get_args
+
+from peekbench.formatting import (
+    format_cell,
+    format_quantity,
+    format_range,
+    format_size,
+    pluralize,
+    points,
+)
+from peekbench.records.scores import find_score
+from peekbench.records.verdicts import (
+    NUMBERS,
+    POINTS,
+    CopiedRows,
+    Decision,
+    Estimate,
+    FixedTexts,
+    TrialEvidence,
+    Verdict,
+)
+from peekbench.report.render.answers import Answer
+
+MAX_PUBLISHED = 3  # methods whose scores to publish are answers
+TO_PUBLISH, PUBLISHED = "To publish", "Your score"
+OUTCOMES = {"biased up": "yes", "biased down": "yes", "inconclusive": "undecided", "equivalent": "no"}
+"""Whether methods are biased, by the first decision that one of them has; otherwise a bias could not be seen."""
+
+
+def is_mean(verdict: Verdict) -> bool:
+    """Return whether the score is known to be a mean over texts, so that cross-fitting removes the bias."""
+    if isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.score != "score":
+        return find_score(verdict.evidence.score).is_mean
+    return verdict.unit == "difference"  # accuracy
+
+
+def has_published(verdict: Verdict) -> bool:
+    """Return whether a verdict is about a score on an official test set, after adapting to all of its texts."""
+    evidence = verdict.evidence
+    return isinstance(evidence, TrialEvidence) and evidence.published is not None and evidence.extra is not None
+
+
+def judge_published(judged: Sequence[Verdict]) -> Iterator[Answer]:
+    """Yield the score to publish on an official test set, then the usual one, of each method; nothing without folds."""
+    for verdict in filter(has_published, judged[:MAX_PUBLISHED]):
+        of_method = ""
+        if len(judged) > 1:
+            of_method = f" ({verdict.method})"
+        short, details = _state_to_publish(verdict)
+        yield Answer(TO_PUBLISH + of_method, short, details)
+        short, details = _state_published(verdict)
+        yield Answer(PUBLISHED + of_method, short, details)
+
+
+def _state_to_publish(verdict: Verdict) -> tuple[str, str]:
+    evidence = verdict.evidence
+    assert isinstance(evidence, TrialEvidence)
+    rows = verdict.rows
+    if evidence.copied is not None:
+        return _state_without_copies(verdict, evidence.copied)
+    estimate = Estimate(evidence.extra or 0.0)
+    limits = f"No interval for other {rows} is known{_explain_unknown(verdict)}."
+    if not is_mean(verdict):
+        limits = (
+            f"This score is not known to be a mean over {rows}, so it may keep some of the bias, and no interval for "
+            f"other {rows} is known."
+        )
+    if evidence.fixed_texts is not None and evidence.fixed_texts.extra.has_interval:
+        estimate = evidence.fixed_texts.extra
+        limits = f"{estimate.level:.0%} interval for these fits on other {rows} of this kind."
+    test_set = "the test set"
+    if evidence.num_texts is not None:
+        test_set = pluralize(evidence.num_texts, f"test {rows.removesuffix('s')}")
+    details = f"No {rows.removesuffix('s')} is predicted by a fit that adapted to it (extra). {limits}"
+    return f"{_format_score(estimate, verdict)} on {test_set}", details
+
+
+def _state_without_copies(verdict: Verdict, copied: CopiedRows) -> tuple[str, str]:
+    rows = verdict.rows
+    if "extra" not in copied.scores:
+        return f"No score on the {copied.num_new:,} {rows} that are new is known", "Remove the copies."
+    score = _format_score(Estimate(copied.scores["extra"]), verdict)
+    return (
+        f"{score} on the {copied.num_new:,} test {rows} that are not also train {rows}",
+        f"No {rows.removesuffix('s')} is predicted by a fit that adapted to it (extra).",
+    )
+
+
+def _state_published(verdict: Verdict) -> tuple[str, str]:
+    evidence, bias, rows = verdict.evidence, verdict.estimate, verdict.rows
+    assert isinstance(evidence, TrialEvidence)
+    assert evidence.published is not None
+    assert evidence.extra is not None
+    if (copied := evidence.copied) is not None:
+        score = _format_score(Estimate(evidence.published), verdict)
+        details = "Remove the copies."
+        if "all" in copied.scores:
+            without = _format_score(Estimate(copied.scores["all"]), verdict)
+            new = pluralize(copied.num_new, f"test {rows.removesuffix('s')}")
+            details = f"Without them, it is {without} on {new}."
+        return f"{score}, but {copied.num_copied:,} of {copied.num_rows:,} test {rows} are also train {rows}", details
+    score = f"{_format_score(Estimate(evidence.published), verdict)} after adapting to all test {rows}"
+    if bias.low > 0:
+        score += ", which raises it"
+    elif bias.high < 0:
+        score += ", which lowers it"
+    if not bias.mean:
+        details = "Fits that adapt to a part of them score the same on that part as on the rest."
+    else:
+        direction = {True: "higher", False: "lower"}[bias.mean > 0]
+        details = (
+            f"Fits that adapt to a part of them score {format_size(abs(bias.mean), verdict.unit)} {direction} on that "
+            "part than on the rest"
+        )
+        if bias.has_interval:
+            details += f" (difference {format_range(bias.low, bias.high, verdict.unit)})"
+        details += "."
+    if evidence.extra > evidence.published and verdict.decision != "biased down":
+        details += f" The score to publish is higher by chance, or because fits to fewer {rows} are better."
+    return score, details
+
+
+def _format_score(estimate: Estimate, verdict: Verdict) -> str:
+    """Return a score with its interval, and its name if it is not the accuracy."""
+    units = {POINTS.difference: POINTS}.get(verdict.unit, NUMBERS)
+    text = format_cell(estimate.as_cell, units.score)
+    if isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.score != "score":
+        text += f" {find_score(verdict.evidence.score).title}"
+    return text
+
+
+def fixed_texts_of(verdict: Verdict) -> FixedTexts | None:
+    """Return what is known about other texts; None unless all trials test the same texts, which a verdict is about."""
+    if verdict.control or verdict.decision in ("inert", "no signal"):
+        return None
+    fixed: FixedTexts | None = getattr(verdict.evidence, "fixed_texts", None)
+    if fixed is not None and _count_copies(verdict):  # which other texts do not have
+        return FixedTexts()
+    return fixed
+
+
+def name_decision(verdict: Verdict) -> str:
+    """Return a decision, limited to the texts of the trials if it is not known to hold for others.
+
+    Examples
+    --------
+    >>> evidence = TrialEvidence(1, 10, fixed_texts=FixedTexts("inconclusive"))
+    >>> name_decision(Verdict("lsa", "bias", "biased up", evidence=evidence))
+    'biased up on these texts'
+    """
+    fixed = fixed_texts_of(verdict)
+    if fixed is None or verdict.decision in ("inconclusive", fixed.decision):
+        return verdict.decision
+    return f"{verdict.decision} on these {verdict.rows}"
+
+
+def generalize_briefly(verdict: Verdict) -> str:
+    """Return whether a decision on these texts holds for others, in a clause; empty if there is none."""
+    fixed = fixed_texts_of(verdict)
+    if fixed is None or verdict.decision == "inconclusive":
+        return ""
+    if fixed.decision == verdict.decision:
+        return f", also for other {verdict.rows} of this kind"
+    return f" on these {verdict.rows}; for others, this is unknown"
+
+
+def generalize(verdict: Verdict) -> str:
+    """Return a sentence on other texts, with their interval; empty unless all trials test the same texts."""
+    fixed, rows = fixed_texts_of(verdict), verdict.rows
+    if fixed is None:
+        return ""
+    if not fixed.bias.has_interval:
+        return f"For other {rows} of this kind, the bias is unknown{_explain_unknown(verdict)}."
+    limits = f"{format_range(fixed.bias.low, fixed.bias.high, verdict.unit)}{points(verdict.unit)}"
+    if fixed.decision == verdict.decision != "inconclusive":
+        return f"This also holds for other {rows} of this kind: {limits}."
+    return f"For other {rows} of this kind, the bias is undecided: {limits}."
+
+
+def _count_copies(verdict: Verdict) -> int:
+    copied = getattr(verdict.evidence, "copied", None)
+    if copied is None:
+        return 0
+    return int(copied.num_copied)
+
+
+def _explain_unknown(verdict: Verdict) -> str:
+    """Return why there is no interval for other texts, as a clause."""
+    if number := _count_copies(verdict):
+        return f", because {number:,} test {verdict.rows} are also train {verdict.rows}"
+    if not is_mean(verdict):
+        return f", because this score is not known to be a mean over {verdict.rows}"
+    if not verdict.estimate.has_interval:
+        return ", because a task has only one subsample"
+    return f", because the answers to single {verdict.rows} are unknown"
+
+
+def find_outcome(judged: Sequence[Verdict]) -> tuple[str, str]:
+    """Return whether any method is biased, on these texts and for others, and the numbers of decisions in words."""
+    here = _summarize(verdict.decision for verdict in judged)
+    counts = _count(judged)
+    fixed = [fixed_texts_of(verdict) for verdict in judged]
+    if not any(fixed):
+        return here.capitalize(), counts
+    rows = judged[0].rows
+    known = [found.decision for found in fixed if found is not None]
+    there = "unknown"
+    if all(known):
+        there = _summarize(filter(None, known))
+    if there == here:
+        return f"{here.capitalize()}, on these {rows} and for other {rows} of this kind", counts
+    there = there.replace("undecided", "unknown")
+    return f"On these {rows} {here}; for other {rows} of this kind {there}", counts
+
+
+def _summarize(decisions: Iterable[str]) -> str:
+    found = set(decisions)
+    return next((outcome for decision, outcome in OUTCOMES.items() if decision in found), "cannot be seen")
+
+
+def _count(judged: Sequence[Verdict]) -> str:
+    """Return how many methods have each decision."""
+    counts = Counter(verdict.decision for verdict in judged)
+    found = [decision for decision in get_args(Decision) if counts[decision]]
+    verbs = ("is", "are")
+    if found[0] == "no signal":
+        verbs = ("has", "have")
+    if len(judged) == 1:
+        return f"{judged[0].method} {verbs[0]} {name_decision(judged[0])}."
+    listed = [f"{counts[decision]:,} {decision}" for decision in found]
+    listed[0] = f"{pluralize(counts[found[0]], *verbs)} {found[0]}"
+    return f"Of {len(judged):,} methods, {', '.join(listed)}."
+
+
+def size_for_others(verdict: Verdict) -> str:
+    """Return a sentence on the interval of a bias for other texts; empty unless all trials test the same texts."""
+    fixed = fixed_texts_of(verdict)
+    if fixed is None:
+        return ""
+    if not fixed.bias.has_interval:
+        return f"No interval for other {verdict.rows} of this kind is known{_explain_unknown(verdict)}."
+    limits = replace(fixed.bias, mean=float("nan")).as_cell
+    return f"For other {verdict.rows} of this kind: {format_quantity(limits, verdict.unit)}."
