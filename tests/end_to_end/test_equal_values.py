@@ -17,7 +17,8 @@ from tool_logs import import_table, write_lm_eval
 import peekbench as pb
 from peekbench.data.loading import check_dataset
 from peekbench.identity import Sameness
-from peekbench.records.data import TableOptions
+from peekbench.plugins.graders import exact
+from peekbench.records.data import TableOptions, as_texts
 from peekbench.results import tidy
 from peekbench.results.read import read_file
 from peekbench.results.tidying import tidy_table
@@ -165,6 +166,33 @@ def test_names(column: str, one: Any, other: Any, sameness: Sameness) -> None:
             tidy(table, "scores")
         return
     assert tidy(table, "scores")[column].nunique() == 1 + (sameness == "different")
+
+
+@pytest.mark.parametrize(("one", "other", "sameness"), VALUES)
+def test_groups_of_answers(one: Any, other: Any, sameness: Sameness) -> None:
+    table = table_of("pos", "neg")
+    table["group"] = table["text"].map(lambda text: ["elsewhere", one, other][text % 3])
+    if sameness == "alike":
+        with pytest.raises(pb.PeekbenchError, match="differs from .* only by"):
+            tidy(table, "answers")
+        return
+    predictions = tidy_table(table, "answers", TableOptions()).predictions
+    assert predictions is not None
+    answers = predictions.answers("news", "lsa", None, 10, ["extra", "test"])
+    assert answers is not None
+    assert answers.groups is not None
+    assert len(np.unique(answers.groups)) == 2 + (sameness == "different")
+
+
+@pytest.mark.parametrize("reference", ["pos", ["no", "pos"]])
+@pytest.mark.parametrize(("one", "other", "sameness"), VALUES)
+def test_references(reference: Any, one: Any, other: Any, sameness: Sameness, tmp_path: Path) -> None:
+    lines = [{"text": f"prompt {row}", "label": one if isinstance(reference, str) else ["no", one]} for row in range(4)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    dataset = pb.load_dataset("files", {"path": "rows.jsonl", "kind": "generation"}, folder=tmp_path)
+    labels: Any = dataset.labels
+    references = as_texts(labels[0])
+    assert any(exact(str(other), text) for text in references) == (sameness != "different")
 
 
 @pytest.mark.parametrize("shift", [-1, 1])

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from peekbench.cache import cache_folder
 from peekbench.errors import PluginError, SpecError
+from peekbench.identity import describe_difference, normalize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry, kind_of
 from peekbench.plugins.names import OF_FEW, Code, find_nearest, split_name
@@ -176,11 +177,17 @@ class ExperimentSpec(SpecModel):
     @field_validator("tasks", "methods")
     @classmethod
     def _check_names_are_unique(cls, components: tuple[Any, ...]) -> tuple[Any, ...]:
-        seen: set[str] = set()
+        seen: dict[str, str] = {}
         for position, component in enumerate(components):
-            if component.name in seen:
-                raise problem(f"{component.name!r} is taken; give each entry its own `name`", position, "name")
-            seen.add(component.name)
+            name = component.name
+            taken = seen.get(normalize(name))
+            if taken == name:
+                raise problem(f"{name!r} is taken; give each entry its own `name`", position, "name")
+            if taken is not None:
+                difference = describe_difference([taken, name])
+                text = f"{name!r} differs from {taken!r} only by {difference}; give names that differ more"
+                raise problem(text, position, "name")
+            seen[normalize(name)] = name
         return components
 
     @field_validator("arms")

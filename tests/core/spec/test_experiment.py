@@ -69,6 +69,8 @@ def test_options_have_the_model_and_defaults_of_the_plugin(tmp_path: Path) -> No
         ({"tasks": ["nothing.here"]}, ["tasks[0].use: no plugin 'nothing' is installed"]),
         ({"tasks": ["toy.vote"]}, ["tasks[0].use: no data source 'toy.vote'; it is one of the methods, which"]),
         ({"tasks": ["toy.words", "toy.words"]}, ["tasks[1].name: 'toy.words' is taken"]),
+        ({"tasks": [{"use": "toy.words", "name": name} for name in ("news", "News")]},
+         ["tasks[1].name: 'News' differs from 'news' only by case; give names that differ more"]),
         ({"tasks": [{"use": "toy.all", "name": "x"}]}, ["tasks[0].name: 'toy.all' is a group"]),
         ({"tasks": [{"use": "toy.words", "options": {"num_rows": "x"}}]}, ["tasks[0].options.num_rows: 'x' is not"]),
         ({"methods": ["toy.vote", {"use": "toy.vote", "options": {"boldness": "x", "y": 1}}]},
