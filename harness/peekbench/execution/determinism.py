@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -62,14 +63,50 @@ def _pools(num_modules: int) -> ThreadpoolController:
 
 @contextmanager
 def preserve_global_generators() -> Iterator[None]:
-    """Restore the caller's state of the global generators of `random` and numpy after the block."""
+    """Restore the caller's state of the global generators of `random`, numpy and torch after the block."""
     state, numpy_state = random.getstate(), np.random.get_state()
+    torch = _find_torch()
+    if torch is not None:
+        torch_state = torch.get_rng_state()
     try:
         yield
     finally:
         with ONE_FIT:  # of another thread
             random.setstate(state)
             np.random.set_state(numpy_state)
+            if torch is not None:
+                torch.set_rng_state(torch_state)
+
+
+def _find_torch() -> Any:
+    """Return torch if it has been imported; otherwise None."""
+    torch = sys.modules.get("torch")
+    if hasattr(torch, "manual_seed"):  # not while another thread imports it
+        return torch
+    return None
+
+
+def seed_generators(seed: int) -> None:
+    """Seed the global generators of `random`, numpy and torch, the last on all devices, if it has been imported."""
+    random.seed(seed)
+    np.random.seed(seed)
+    if (torch := _find_torch()) is not None:
+        torch.manual_seed(seed)
+
+
+class TorchWatch:
+    """Notices that code has imported torch and used its global generator, which could not be seeded before."""
+
+    def __init__(self) -> None:
+        self._was_imported = _find_torch() is not None
+
+    def was_used_unseeded(self) -> bool:
+        """Return whether the generator was used since this object was made, and torch was imported since then."""
+        torch = _find_torch()
+        if self._was_imported or torch is None:
+            return False
+        is_new = torch.equal(torch.get_rng_state(), torch.Generator().get_state())
+        return not is_new or bool(torch.cuda.is_initialized())
 
 
 class ProcessState:

@@ -211,15 +211,20 @@ def as_stored(predictions: Any, labels: Any, task: Task) -> tuple[Predicted, tup
     if task.kind == "generation":
         check_predictions(predictions, len(labels), task)
         answers = tuple(map(as_answer, predictions))
-        grades = [
-            fmean(task.grade(text, reference) for text in as_texts(answer))
-            for answer, reference in zip(answers, labels, strict=True)
-        ]
-        return Predicted(np.array(grades)), answers
+        return Predicted(grade_answers(answers, labels, task)), answers
     stored = to_stored_type(predictions, len(labels), task)
     if task.class_names:
         stored = replace(stored, labels=np.array(find_answers(stored, labels), dtype=np.int64))
     return stored, ()
+
+
+def grade_answers(answers: Sequence[Reference], references: Any, task: Task) -> FloatArray:
+    """Return the mean grade of the texts of each answer."""
+    grades = [
+        fmean(task.grade(text, reference) for text in as_texts(answer))
+        for answer, reference in zip(answers, references, strict=True)
+    ]
+    return np.array(grades)
 
 
 def to_stored_type(predictions: Any, num_inputs: int, task: Task) -> Predicted:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import os
-import random
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial, reduce
 from math import isfinite
 from numbers import Real
 from operator import or_
 from os import getpid  # bound here, in case a method patches the module
-from statistics import fmean
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -25,19 +21,20 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler
 from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
-from peekbench.execution.determinism import ONE_FIT, ProcessState, one_thread_pools
-from peekbench.execution.fit_plans import Part, Unlabeled, plan_arm, rows_of
+from peekbench.execution.determinism import ONE_FIT, ProcessState, TorchWatch, one_thread_pools, seed_generators
+from peekbench.execution.fit_plans import Part, rows_of
+from peekbench.execution.fits import Fit, LoadedTask, Prediction, RunFit, run_arms
 from peekbench.execution.hosts import check_code, host_name, load_expected, pack, prepare_host, unpack
 from peekbench.execution.prediction_checks import (
     as_stored,
     check_independence,
     check_metrics,
-    compute_scores,
     read_only,
     score_texts,
     take,
     take_rows,
 )
+from peekbench.execution.repeats import Repeater, plan_repeats
 from peekbench.formatting import shorten
 from peekbench.plugins.boundary import Foreign, describe_failure
 from peekbench.plugins.names import names_code, split_name
@@ -45,10 +42,8 @@ from peekbench.plugins.predictors import as_predictor
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
-from peekbench.records.answers import Predicted, join_predicted
-from peekbench.records.data import Dataset, Folders, IntArray, Labeled, Reference, Task
+from peekbench.records.data import Folders, IntArray, Labeled
 from peekbench.records.runs import Host, Resources
-from peekbench.records.scores import TextLikelihoods, average_scores
 from peekbench.records.trials import (
     MAX_ERROR,
     MAX_TRACEBACK,
@@ -62,7 +57,6 @@ from peekbench.records.trials import (
     WorkItem,
 )
 from peekbench.seeds import seed_of_fit
-from peekbench.spec.arms import Arm
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.differences import NOTHING_KNOWN, Identity
@@ -78,130 +72,6 @@ def available_threads() -> int:
 def gpu_fraction() -> float:
     """Return the share of a GPU's memory that this fit may use: `$PEEKBENCH_GPU_FRACTION`, or all."""
     return float(os.environ.get(GPU_FRACTION_VARIABLE) or 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a fit predicts for the texts of a part."""
-
-    predicted: Predicted
-    """Predictions as stored."""
-    texts: TextLikelihoods | None
-    """Log-likelihoods of the texts, if a classifier gives them."""
-    seconds: float
-    answers: tuple[Reference, ...] = ()
-    """Generated answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """A fitted model with its predictions."""
-
-    fit_seconds: float
-    metrics: Mapping[str, float]
-    predictions: Mapping[Part, Prediction]
-
-
-RunFit: TypeAlias = Callable[[IntArray | None, Sequence[Part]], Fit]
-"""Fits a method to unlabeled rows, and predicts parts in this order."""
-Score: TypeAlias = Callable[[Predicted, IntArray, TextLikelihoods | None], Mapping[str, float | int | None]]
-"""Scores predictions for rows."""
-
-
-def run_arms(
-    arms: Iterable[Arm], subsample: Subsample, run: RunFit, score: Score, *, crossover: bool
-) -> Iterator[ArmResult]:
-    """Run the fits of arms, and score each arm. Fits to the same unlabeled rows run once.
-
-    Their seconds are divided among the uses by other arms than rules, if there are any: rules come at no cost to them.
-
-    Parameters
-    ----------
-    arms
-        Arms to score, in this order.
-    subsample
-        Rows of the draw.
-    run
-        Runs a fit.
-    score
-        Computes scores.
-    crossover
-        Whether every set is scored, and not only the first one.
-    """
-    sets = subsample.sets
-    size, folds = len(subsample.test), subsample.folds
-    plans = [(arm, plan_arm(arm, len(sets), size, crossover=crossover, folds=folds)) for arm in arms]
-    wanted: dict[Unlabeled, dict[Part, None]] = {}
-    uses: Counter[tuple[Unlabeled, bool]] = Counter()  # by arms that are rules, and by others
-    for arm, scored in plans:
-        for part, unlabeled in (pair for of_set in scored for pair in of_set):
-            wanted.setdefault(unlabeled, {})[part] = None
-            uses[unlabeled, arm.is_rule] += 1
-    fits: dict[Unlabeled, Fit] = {}
-    for arm, scored in plans:
-        for _, unlabeled in (pair for of_set in scored for pair in of_set):
-            if unlabeled not in fits:
-                own = [rows_of(part, sets) for part in unlabeled or ()]
-                rows = None
-                if unlabeled is not None:
-                    rows = np.concatenate([*own, subsample.shared])
-                fits[unlabeled] = run(rows, list(wanted[unlabeled]))
-        seconds = sum(
-            fits[unlabeled].fit_seconds / uses[unlabeled, arm.is_rule]
-            for _, unlabeled in (pair for of_set in scored for pair in of_set)
-            if not (arm.is_rule and uses[unlabeled, False])
-        )
-        fitted = [[(part, fits[unlabeled]) for part, unlabeled in of_set] for of_set in scored]
-        yield _join(arm.name, fitted, seconds, subsample, score)
-
-
-def _join(
-    arm: str, scored: Sequence[Sequence[tuple[Part, Fit]]], fit_seconds: float, subsample: Subsample, score: Score
-) -> ArmResult:
-    """Score each set from the predictions of its parts, and average scores and metrics."""
-    pairs = [pair for of_set in scored for pair in of_set]
-    predicted = [[fit.predictions[part] for part, fit in of_set] for of_set in scored]
-    of_sets = [join_predicted([part.predicted for part in predictions]) for predictions in predicted]
-    scores = [
-        score(
-            of_whole_set,
-            np.concatenate([rows_of(part, subsample.sets) for part, _ in of_set]),
-            _join_texts([part.texts for part in predictions]),
-        )
-        for of_set, of_whole_set, predictions in zip(scored, of_sets, predicted, strict=True)
-    ]
-    names = dict.fromkeys(name for _, fit in pairs for name in fit.metrics)
-    return ArmResult(
-        arm,
-        average_scores(scores, len({part.number for part, _ in pairs})),
-        fit_seconds,
-        sum(part.seconds for predictions in predicted for part in predictions),
-        {name: fmean(fit.metrics[name] for _, fit in pairs if name in fit.metrics) for name in names},
-        join_predicted(of_sets),
-        tuple(answer for predictions in predicted for part in predictions for answer in part.answers),
-    )
-
-
-def _join_texts(parts: Sequence[TextLikelihoods | None]) -> TextLikelihoods | None:
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    return TextLikelihoods(np.concatenate([part.values for part in known]), sum(part.num_bytes for part in known))
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedTask:
-    """A task with its data and a sampler."""
-
-    task: Task
-    dataset: Dataset
-    sampler: Sampler
-
-    def score(
-        self, predicted: Predicted, rows: IntArray, texts: TextLikelihoods | None
-    ) -> dict[str, float | int | None]:
-        """Return the scores of predictions for rows."""
-        return compute_scores(predicted, self.sampler.labels[rows], self.task, texts)
 
 
 def _unpickle(work: type[SpecWork], packed: bytes) -> SpecWork:
@@ -231,6 +101,7 @@ class SpecWork:
         self._folders = spec.folders()
         self._host = host_name()
         self._is_busy = Lock()
+        self._repeated = plan_repeats(spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arguments only; another process loads plugins and data itself."""
@@ -349,7 +220,8 @@ class SpecWork:
             results: dict[str, ArmResult] = {}
             outcome: Outcome
             try:
-                run = partial(self._run_one_fit, method, context, loaded, subsample)
+                run: RunFit = partial(self._run_one_fit, method, context, loaded, subsample)
+                run = repeater = Repeater(run, self._repeated.get(trial, frozenset()), self._spec, loaded, subsample)
                 missing = [arm for arm in arms if arm.name not in bases]
                 for result in run_arms(missing, subsample, run, loaded.score, crossover=crossover):
                     if result.arm == "base":
@@ -369,6 +241,7 @@ class SpecWork:
                     tuple((bases | results)[arm.name] for arm in arms),
                     self._host,
                     test_groups=test_groups,
+                    repeats=tuple(repeater.repeats),
                 )
                 needs_base = False
             finally:
@@ -401,7 +274,11 @@ class SpecWork:
 
     def _run_one_fit(self, *arguments: Any) -> Fit:
         with ONE_FIT:
-            return self._run_fit(*arguments)
+            watch = TorchWatch()
+            fit = self._run_fit(*arguments)
+            if watch.was_used_unseeded():
+                fit = self._run_fit(*arguments)
+            return fit
 
     def _run_fit(
         self,
@@ -419,8 +296,7 @@ class SpecWork:
             unlabeled, num_unlabeled = take_rows(loaded.dataset, unlabeled_rows), len(unlabeled_rows)
         train = Labeled(take(inputs, subsample.train), read_only(labels[subsample.train]))
         # A method that uses the global generators then gives the same results in any order of work.
-        random.seed(context.seed)
-        np.random.seed(context.seed)
+        seed_generators(context.seed)
         state = ProcessState()
         predictions: dict[Part, Prediction] = {}
         try:

@@ -205,6 +205,32 @@ class Usage:
     """Bytes of the generated answers in a store."""
 
 
+RepeatSubject: TypeAlias = Literal["fit", "grades"]
+"""What is done twice in one process: a fit with the same seed, or the grading of the same answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """What differs if the same is done twice.
+
+    Examples
+    --------
+    >>> Repeat("fit", 12, 40, 0.488, 0.501).num_changed
+    12
+    """
+
+    subject: RepeatSubject
+    """What was repeated."""
+    num_changed: int
+    """Predictions, answers or grades that differ."""
+    num_predictions: int
+    """All of them."""
+    first: float
+    """Score the first time, as a fraction."""
+    second: float
+    """Score the second time."""
+
+
 @dataclass(frozen=True, slots=True)
 class TrialResult:
     """A finished trial. It is stored completely or not at all."""
@@ -223,6 +249,8 @@ class TrialResult:
     """Number of the group of each test row, shape (n_sets * n_test,); None if every row is a group of its own."""
     usage: Usage | None = None
     """What the trial used of its machine, in pilots only. It is not stored."""
+    repeats: tuple[Repeat, ...] = ()
+    """What was done twice, in the first trial of a method or a task."""
 
 
 MAX_ERROR, MAX_TRACEBACK = 2_000, 20_000

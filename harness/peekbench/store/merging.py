@@ -83,8 +83,8 @@ IS_NEW = "WHERE old.draw IS NULL OR (old.error IS NOT NULL AND new.error IS NULL
 COUNT_TRIALS = f"SELECT count(*), coalesce(sum(new.error IS NULL), 0) {TRIALS} {IS_NEW}"
 COPY_HOSTS = "INSERT OR IGNORE INTO main.hosts (session, name, host) SELECT ?, name, host FROM shard.hosts ORDER BY id"
 COPY_TRIALS = f"""
-INSERT OR REPLACE INTO main.trials (draw, method, session, host, error, traceback)
-SELECT ours.id, new.method, :session, here.id, new.error, new.traceback {TRIALS}
+INSERT OR REPLACE INTO main.trials (draw, method, session, host, error, traceback, repeats)
+SELECT ours.id, new.method, :session, here.id, new.error, new.traceback, new.repeats {TRIALS}
 LEFT JOIN shard.hosts AS there ON there.id = new.host
 LEFT JOIN main.hosts AS here ON here.session = :session AND here.name = there.name
 {IS_NEW} ORDER BY ours.id

@@ -36,7 +36,7 @@ FAILED_LOCKS = (
 LOCAL_DISK = "this file system has no locks, as some shared ones: choose a folder on a local disk"
 """Remedy of these errors of the file system and of SQLite."""
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 18
+VERSION = 19
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
@@ -94,9 +94,11 @@ CREATE TABLE draws (
     subsample INTEGER NOT NULL, test_labels BLOB, test_rows BLOB, test_groups BLOB,
     UNIQUE (task, num_train, num_test, subsample)
 );
+-- What was done twice, a list in JSON, is NULL in most trials.
 CREATE TABLE trials (
     draw INTEGER NOT NULL REFERENCES draws, method TEXT NOT NULL REFERENCES methods,
     session INTEGER NOT NULL REFERENCES sessions, host INTEGER REFERENCES hosts, error TEXT, traceback TEXT,
+    repeats TEXT,
     PRIMARY KEY (draw, method)
 ) WITHOUT ROWID;
 -- The owner is the name of a method, or for a base arm its key in `bases`.

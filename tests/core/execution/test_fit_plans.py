@@ -12,10 +12,10 @@ from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler
 from peekbench.errors import SpecError
 from peekbench.execution.fit_plans import count_fits, plan_arm, rows_of
+from peekbench.execution.fits import Fit, Prediction, run_arms
 from peekbench.execution.planning import estimate_size, fits_of_arms
 from peekbench.execution.prediction_checks import compute_scores, take
 from peekbench.execution.runner import run
-from peekbench.execution.work import Fit, Prediction, run_arms
 from peekbench.records.answers import Predicted
 from peekbench.records.data import Labeled
 from peekbench.records.scores import SCORES

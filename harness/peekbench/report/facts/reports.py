@@ -34,6 +34,7 @@ from peekbench.report.facts import run_facts, tables
 from peekbench.report.facts.copied_rows import describe_copied_rows
 from peekbench.report.facts.run_facts import check_results, make_command
 from peekbench.report.render.advice import put_into_words
+from peekbench.report.render.repeats import warn_of_repeats
 from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
 from peekbench.results.columns import TRIAL
@@ -99,6 +100,7 @@ def report_of_run(
         extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
         of_grades = tuple(run_facts.warn_of_grades(store, scores.table.results))
+        of_repeats = tuple(warn_of_repeats(store.repeats()))
     scores.record_look()
     results, num_planned = scores.table.results, len(scores.planned)
     number = spec.design.look_number(stopped_at)
@@ -125,6 +127,7 @@ def report_of_run(
         warnings=(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
+            *of_repeats,
             *of_grades,
             *run_facts.warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, results),
             *run_facts.warn_of_missing_renderer(spec.report.renderer),

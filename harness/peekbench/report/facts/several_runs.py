@@ -19,6 +19,7 @@ from peekbench.records.report import Column, Extension, MethodFacts, Report, Tab
 from peekbench.records.verdicts import RowName
 from peekbench.report.facts.reports import add_analyses, extend_table
 from peekbench.report.facts.run_facts import check_results, extension_of, make_command, warn_of_run
+from peekbench.report.render.repeats import warn_of_repeats
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
 from peekbench.results.columns import ColumnUse
 from peekbench.results.recorded_looks import most_subsamples, read_looks, state_earlier
@@ -353,7 +354,7 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
         scores = read_run(store, replace(options, table=TableOptions()))
         spec, tasks, (*_, session), rows = store.spec(), store.tasks(), store.sessions(), store.row_name()
         of_run = warn_of_run(designs_by_task(spec), tasks, scores.complete)
-        warnings = (*_warn_of_scores(scores, is_run=True), *of_run)
+        warnings = (*_warn_of_scores(scores, is_run=True), *warn_of_repeats(store.repeats()), *of_run)
     scores.record_look()
     return Compared(spec["name"], scores, warnings, spec, tasks, session, rows)
 
