@@ -17,6 +17,7 @@ from peekbench import DataError, Dataset
 from peekbench.data.label_sets import find_unlabeled, name_label_sets, refuse_hidden_sets, refuse_other_separators
 from peekbench.data.labels import (
     ClassNames,
+    align_classes,
     find_missing,
     group_key,
     name_classes,
@@ -39,6 +40,7 @@ from peekbench_sklearn.held_inputs import (
     identify,
     is_hugging_face,
     join_inputs,
+    join_labels,
     read_inputs,
     read_references,
     refuse_missing_values,
@@ -160,24 +162,25 @@ class _Reader:
         if others and type(others[0].inputs) is not type(first.inputs):
             kinds = (type(pair.inputs).__name__ for pair in pairs.values())
             raise DataError(f"{self.name}: train is {' and test is '.join(kinds)}; give both in the same form")
-        inputs, labels, groups = first.inputs, first.labels, first.groups
+        inputs, labels, groups, class_names = first
         if others:
             for pair in pairs.values():
                 self._refuse_reordered(pair.inputs, pair.labels)
             inputs = join_inputs([pair.inputs for pair in pairs.values()])
             of_parts = [pair.labels for pair in pairs.values()]
+            class_names, numbers = align_classes([pair.class_names for pair in pairs.values()])
             if all(isinstance(part, HeldLabels) for part in of_parts):
                 labels = HeldLabels(tuple(chain.from_iterable(part.sets for part in of_parts)), labels.names)
             elif any(isinstance(part, HeldLabels) for part in of_parts):
                 raise DataError(f"{self.name}: only one of train and test has sets of labels; give both in one form")
             else:
-                labels = pd.concat([pd.Series(as_array(part).ravel()) for part in of_parts], ignore_index=True)
+                labels = join_labels(of_parts, numbers)
             of_splits = [pair.groups for pair in pairs.values()]
             if groups is not None and all(part is not None for part in of_splits):
                 groups = join_inputs([as_array(part) for part in of_splits])
             elif any(part is not None for part in of_splits):
                 raise DataError(f"{self.name}: only one of train and test has groups; give those of both")
-        dataset = self._read_pair(inputs, labels, first.class_names, splits, groups)
+        dataset = self._read_pair(inputs, labels, class_names, splits, groups)
         if isinstance(data, OfficialSplits) and data.extra is not None:
             extra = data.extra() if callable(data.extra) else data.extra
             dataset = replace(dataset, extra=self._read_extra(extra, first.inputs, dataset))

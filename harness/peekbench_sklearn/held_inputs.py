@@ -173,6 +173,12 @@ def _as_plain(value: Any) -> Any:
     return value
 
 
+def join_labels(parts: Sequence[Any], numbers: Sequence[Mapping[int, int]]) -> pd.Series:
+    """Return the labels of the rows of all parts, with the numbers of classes that `align_classes` gives."""
+    series = [pd.Series(as_array(part).ravel()) for part in parts]
+    return pd.concat([part.replace(new) for part, new in zip(series, numbers, strict=True)], ignore_index=True)
+
+
 def join_inputs(parts: Sequence[Any]) -> Any:
     """Return the rows of several inputs of the same type."""
     if isinstance(parts[0], pd.Series | pd.DataFrame):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from peekbench import DataError
-from peekbench.data import read_parquet, size_limit
+from peekbench.data import class_names_of, read_parquet, size_limit
 from peekbench_files.reading import Row, column_position
 
 MAX_ROWS = 10_000_000
@@ -56,6 +56,14 @@ def read_rows(path: Path, columns: Sequence[str], max_gigabytes: float | None = 
 def _list_rows(table: pa.Table) -> list[Row]:
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     return [Row(f"row {number}", row) for number, row in enumerate(rows, start=1)]
+
+
+def read_class_names(path: Path, label: str) -> tuple[str, ...] | None:
+    """Return the names of a `ClassLabel` in a Parquet file; None if the labels have no names."""
+    try:
+        return class_names_of(pq.read_schema(path).metadata, label)
+    except (pa.ArrowException, OSError):  # `read_rows` reports what is wrong
+        return None
 
 
 def read_saved_rows(path: Path, columns: Sequence[str], max_gigabytes: float | None = None) -> list[Row]:

@@ -124,6 +124,23 @@ def read(path: Path, columns: Sequence[str], options: FileOptions) -> list[Row]:
         raise DataError(f"cannot read {path}: {reason}; check the path and its permissions") from error
 
 
+def read_class_names(path: Path, options: FileOptions) -> tuple[str, ...] | None:
+    """Return the names of a `ClassLabel` that the library `datasets` wrote; None if the labels have no names."""
+    if not isinstance(options.label, str):
+        return None
+    if options.file_format() == "parquet":
+        names: tuple[str, ...] | None = Reference("peekbench_files.parquet:read_class_names")(path, options.label)
+        return names
+    if options.file_format() != "arrow":
+        return None
+    folder = path if path.is_dir() else path.parent
+    try:
+        feature = json.loads((folder / "dataset_info.json").read_text("utf-8"))["features"][options.label]
+        return tuple(map(str, feature.get("feature", feature)["names"]))  # of a label, or of a list of labels
+    except (OSError, ValueError, KeyError, TypeError):  # the data need no names
+        return None
+
+
 def _advise(options: FileOptions) -> str:
     """Return the remedy of a missing column; texts without labels have no official splits."""
     if options.test_path is None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from reprlib import repr as short_repr
@@ -29,6 +28,7 @@ from peekbench.data.label_sets import (
 from peekbench.data.labels import (
     HOLD_OUT,
     ClassNames,
+    align_classes,
     find_missing,
     group_key,
     name_classes,
@@ -43,7 +43,7 @@ from peekbench.plugins.names import find_nearest_file
 from peekbench.records import Split, TaskKind
 from peekbench.records.data import Reference
 from peekbench_files.options import FileOptions
-from peekbench_files.reading import NoColumnError, Row, nested_values, read
+from peekbench_files.reading import NoColumnError, Row, nested_values, read, read_class_names
 
 MAX_FILES = 1000  # of each folder
 VALIDATION = "use the validation split, with `test_path`, or `test_split` for a folder"
@@ -108,8 +108,8 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             )
     class_names: ClassNames = options.class_names
     paths = find_splits(paths, options.test_split)
-    if options.file_format() == "arrow":
-        class_names = class_names or read_class_names(paths[0], options.label)
+    feature_names, numbers = align_classes([read_class_names(path, options) for path in paths])
+    class_names = class_names or feature_names
     contents = []
     for path in paths:
         try:
@@ -122,8 +122,8 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
             ) from error
     examples = [
         example
-        for path, split, rows in zip(paths, get_args(Split), contents, strict=False)
-        for example in _check_rows(rows, options, path, split)
+        for path, split, rows, new in zip(paths, get_args(Split), contents, numbers, strict=False)
+        for example in _renumber(_check_rows(rows, options, path, split), new)
     ]
     is_multilabel = any(example.labels is not None for example in examples)
     num_read = sum(map(len, contents))
@@ -234,14 +234,16 @@ def find_splits(paths: list[Path], test_split: str) -> list[Path]:
     return splits
 
 
-def read_class_names(path: Path, label: Any) -> tuple[str, ...] | None:
-    """Return the names of a `ClassLabel` of a saved data set, or of a file of one; None if the labels have no names."""
-    folder = path if path.is_dir() else path.parent
-    try:
-        feature = json.loads((folder / "dataset_info.json").read_text("utf-8"))["features"][label]
-        return tuple(map(str, feature.get("feature", feature)["names"]))  # of a label, or of a list of labels
-    except (OSError, ValueError, KeyError, TypeError):  # the data need no names
-        return None
+def _renumber(examples: Iterable[Example], numbers: Mapping[int, int]) -> Iterator[Example]:
+    """Yield examples with the numbers of classes that `align_classes` gives."""
+    new = {str(old): str(number) for old, number in numbers.items() if old != number}
+    for example in examples:
+        if not new:
+            yield example
+        elif example.labels is None:
+            yield replace(example, key=new.get(example.key, example.key))
+        else:
+            yield replace(example, labels=tuple(new.get(label, label) for label in example.labels))
 
 
 def _read_label_sets(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from peekbench import DataError
-from peekbench.data import decode, read_parquet, size_limit
+from peekbench.data import class_names_of, decode, read_parquet, size_limit
+from peekbench.data.labels import align_classes
 from peekbench_hf.semeval import read_articles
 
 GIGABYTE = 10**9
@@ -105,19 +106,14 @@ def read_splits(
     Raises
     ------
     DataError
-        If a file cannot be read, is too large or lacks a column, or the splits have different columns or classes.
+        If a file cannot be read, is too large or lacks a column, or the splits have different columns.
     """
     columns = [read(paths, text, label, max_gigabytes, group) for paths in splits]
     if len(columns) == 1:
         return columns[0]
-    train, test = columns
-    if train.class_names != test.class_names:
-        raise DataError(
-            f"column {label!r} has the classes {train.class_names} in the train split, but {test.class_names} in the "
-            "test split; set `splits` to pooled"
-        )
-    table = _concatenate([train.table, test.table], "the splits have")
-    return Columns(table, train.class_names, test.table.num_rows)
+    names, numbers = align_classes([split.class_names for split in columns])
+    tables = [_renumber(split, label, new) for split, new in zip(columns, numbers, strict=True)]
+    return Columns(_concatenate(tables, "the splits have"), names, len(tables[1]))
 
 
 def read(
@@ -146,8 +142,7 @@ def read(
     columns = [column for column in (*text, label, group) if column]
     if paths[0].suffix == ".zip":
         return Columns(_select(read_articles(paths), columns, paths[0]), None)
-    tables = []
-    metadata: dict[bytes, bytes] = {}
+    parts = []
     for path in paths:
         try:
             table = _READERS[path.suffix](path, text, columns, size_limit(path.stat().st_size, max_gigabytes))
@@ -155,9 +150,10 @@ def read(
             raise DataError(
                 f"{path}: cannot be read as {path.suffix[1:]}: {error}; download it again, or correct the file"
             ) from error
-        metadata = metadata or dict(table.schema.metadata or {})
-        tables.append(_select(table, columns, path))
-    return Columns(_concatenate(tables, f"{paths[0].parent}: its files have"), _class_names(metadata, label))
+        parts.append(Columns(_select(table, columns, path), class_names_of(table.schema.metadata, label)))
+    names, numbers = align_classes([part.class_names for part in parts])
+    tables = [_renumber(part, label, new) for part, new in zip(parts, numbers, strict=True)]
+    return Columns(_concatenate(tables, f"{paths[0].parent}: its files have"), names)
 
 
 def _concatenate(tables: Sequence[pa.Table], subject: str) -> pa.Table:
@@ -181,13 +177,19 @@ def _select(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table:
     return table.select(columns).replace_schema_metadata(None)
 
 
-def _class_names(metadata: dict[bytes, bytes], label: str) -> tuple[str, ...] | None:
-    """Return the names of a ClassLabel, which the `datasets` library writes into the schema's metadata."""
-    described: dict[str, Any] = json.loads(metadata.get(b"huggingface", b"{}"))
-    feature = described.get("info", {}).get("features", {}).get(label, {})
-    if isinstance(feature, dict):
-        feature = feature.get("feature", feature)  # of a list of labels
-    return tuple(feature["names"]) if isinstance(feature, dict) and feature.get("_type") == "ClassLabel" else None
+def _renumber(columns: Columns, label: str, numbers: Mapping[int, int]) -> pa.Table:
+    """Return a table with the numbers of classes that `align_classes` gives."""
+    if all(old == new for old, new in numbers.items()):
+        return columns.table
+    column, position = columns.table.column(label), columns.table.column_names.index(label)
+
+    def renumber(value: Any) -> Any:
+        if isinstance(value, list):
+            return [renumber(number) for number in value]
+        return numbers.get(value, value)
+
+    new = pa.array(map(renumber, column.to_pylist()), column.type)
+    return columns.table.set_column(position, label, new)
 
 
 def _read_parquet(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:

@@ -6,10 +6,11 @@ stand for terabytes. Rows are read as references, and become texts only after th
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -76,6 +77,36 @@ def read_parquet(
     with pq.ParquetFile(source, read_dictionary=texts) as file:
         table = file.read(columns=list(columns)).select(list(columns))
     return decode(table, origin, max_bytes, remedy)
+
+
+def class_names_of(metadata: Mapping[bytes, bytes] | None, label: str) -> tuple[str, ...] | None:
+    """Return the names of a `ClassLabel`, or of a list of these, which the library `datasets` writes into a schema.
+
+    Parameters
+    ----------
+    metadata
+        Metadata of the schema of a table.
+    label
+        Name of the column.
+
+    Returns
+    -------
+    tuple of str or None
+        None if the column has no such names.
+
+    Examples
+    --------
+    >>> features = '{"info": {"features": {"label": {"names": ["bug", "login"], "_type": "ClassLabel"}}}}'
+    >>> class_names_of({b"huggingface": features.encode()}, "label")
+    ('bug', 'login')
+    """
+    described: dict[str, Any] = json.loads((metadata or {}).get(b"huggingface", b"{}"))
+    feature = described.get("info", {}).get("features", {}).get(label, {})
+    if isinstance(feature, dict):
+        feature = feature.get("feature", feature)  # of a list of labels
+    if isinstance(feature, dict) and feature.get("_type") == "ClassLabel":
+        return tuple(map(str, feature["names"]))
+    return None
 
 
 def read_frame(source: BinaryIO, origin: str, check: Callable[[list[str], int], None]) -> pd.DataFrame:
