@@ -106,11 +106,18 @@ def read_splits(
     Raises
     ------
     DataError
-        If a file cannot be read, is too large or lacks a column, or the splits have different columns.
+        If a file cannot be read, is too large or lacks a column, or the splits have different columns, or only one of them
+        has names of classes.
     """
     columns = [read(paths, text, label, max_gigabytes, group) for paths in splits]
     if len(columns) == 1:
         return columns[0]
+    if any((split.class_names is None) != (columns[0].class_names is None) for split in columns):
+        train, test = (split.class_names for split in columns)
+        raise DataError(
+            f"column {label!r} has the classes {train} in the train split, but {test} in the test split; set `splits` "
+            "to pooled"
+        )
     names, numbers = align_classes([split.class_names for split in columns])
     tables = [_renumber(split, label, new) for split, new in zip(columns, numbers, strict=True)]
     return Columns(_concatenate(tables, "the splits have"), names, len(tables[1]))

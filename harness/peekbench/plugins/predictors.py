@@ -7,7 +7,7 @@ returns; `predict_proba` only gives the numbers that other scores need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -263,11 +263,16 @@ def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
 
 
 def _number_or_missing(value: Any, task: Task) -> int:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number and (name := key_of(value)) in task.class_names:
-        return task.class_names.index(str(name))
-    if (is_number or isinstance(value, bool | np.bool_)) and value in range(task.num_classes):
+    names: Sequence[str] = task.class_names
+    if isinstance(value, bool | np.bool_):
+        names = [name.lower() for name in names]  # pandas writes True into CSV files
+        is_number = key_of(value) not in names
+    else:
+        is_number = isinstance(value, int | float | np.number)
+    if is_number and value in range(task.num_classes):
         return int(value)
+    if not is_number and (name := key_of(value)) in names:
+        return names.index(str(name))
     return -1
 
 
