@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import chain, combinations, compress
+from itertools import combinations, compress
 from numbers import Real
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,21 +33,20 @@ from peekbench.records.data import OfficialSplits
 from peekbench_sklearn.held_inputs import (
     GENERATION,
     Likeness,
-    as_array,
     check_kind,
     drop_copies,
     find_blank,
     identify,
     is_hugging_face,
     join_inputs,
-    join_labels,
     read_inputs,
     read_references,
     refuse_missing_values,
     take_rows,
 )
-from peekbench_sklearn.label_sets import HeldLabels, find_label_sets
+from peekbench_sklearn.label_sets import HeldLabels, find_label_sets, join_labels
 from peekbench_sklearn.parts import tags_of
+from peekbench_sklearn.rows import as_array
 
 HELD = (
     "names of tasks, a data frame, (texts, labels), (X, y), (X, y, groups), a data set of Hugging Face, the folder of "
@@ -167,14 +166,8 @@ class _Reader:
             for pair in pairs.values():
                 self._refuse_reordered(pair.inputs, pair.labels)
             inputs = join_inputs([pair.inputs for pair in pairs.values()])
-            of_parts = [pair.labels for pair in pairs.values()]
             class_names, numbers = align_classes([pair.class_names for pair in pairs.values()])
-            if all(isinstance(part, HeldLabels) for part in of_parts):
-                labels = HeldLabels(tuple(chain.from_iterable(part.sets for part in of_parts)), labels.names)
-            elif any(isinstance(part, HeldLabels) for part in of_parts):
-                raise DataError(f"{self.name}: only one of train and test has sets of labels; give both in one form")
-            else:
-                labels = join_labels(of_parts, numbers)
+            labels = join_labels([pair.labels for pair in pairs.values()], numbers, self.name)
             of_splits = [pair.groups for pair in pairs.values()]
             if groups is not None and all(part is not None for part in of_splits):
                 groups = join_inputs([as_array(part) for part in of_splits])

@@ -17,6 +17,7 @@ from peekbench.formatting import pluralize, shorten
 from peekbench.plugins.functions import is_estimator
 from peekbench.records import IntArray, TaskKind
 from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns
+from peekbench_sklearn.rows import as_array
 
 GENERATION: TaskKind = "generation"
 Likeness: TypeAlias = Literal["none", "exact", "near"]
@@ -173,12 +174,6 @@ def _as_plain(value: Any) -> Any:
     return value
 
 
-def join_labels(parts: Sequence[Any], numbers: Sequence[Mapping[int, int]]) -> pd.Series:
-    """Return the labels of the rows of all parts, with the numbers of classes that `align_classes` gives."""
-    series = [pd.Series(as_array(part).ravel()) for part in parts]
-    return pd.concat([part.replace(new) for part, new in zip(series, numbers, strict=True)], ignore_index=True)
-
-
 def join_inputs(parts: Sequence[Any]) -> Any:
     """Return the rows of several inputs of the same type."""
     if isinstance(parts[0], pd.Series | pd.DataFrame):
@@ -191,13 +186,6 @@ def join_inputs(parts: Sequence[Any]) -> Any:
 def find_blank(texts: Sequence[Any]) -> Any:
     """Return whether each row has no text, as the data source `files` decides it."""
     return np.array([not isinstance(text, str) or not text.strip() for text in texts])
-
-
-def as_array(values: Any) -> Any:
-    """Return values as an array; numpy would make texts of the other values of a list with texts, as of NaN."""
-    array = np.asarray(values)
-    is_list = array.dtype.kind == "U" and not hasattr(values, "dtype")
-    return np.asarray(values, dtype=object) if is_list else array
 
 
 def identify(dataset: Dataset) -> Dataset:

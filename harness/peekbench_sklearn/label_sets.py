@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
@@ -21,6 +23,7 @@ from peekbench.data.label_sets import (
     refuse_written_list,
 )
 from peekbench.records import FloatArray, IntArray
+from peekbench_sklearn.rows import as_array
 
 
 def fit_classifier(classifier: Any, rows: Any, labels: IntArray | FloatArray) -> Any:
@@ -159,6 +162,32 @@ def find_label_sets(
             own = tuple(numbers.get(label, label) for label in own)
         sets.append(own)
     return HeldLabels(tuple(sets))
+
+
+def join_labels(parts: Sequence[Any], numbers: Sequence[Mapping[int, int]], name: str) -> Any:
+    """Return the labels of the rows of all parts.
+
+    Parameters
+    ----------
+    parts
+        `HeldLabels`, or one label for each row.
+    numbers
+        Numbers of classes of each part, as `peekbench.data.labels.align_classes` gives them.
+    name
+        Name of the data, for messages.
+
+    Raises
+    ------
+    DataError
+        If only some parts have sets of labels.
+    """
+    held = [part for part in parts if isinstance(part, HeldLabels)]
+    if held and len(held) < len(parts):
+        raise DataError(f"{name}: only one of train and test has sets of labels; give both in one form")
+    if held:
+        return HeldLabels(tuple(chain.from_iterable(part.sets for part in held)), held[0].names)
+    series = [pd.Series(as_array(part).ravel()) for part in parts]
+    return pd.concat([part.replace(new) for part, new in zip(series, numbers, strict=True)], ignore_index=True)
 
 
 def _indicators_of(labels: Any) -> Any:

@@ -36,3 +36,10 @@ def stack_rows(first: Any, second: Any) -> Any:
     if issparse(first):
         return vstack(rows).tocsr()
     return np.concatenate(rows)
+
+
+def as_array(values: Any) -> Any:
+    """Return values as an array; numpy would make texts of the other values of a list with texts, as of NaN."""
+    array = np.asarray(values)
+    is_list = array.dtype.kind == "U" and not hasattr(values, "dtype")
+    return np.asarray(values, dtype=object) if is_list else array

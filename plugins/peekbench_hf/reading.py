@@ -106,7 +106,7 @@ def read_splits(
     Raises
     ------
     DataError
-        If a file cannot be read, is too large or lacks a column, or the splits have different columns, or only one of them
+        If a file cannot be read, is too large or lacks a column, the splits have different columns, or only one of them
         has names of classes.
     """
     columns = [read(paths, text, label, max_gigabytes, group) for paths in splits]

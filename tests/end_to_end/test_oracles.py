@@ -112,7 +112,8 @@ def coded(split: pd.DataFrame, names: tuple[str, ...]) -> list[dict[str, Any]]:
             return [code(one) for one in value]
         return names.index(value) if names else value
 
-    return [{**row, LABEL: code(row[LABEL])} if LABEL in row else row for row in split.to_dict("records")]
+    rows: list[dict[str, Any]] = split.to_dict("records")  # type: ignore[assignment]
+    return [{**row, LABEL: code(row[LABEL])} if LABEL in row else row for row in rows]
 
 
 def write_parquet(splits: list[pd.DataFrame], kind: str, labels: str, folder: Path) -> None:
@@ -176,6 +177,8 @@ SOURCES: list[Callable[..., pb.Dataset]] = [
 
 class Model:
     """A fitted model of a person."""
+
+    predict: Any
 
     def __init__(self, classes: list[Any], **found: Any) -> None:
         self.classes_ = classes
