@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from peekbench import DataSourceEntry, MethodEntry, Options, hookimpl
 from peekbench.plugins import Preparation
-from peekbench_tabular.options import FileOptions, OpenmlOptions
+from peekbench_tabular.options import FileOptions
 
 
 class Synthetic(Options):
@@ -86,14 +86,7 @@ def peekbench_data_sources() -> list[DataSourceEntry]:
             name="file",
             options=FileOptions,
             load="peekbench_tabular.file:load",
-            summary="numbers and categories in a CSV, TSV, Parquet or ARFF file",
-        ),
-        DataSourceEntry(
-            name="openml",
-            options=OpenmlOptions,
-            load="peekbench_tabular.openml:load",
-            preparation=Preparation(pin="peekbench_tabular.openml:pin"),
-            summary="any data set of OpenML with numbers and categories",
+            summary="numbers and categories in a CSV, TSV or Parquet file",
         ),
         entry(
             name="regression",

@@ -1,10 +1,10 @@
-"""The data source `tabular.file`: a CSV, TSV, Parquet or ARFF file of numbers and categories."""
+"""The data source `tabular.file`: a CSV, TSV or Parquet file of numbers and categories."""
 
 from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from peekbench.data.text_files import DELIMITERS, SAMPLE, find_dialect, read_lin
 from peekbench.formatting import pluralize
 from peekbench.plugins import Reference
 from peekbench.plugins.names import find_nearest_file
-from peekbench_tabular.arff import read_arff
 from peekbench_tabular.options import FileOptions
 from peekbench_tabular.table import LIKE_A_NUMBER, NUMBER, Column, Table, make_dataset
 
@@ -51,8 +50,6 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
         Column(
             column.name,
             [value for part in by_name for value in part[column.name].values],
-            _join([part[column.name].vocabulary for part in by_name]),
-            column.is_text,
         )
         for column in first
     ]
@@ -62,25 +59,16 @@ def load(*, options: FileOptions, folders: Folders) -> Dataset:
     return make_dataset(table, options, details)
 
 
-def _join(vocabularies: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    declared = [names for names in vocabularies if names is not None]
-    if not declared:
-        return None
-    return tuple(dict.fromkeys(name for names in declared for name in names))
-
-
 def _read(path: Path, options: FileOptions) -> list[Column]:
     """Read all columns of a file."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # reading a pipe could wait forever
-            raise DataError(f"{path} is not a file; give a CSV, TSV, Parquet or ARFF file")
+            raise DataError(f"{path} is not a file; give a CSV, TSV or Parquet file")
         if not status.st_size:
             raise DataError(f"{path} is an empty file; write the rows into it, or give another path")
         if options.file_format() == "parquet":
             columns: list[Column] = READ_PARQUET(path)
-        elif options.file_format() == "arff":
-            columns = read_arff(_lines(path, options), str(path))
         else:
             columns = _read_csv(path, options)
     except FileNotFoundError as error:

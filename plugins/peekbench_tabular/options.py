@@ -12,13 +12,12 @@ from peekbench import Options
 from peekbench.data.text_files import suffix_of
 from peekbench.identity import key_of
 
-Format: TypeAlias = Literal["csv", "tsv", "parquet", "arff"]
+Format: TypeAlias = Literal["csv", "tsv", "parquet"]
 SUFFIXES: Mapping[str, Format] = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
-    ".arff": "arff",
 }
 
 
@@ -99,7 +98,7 @@ class FileOptions(TableOptions):
     label: str | None = "label"
     """Column of the class or the target."""
     format: Format | None = None
-    """Format of the file. Default: according to the suffix .csv, .tsv, .parquet, .pq or .arff, also before .gz, .bz2 or
+    """Format of the file. Default: according to the suffix .csv, .tsv, .parquet or .pq, also before .gz, .bz2 or
     .xz."""
     encoding: str = ""
     """Encoding of text files. Default: UTF-16 if the file begins with its mark, otherwise UTF-8."""
@@ -116,7 +115,7 @@ class FileOptions(TableOptions):
         if self.label is None:
             raise ValueError("label is null; name the column to predict")
         if self.format is None and suffix_of(self.path) not in SUFFIXES:
-            raise ValueError(f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv, parquet or arff")
+            raise ValueError(f"unknown file format of {str(self.path)!r}; set `format` to csv, tsv or parquet")
         unused = [] if self.file_format() in ("csv", "tsv") else ["delimiter", "decimal", "header"]
         if self.file_format() == "parquet":
             unused.append("encoding")
@@ -132,26 +131,3 @@ class FileOptions(TableOptions):
     def file_format(self) -> Format:
         """Return the file's format: the option `format`, or else that of the path's suffix."""
         return self.format or SUFFIXES[suffix_of(self.path)]
-
-
-class OpenmlOptions(TableOptions):
-    """Options of `tabular.openml`."""
-
-    id: int | None = Field(default=None, ge=1)
-    """Number of the data set, which identifies one version of it."""
-    name: str | None = Field(default=None, pattern=r"^[\w.()+-]+$")
-    """Name of the data set, instead of its number."""
-    version: int | None = Field(default=None, ge=1)
-    """Version of the data set with this name. Default: its only active version."""
-    md5: str = Field(default="", pattern=r"^([0-9a-f]{32})?$")
-    """MD5 that OpenML must list for the file; `peekbench validate --lock` writes it to the lock file. Default: any."""
-    label: str | None = None
-    """Column of the class or the target. Default: the default target of the data set."""
-
-    @model_validator(mode="after")
-    def _check_data_set(self) -> OpenmlOptions:
-        if self.id is None and self.name is None:
-            raise ValueError("no data set; set `id` to its number, or `name` to its name")
-        if self.version is not None and self.name is None:
-            raise ValueError(f"version is {self.version}, but `name` is not set; set it, or remove version")
-        return self

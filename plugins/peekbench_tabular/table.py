@@ -55,10 +55,6 @@ class Column:
     name: str
     values: Sequence[Any]
     """Text, number, truth value or None for each row."""
-    vocabulary: tuple[str, ...] | None = None
-    """Categories that the file declares, in its order."""
-    is_text: bool = False
-    """Whether the file declares that values are texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +299,7 @@ def _plain(value: Any, signs: Collection[Any]) -> Any:
 def _read_feature(table: Table, column: Column, options: TableOptions, signs: Collection[Any]) -> _Feature:
     plain = {value: _plain(value, signs) for value in _distinct(table, column)}
     values = [value for value in plain.values() if value is not None]
-    if column.vocabulary is None and not column.is_text and column.name not in options.categorical:
+    if column.name not in options.categorical:
         _refuse_dates(table, column.name, values)
         numbers = {value: number for value, cell in plain.items() if (number := _number(cell)) is not None}
         present = [value for value, cell in plain.items() if cell is not None]
@@ -313,13 +309,6 @@ def _read_feature(table: Table, column: Column, options: TableOptions, signs: Co
         _refuse_notations(table, column, [value for value in present if value not in numbers], len(numbers))
     texts = {value: None if cell is None else _text(table, column.name, cell) for value, cell in plain.items()}
     categories = tuple(_sort({text for text in texts.values() if text is not None}))
-    if column.vocabulary is not None:
-        declared = tuple(dict.fromkeys(name.strip() for name in column.vocabulary))
-        if unknown := [name for name in categories if name not in declared]:
-            raise DataError(
-                f"{table.place}: column {column.name!r} has {unknown[0]!r}; add it to its categories in the header"
-            )
-        categories = declared
     position: dict[str | None, int] = {name: number for number, name in enumerate(categories)}
     codes = np.array([position.get(texts[value], np.nan) for value in column.values], dtype=float)
     return _Feature(column.name, codes, categories)

@@ -87,49 +87,12 @@ def test_every_format_gives_the_same_rows(read: Read, tmp_path: Path) -> None:
         "home": ["flat", "house", None, "flat"],
     })  # fmt: skip
     frame.to_parquet(tmp_path / "pets.parquet")
-    arff = (
-        "% a comment\n@RELATION pets\n@attribute kind {'cat',dog}\n@attribute age numeric\n@ATTRIBUTE 'weight' REAL\n"
-        "@attribute home { flat, house }\n\n@DATA\ncat,3,4.5,'flat'\ndog,?,20,house\n'cat',7,?,?\ndog,10,31.5,flat\n"
-    )
-    (tmp_path / "pets.arff").write_text(arff)
-    options = {"label": "kind"}
     found = {fingerprint(read())}
-    for name in ("pets.parquet", "pets.arff"):
-        found.add(fingerprint(pb.load_dataset("tabular.file", {"path": name, **options}, folder=tmp_path)))
+    found.add(fingerprint(pb.load_dataset("tabular.file", {"path": "pets.parquet", "label": "kind"}, folder=tmp_path)))
     found.add(fingerprint(read(PETS.replace(",", ";").replace(".", ","), decimal=",")))
     found.add(fingerprint(read(PETS.replace(",", "\t"), "pets.tsv")))
     found.add(fingerprint(read(PETS.partition("\n")[2], header=["kind", "age", "weight", "home"])))
     assert len(found) == 1
-
-
-def test_declared_categories_keep_their_order_and_need_no_rows(read: Read) -> None:
-    arff = "@relation r\n@attribute size {small,'very big',tiny}\n@attribute kind {a,b}\n@data\n'very big',a\nsmall,b\n"
-    dataset = read(arff, "sizes.arff")
-    np.testing.assert_array_equal(np.asarray(dataset.inputs), [[0, 1, 0], [1, 0, 0]])
-
-
-def test_arff_files_have_long_and_quoted_texts(read: Read) -> None:
-    """Spaces in the middle of a field take no quadratic time."""
-    texts = ["it's", "a, b", "x" + " " * 50_000 + "y", "z" * 200_000]
-    rows = ["'it\\'s', a", '"a, b" ,b', f"{texts[2]},a", f"{texts[3]},b", "?,a"]
-    arff = "@relation r\n@attribute text string\n@attribute 'the kind'{a,b}\n@data\n" + "\n".join(rows)
-    frame: Any = read(arff, "texts.arff", label="the kind", encode="none").inputs
-    assert [*frame["text"]][:4] == texts
-    assert frame["text"].isna().sum() == 1
-
-
-@pytest.mark.parametrize(
-    ("attribute", "row", "message"),
-    [
-        ("text string", "'it,a", r"quotation mark in \"'it,a\" does not begin or end a field"),
-        ("text string", "'it' is,a", r"quotation mark in \"'it' is,a\""),
-        ("text string", "x,y,a", r"row 1: 3 fields, but the header has 2"),
-        ("textual", "x,a", r"cannot read '@attribute textual'"),
-    ],
-)
-def test_malformed_arff_files_are_errors(attribute: str, row: str, message: str, read: Read) -> None:
-    with pytest.raises(DataError, match=message):
-        read(f"@attribute {attribute}\n@attribute kind {{a,b}}\n@data\n{row}\n", "texts.arff")
 
 
 def test_official_splits_share_their_categories(read: Read) -> None:
@@ -228,7 +191,6 @@ def test_missing_files_name_the_nearest_one(read: Read) -> None:
         ({"kind": "regression", "class_names": ["a", "b"]}, "a regression has no classes"),
         ({"drop": "a", "columns": "a"}, "'a' is in `drop`, but also"),
         ({"path": "pets.parquet", "decimal": ","}, "decimal has no meaning for a file in parquet"),
-        ({"path": "pets.arff", "header": ["kind"]}, "header has no meaning for a file in arff"),
         ({"group": "home", "drop_shared_groups": True}, "there is no test split; give its file as `test_path`"),
     ],
 )
