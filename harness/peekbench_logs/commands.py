@@ -20,7 +20,12 @@ from peekbench_logs.tables import import_logs
 
 @take_records
 def import_scores(
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="Tool that wrote the logs: lm-eval or inspect.")],
+    tool: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOOL", help="Tool that wrote the logs: lm-eval, inspect, helm, mteb or every-eval-ever."
+        ),
+    ],
     printer: Printer,
     arms: Annotated[
         list[str],
@@ -69,8 +74,10 @@ def import_scores(
             table.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8")
     except OSError as error:
         raise PeekbenchError(f"cannot write {output}: {error.strerror or error}; choose another file") from error
-    tasks, texts = pluralize(table["task"].nunique(), "task"), len(table[["task", "text"]].drop_duplicates())
-    note(f"written: {output} ({tasks}, {pluralize(texts, 'text')}, arms {', '.join(table['arm'].unique())})")
+    parts = [pluralize(table["task"].nunique(), "task")]
+    if "text" in table:
+        parts.append(pluralize(len(table[["task", "text"]].drop_duplicates()), "text"))
+    note(f"written: {output} ({', '.join(parts)}, arms {', '.join(table['arm'].unique())})")
     for text in imported.notes:
         note(text)
     if "subsample" in table:

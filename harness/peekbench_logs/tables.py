@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeGuard, TypeVar
 
 import pandas as pd
@@ -33,8 +34,6 @@ MAX_SHOWN = 300  # characters of a text of a log in a message
 MAX_LISTED = 10  # texts or metrics in a message
 MAX_METRICS = 1000  # of a text; more would take minutes
 MAX_SCORE = 1e100  # so that no sum of squares overflows
-
-
 REMEDIES = {
     "missing": "evaluate again with a newer version of the tool, such as lm-evaluation-harness 0.4.7",
     "too_long": "evaluate with fewer metrics",
@@ -48,11 +47,11 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=True)
 
 
-PartT = TypeVar("PartT", bound=Part)
+PartT = TypeVar("PartT", bound=BaseModel)
 
 
 def parse(model: type[PartT], content: str | bytes, place: object) -> PartT:
-    """Return a JSON object as a part of a log; `place` is its file and line, for messages."""
+    """Return a JSON object, or a list, as a part of a log; `place` is its file and line, for messages."""
     if len(content) > MAX_BYTES:
         raise ResultsError(f"{place}: an object has more than {MAX_BYTES:,} bytes; write a log without long fields")
     try:
@@ -77,7 +76,7 @@ def find_file(path: Path, pattern: str) -> Path:
     if not found:
         raise ResultsError(
             f"{path} contains no {pattern}; give the folder in which lm_eval writes with --output_path and "
-            "--log_samples, or inspect with --log-dir and --log-format json"
+            "--log_samples, inspect with --log-dir and --log-format json, or another tool its results"
         )
     if len(found) != 1:
         raise ResultsError(
@@ -165,16 +164,19 @@ class Log:
     tasks: Mapping[str, TaskLog]
 
 
-LOG_FORMATS: Mapping[str, Callable[[Path], Log]] = {
+LOG_FORMATS: Mapping[str, Callable[[Path], Log | list[Log]]] = {
     "lm-eval": Reference("peekbench_logs.lm_eval:read_lm_eval"),
     "inspect": Reference("peekbench_logs.inspect_ai:read_inspect"),
+    "helm": Reference("peekbench_logs.other_tools:read_helm"),
+    "mteb": Reference("peekbench_logs.other_tools:read_mteb"),
+    "every-eval-ever": Reference("peekbench_logs.other_tools:read_every_eval_ever"),
 }
-"""Functions that read a log, by the name of the tool that wrote it.
+"""Functions that read a log, or one for each draw, by the name of the tool that wrote it.
 
 Examples
 --------
 >>> sorted(LOG_FORMATS)
-['inspect', 'lm-eval']
+['every-eval-ever', 'helm', 'inspect', 'lm-eval', 'mteb']
 """
 
 
@@ -206,11 +208,12 @@ def import_logs(
     Returns
     -------
     ImportedScores
-        Its table has the columns task, method, arm, text, score and metric. If there are several logs for each arm,
-        `subsample` numbers them. If all scores are counts of correct answers, num_correct; if texts have several
-        answers, num_test is their number. If the log says that a lower value of a metric is better, scores are
-        1 - value, and `metric` says so; values above 1, perplexities in nats and bits per byte are losses, in the
-        column `loss` instead of `score`. Texts without a score in one of the logs are left out of all.
+        Its table has the columns task, method, arm, text, score and metric; no text if there are only scores of all
+        texts. If there are several logs for each arm, `subsample` numbers them. If all scores are counts of correct
+        answers, num_correct; if texts have several answers, num_test is their number. If the log says that a lower
+        value of a metric is better, scores are 1 - value, and `metric` says so; values above 1, perplexities in nats
+        and bits per byte are losses, in the column `loss` instead of `score`. Texts without a score in one of the logs
+        are left out of all.
 
     Raises
     ------
@@ -237,8 +240,9 @@ def import_logs(
         raise ResultsError(
             f"there is no log of the arm {absent}; add --arm {absent}=LOG: a bias is the difference of test and extra"
         )
-    read = [(arm, _read(tool, path)) for arm, path in logs]
-    _refuse_copies(read)
+    by_path = [(arm, _read(tool, path)) for arm, path in logs]
+    _refuse_copies([(arm, of_path[0]) for arm, of_path in by_path])
+    read = [(arm, log) for arm, of_path in by_path for log in of_path]
     names = list(dict.fromkeys(task for _, log in read for task in log.tasks))
     for name in names:
         if len(name) > MAX_NAME or len(name.splitlines()) != 1:
@@ -279,6 +283,7 @@ def import_logs(
     is_accuracy = table["num_correct"].notna().all()  # in all rows or in none
     superfluous = {
         "subsample": table["subsample"].max() == 0,
+        "text": table["text"].eq("").all(),
         "score": table["score"].isna().all(),
         "loss": table["loss"].isna().all(),
         "num_correct": not is_accuracy,
@@ -289,9 +294,10 @@ def import_logs(
     return ImportedScores(table, notes)
 
 
-def _read(tool: str, path: Path) -> Log:
+def _read(tool: str, path: Path) -> list[Log]:
     try:
-        return LOG_FORMATS[tool](path)
+        found = LOG_FORMATS[tool](path)
+        return found if isinstance(found, list) else [found]
     except OSError as error:
         raise ResultsError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -436,7 +442,7 @@ def _read_scores(log: TaskLog, metric: str) -> dict[str, list[float]]:
     stated = log.stated.get(metric)
     if stated is None or not scored:
         return scores
-    means = {_mean([_mean(values) for values in scored]), _mean([value for values in scored for value in values])}
+    means = {fmean([fmean(values) for values in scored]), fmean([value for values in scored for value in values])}
     if not any(
         is_number(stated) and math.isclose(mean, stated, rel_tol=TOLERANCE, abs_tol=TOLERANCE) for mean in means
     ):
@@ -451,10 +457,6 @@ def _read_scores(log: TaskLog, metric: str) -> dict[str, list[float]]:
 def is_number(value: Any) -> TypeGuard[float]:
     """Return whether a value of a log is a number with which one can calculate."""
     return isinstance(value, int | float) and abs(value) <= MAX_SCORE
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _another_metric(log: TaskLog, metric: str) -> str:

@@ -231,6 +231,10 @@ class _Reader:
             remedy = f"give one split, as in data[{next(iter(data), TRAIN)!r}]"
             if others and TRAIN in data:
                 remedy = f"set test_split={others[0]!r}"
+            elif len(others) > 1:  # such as train_clean
+                first = next((split for split in others if str(split).startswith(TRAIN)), others[0])
+                other = next(split for split in sorted(others, key=lambda split: split != test_split) if split != first)
+                remedy = f"give two of them, as in train=data[{first!r}], test=data[{other!r}]"
             raise DataError(
                 f"{self.name}: its splits are {', '.join(map(str, data))}, but train and "
                 f"{'another one' if test_split == TRAIN else test_split} are needed; {remedy}"

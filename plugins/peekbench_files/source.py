@@ -226,6 +226,13 @@ def find_splits(paths: list[Path], test_split: str) -> list[Path]:
     splits = [paths[0] / split for split in ("train", test_split)]
     if test_split == "train" or not all(split.is_dir() for split in splits):
         names = sorted(folder.name for folder in _list(paths[0], folders=True))
+        if "train" not in names and len(names) > 1:  # such as train_clean
+            first = next((name for name in names if name.startswith("train")), names[0])
+            other = next(name for name in sorted(names, key=lambda name: name != test_split) if name != first)
+            raise DataError(
+                f"{paths[0]}: its splits are {', '.join(names)}, and none is called train; set `path` to "
+                f"{paths[0] / first} and `test_path` to {paths[0] / other}, or to others"
+            )
         raise DataError(
             f"{paths[0]}: its splits are {', '.join(names) or 'missing'}, but train and "
             f"{'another one' if test_split == 'train' else test_split} are needed; set "

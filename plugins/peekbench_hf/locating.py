@@ -133,7 +133,10 @@ def _describe_alternatives(location: HubFiles, files: list[str]) -> str:
         )
     if location.branch == CONVERSION:
         splits = sorted({file.rpartition("/")[0] for file in files if file.endswith(".parquet")})
-        return f"available configurations and splits: {', '.join(splits) or 'none'}"
+        return (
+            f"available configurations and splits: {', '.join(splits) or 'none'}; set `config`, `split` and "
+            "`test_split` to these"
+        )
     return f"available files: {', '.join(files[:8]) or 'none'}{', ...' if len(files) > 8 else ''}"
 
 

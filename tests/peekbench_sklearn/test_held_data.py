@@ -145,6 +145,9 @@ def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> Non
     del both["test"]
     with pytest.raises(pb.DataError, match=r"its splits are train, validation, but .*; set test_split='validation'"):
         measure(TFIDF, both, label="topic")
+    renamed = type(both)({"train_clean": both["train"], "test": both["validation"]})
+    with pytest.raises(pb.DataError, match=r"give two of them, as in train=data\['train_clean'\], test=data\['test'\]"):
+        measure(TFIDF, renamed, label="topic")
     both["validation"] = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": -1}))
     with pytest.raises(pb.DataError, match="labels of the split validation are not public: all are '-1'"):
         read_held(both, "data", [TFIDF], label="topic", test_split="validation")

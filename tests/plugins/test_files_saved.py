@@ -54,6 +54,13 @@ def test_saved_data_sets_of_hugging_face_are_read(tmp_path: Path) -> None:
         load(options=FileOptions(path=tmp_path / "dict", test_split="train"), folders=Folders(tmp_path, tmp_path))
     with pytest.raises(DataError, match="`test_split` is 'dev', but this is no folder of a DatasetDict"):
         load(options=FileOptions(path=tmp_path / "saved", test_split="dev"), folders=Folders(tmp_path, tmp_path))
+    (tmp_path / "dict" / "train").rename(tmp_path / "dict" / "train_clean")
+    with pytest.raises(
+        DataError, match=r"none is called train; set `path` to \S*/train_clean and `test_path` to \S*/test"
+    ):
+        load(options=FileOptions(path=tmp_path / "dict"), folders=Folders(tmp_path, tmp_path))
+    typed = FileOptions(path=tmp_path / "dict" / "train_clean", test_path=tmp_path / "dict" / "test")
+    assert load(options=typed, folders=Folders(tmp_path, tmp_path)).splits == both.splits
     run = pb.measure(lambda train, task: lambda texts: np.full((len(texts), 2), 0.5), tmp_path / "saved",
                      design={"num_train": 2, "num_test": 1, "num_subsamples": 1}, progress=False)  # fmt: skip
     assert (run.spec.tasks[0].name, run.spec.tasks[0].use, run.failed) == ("saved", "files", 0)

@@ -59,9 +59,26 @@ FORMATS = ".csv, .tsv, .parquet, .jsonl or .json"
 LOGS = {
     "lm-eval": re.compile(rb'\s*\[?\s*\{\s*"(results"\s*:\s*\{|doc_id")'),
     "inspect": re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"|PK\x03\x04'),
+    "helm": re.compile(rb'\s*\[\s*\{\s*"instance_id"\s*:'),
+    "mteb": re.compile(rb'\s*\{\s*"dataset_revision"\s*:'),
+    "every-eval-ever": re.compile(rb'\s*\{\s*"schema_version"\s*:.*"sample_id"\s*:', re.DOTALL),
 }
 """Beginnings of the logs that `peekbench import` reads, by tool."""
+AVERAGES = {
+    re.compile(
+        rb'\s*\{\s*"config_general"\s*:'
+    ): "of lighteval; evaluate with --save-details, and write a CSV file with a "
+    "row for each text of the details, with the columns task, arm, text, score",
+    re.compile(
+        rb'\s*\{\s*"schema_version"\s*:.*"evaluation_id"', re.DOTALL
+    ): "in the form of Every Eval Ever; give its "
+    "file ID_samples.jsonl to `peekbench import every-eval-ever --arm extra=SAMPLES --arm test=SAMPLES -o scores.csv`",
+    re.compile(rb'\s*\[\s*\{\s*"name"\s*:\s*\{\s*"name"'): "of HELM; give the folder of the run to `peekbench import "
+    "helm --arm extra=RUN --arm test=RUN -o scores.csv`, which reads its per_instance_stats.json",
+}
+"""Beginnings of results that only have averages, with their tool and what has single scores."""
 LOG_SUFFIXES = (".json", ".jsonl", ".eval")
+HEAD = 10_000  # bytes in which a log is recognized
 
 
 def load_results(path: str | Path, **options: Unpack[TableKeywords]) -> pd.DataFrame:
@@ -289,7 +306,7 @@ def find_tool(path: Path) -> str | None:
     if path.suffix.lower() not in LOG_SUFFIXES:
         return None
     with path.open("rb") as file:
-        head = file.read(1000)
+        head = file.read(HEAD)
     return next((name for name, beginning in LOGS.items() if beginning.match(head)), None)
 
 
@@ -297,6 +314,11 @@ def _refuse_log(path: Path) -> None:
     """Refuse a log of another tool, with the command that reads the logs of all arms."""
     tool = find_tool(path)
     if tool is None:
+        if path.suffix.lower() in LOG_SUFFIXES:
+            with path.open("rb") as file:
+                head = file.read(HEAD)
+            if instead := next((remedy for form, remedy in AVERAGES.items() if form.match(head)), ""):
+                raise ResultsError(f"{path} has averages {instead}")
         return
     logs = {"extra": "LOG", "test": "LOG"}
     for folder in path.absolute().parents:
