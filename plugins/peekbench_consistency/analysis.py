@@ -111,7 +111,7 @@ def _finding_table(findings: list[Finding], level: float) -> Table:
         return Table("No inconsistencies were found", (Column("looked for"),), checks, note)
     columns = tuple(map(Column, ("severity", "finding", "location", "evidence", "remedy")))
     body = tuple(
-        (finding.severity, finding.title, finding.location or "everywhere", finding.evidence, finding.remedy)
+        (finding.severity, finding.title, finding.location or "the whole table", finding.evidence, finding.remedy)
         for finding in findings
     )
     return Table(

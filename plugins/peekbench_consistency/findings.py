@@ -98,8 +98,12 @@ def summarize(findings: Sequence[Finding]) -> tuple[str, ...]:
             kinds.setdefault((finding.severity, finding.title), []).append(finding)
     sentences = []
     for (_, title), (first, *others) in kinds.items():
-        location = (first.location or "everywhere") + (f" and {len(others)} more" if others else "")
-        sentences.append(f"{title[0].upper()}{title[1:]} ({location}): {first.evidence}; {first.remedy}.")
+        places = first.location
+        if others:
+            places = f"{first.location or 'the whole table'} and {len(others)} more"
+        if places:
+            places = f" ({places})"
+        sentences.append(f"{title[0].upper()}{title[1:]}{places}: {first.evidence}; {first.remedy}.")
     return tuple(sentences)
 
 

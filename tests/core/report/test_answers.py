@@ -119,6 +119,14 @@ def test_the_answers_count_the_decisions_and_name_the_extremes() -> None:
         "negligible."
     )
     assert answers["Trust it?"].text == "1 of 1 control passed. 1 warning."
+    sizes = [
+        replace(one, method=f"{one.method} (num_train={size})", parts=(("method", one.method), ("num_train", size)))
+        for one in (UP, SAME, NULL)
+        for size in (20, 50)
+    ]
+    counted = ask(*sizes)
+    assert "Of 4 configurations of 2 methods, 2 are biased up" in counted["Biased?"].text
+    assert counted["Trust it?"].text == "1 of 1 control passed. No warnings."
     weak = ask(replace(SAME, decision="no signal"))["Biased?"].text
     assert weak == "Cannot be seen. pca has no signal."
 

@@ -34,7 +34,13 @@ from peekbench.records.verdicts import (
 from peekbench.report.render.advice import advise_next, choose_rule, name_methods
 from peekbench.report.render.answers import Answer
 from peekbench.report.render.definitions import BACKGROUND_OF_FOLDS, define_accuracy, define_folds
-from peekbench.report.render.fixed_texts import find_outcome, judge_published, name_decision, size_for_others
+from peekbench.report.render.fixed_texts import (
+    count_methods,
+    find_outcome,
+    judge_published,
+    name_decision,
+    size_for_others,
+)
 from peekbench.report.render.pictures import Picture, name_figures
 from peekbench.report.render.sentences import compare, state, state_briefly
 
@@ -356,13 +362,15 @@ def _measure(judged: Sequence[Verdict]) -> list[Answer]:
         return [Answer("How large?", format_quantity(low.estimate, unit), details)]
     least, most = format_cell(low.estimate.mean, unit), format_quantity(high.estimate.mean, unit)
     size = f"{least} ({low.method}) to {most} ({high.method})"
-    return [Answer("How large?", size, f"These are estimates of {len(known):,} methods, not an interval. {negligible}")]
+    details = f"These are estimates of {count_methods(known)}, not an interval. {negligible}"
+    return [Answer("How large?", size, details)]
 
 
 def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
     short = "No controls"
     if controls:
-        short = f"{len(controls)} of {pluralize(len(controls), 'control')} passed"
+        number = len({verdict.name for verdict in controls})
+        short = f"{number} of {pluralize(number, 'control')} passed"
     for outcome in ("undecided", "failed"):
         if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
             short = f"Control {outcome}: {name_methods(names)}"

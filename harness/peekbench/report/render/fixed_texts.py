@@ -236,7 +236,16 @@ def _count(judged: Sequence[Verdict]) -> str:
         return f"{judged[0].method} {verbs[0]} {name_decision(judged[0])}."
     listed = [f"{counts[decision]:,} {decision}" for decision in found]
     listed[0] = f"{pluralize(counts[found[0]], *verbs)} {found[0]}"
-    return f"Of {len(judged):,} methods, {', '.join(listed)}."
+    return f"Of {count_methods(judged)}, {', '.join(listed)}."
+
+
+def count_methods(verdicts: Sequence[Verdict]) -> str:
+    """Return the number of methods, after that of their configurations if it differs."""
+    number = len({verdict.name for verdict in verdicts})
+    counted = pluralize(number, "method")
+    if number == len(verdicts):
+        return counted
+    return f"{pluralize(len(verdicts), 'configuration')} of {counted}"
 
 
 def size_for_others(verdict: Verdict) -> str:
