@@ -4,6 +4,9 @@ The command line prints a `PeekbenchError` without a traceback and exits with st
 plugin or a user becomes a `PluginError` that says where in the code it was raised; that of a fit is stored with its
 traceback. Any other exception is a defect of peekbench and keeps its traceback.
 
+In Python, the traceback of a `PeekbenchError` ends at the call of a public function. The exception that caused it is
+`error.__context__`, with its own traceback; in Python's development mode (`python -X dev`), nothing is left out.
+
     PeekbenchError
     ├── SpecError
     ├── PluginError
@@ -25,11 +28,15 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 CORE = f"{Path(__file__).parent}{os.sep}"
 
@@ -264,6 +271,36 @@ class ContractError(PeekbenchError):
     Traceback (most recent call last):
     peekbench.errors.ContractError: predictions have shape (45, 2); return one column for each of the 3 classes
     """
+
+
+def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let a function that users call raise each `PeekbenchError` without the frames and errors inside peekbench.
+
+    Examples
+    --------
+    >>> @public
+    ... def read(path):
+    ...     try:
+    ...         return {}[path]
+    ...     except KeyError as error:
+    ...         raise DataError("no such file") from error
+    >>> try:
+    ...     read("a.csv")
+    ... except DataError as error:
+    ...     print(error, repr(error.__cause__), repr(error.__context__), sep="; ")
+    no such file; None; KeyError('a.csv')
+    """
+
+    @wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except PeekbenchError as error:
+            if sys.flags.dev_mode:
+                raise
+            raise error.with_traceback(None) from None
+
+    return call
 
 
 class PluginWarning(UserWarning):

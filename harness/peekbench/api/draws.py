@@ -17,7 +17,7 @@ from peekbench.data.labels import name_labels
 from peekbench.data.loading import load_dataset, with_sizes
 from peekbench.data.preflight import check_tasks
 from peekbench.data.sampling import Sampler
-from peekbench.errors import SpecError
+from peekbench.errors import SpecError, public
 from peekbench.execution.fit_plans import Part, Unlabeled, plan_arm, rows_of
 from peekbench.execution.prediction_checks import take_rows
 from peekbench.records.data import Dataset, IntArray
@@ -71,8 +71,9 @@ class DrawnSubsample:
     """Fits of all arms, each to other unlabeled rows."""
 
 
+@public
 def draw(spec: ExperimentSpec | Mapping[str, Any] | str | Path) -> Iterator[DrawnSubsample]:
-    """Yield the rows of each draw of a spec, for a script that fits a method itself.
+    """Draw the rows of each subsample of a spec, for a script that fits a method itself.
 
     Its methods are not fitted. Inputs are in the column `input` if they are texts, and otherwise in the columns of the
     features. `datasets.Dataset.from_pandas` turns a data frame into a data set of Hugging Face.
@@ -82,9 +83,9 @@ def draw(spec: ExperimentSpec | Mapping[str, Any] | str | Path) -> Iterator[Draw
     spec
         As for `peekbench.run`.
 
-    Yields
-    ------
-    DrawnSubsample
+    Returns
+    -------
+    Iterator[DrawnSubsample]
         Train rows and fits, subsample by subsample.
 
     Raises
@@ -126,9 +127,15 @@ def draw(spec: ExperimentSpec | Mapping[str, Any] | str | Path) -> Iterator[Draw
     for task in experiment.tasks:
         dataset, design = load_dataset(experiment.source(task)), experiment.design_of(task)
         samplers[task.name] = dataset, design, Sampler(dataset, design, experiment.seed, task.name)
-    for drawn, _ in groupby(experiment.trials(), key=attrgetter("draw")):
+    return _frame_draws(experiment, samplers)
+
+
+def _frame_draws(
+    spec: ExperimentSpec, samplers: Mapping[str, tuple[Dataset, Design, Sampler]]
+) -> Iterator[DrawnSubsample]:
+    for drawn, _ in groupby(spec.trials(), key=attrgetter("draw")):
         dataset, design, sampler = samplers[drawn.task]
-        yield _frame_draw(experiment, dataset, design, drawn, sampler.draw(drawn))
+        yield _frame_draw(spec, dataset, design, drawn, sampler.draw(drawn))
 
 
 def _frame_draw(

@@ -18,7 +18,7 @@ from peekbench.api.run_view import Run
 from peekbench.data.loading import check_dataset, fingerprint, forget, load_dataset
 from peekbench.data.sampling import largest_set
 from peekbench.data.text_files import suffix_of
-from peekbench.errors import DataError, PluginError, SpecError
+from peekbench.errors import DataError, PluginError, SpecError, public
 from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.functions import find_toolkit, is_estimator, make_entry
@@ -49,6 +49,7 @@ STORED: Mapping[str, Mapping[str, str]] = {
 """Names that stores have for scores of scikit-learn, by kind of the tasks."""
 
 
+@public
 def measure(
     method: Any,
     data: Any = None,

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import pandas as pd
 
-from peekbench.errors import PeekbenchError, PluginError
+from peekbench.errors import PeekbenchError, PluginError, public
 from peekbench.formatting import pluralize
 from peekbench.plugins.boundary import Foreign
 from peekbench.records.figures import Figure
@@ -146,6 +146,7 @@ class FigureView:
         """Title of the figure."""
         self._renderer = renderer
 
+    @public
     def plot(self, ax: Any = None) -> Any:
         """Draw the figure on axes of matplotlib.
 
@@ -224,6 +225,7 @@ class ReportView:
         self.figures = tuple(FigureView(figure, report.renderer) for figure in report.figures)
         """Figures: `report.figures[0].plot()` draws the first one."""
 
+    @public
     def save(self, folder: str | Path, formats: Sequence[str] | None = None) -> list[Path]:
         """Write the files of the report, such as `report.html`, into a folder, and return their paths.
 

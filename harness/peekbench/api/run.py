@@ -12,7 +12,7 @@ import pandas as pd
 from peekbench.api.inputs import find_run, find_scores, load
 from peekbench.api.report_view import ReportView
 from peekbench.api.run_view import Run
-from peekbench.errors import PeekbenchError, PluginError, ResultsError, warn_of_run
+from peekbench.errors import PeekbenchError, PluginError, ResultsError, public, warn_of_run
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import RunSummary, store_path
 from peekbench.execution.runner import run as run_spec
@@ -31,6 +31,7 @@ from peekbench.store.reader import Store
 MAX_ERROR = 500  # characters of the first error in a warning
 
 
+@public
 def run(
     spec: ExperimentSpec | Mapping[str, Any] | str | Path,
     *,
@@ -147,6 +148,7 @@ def _warn_of_failures(finished: Run) -> None:
     warn_of_run(f"{problem}. `run.failures` {remedy}")
 
 
+@public
 def load_run(run: str | Path | ExperimentSpec) -> Run:
     """Load a run, finished or not, without running anything.
 
@@ -191,6 +193,7 @@ def load_run(run: str | Path | ExperimentSpec) -> Run:
     return Run(spec, RunSummary(spec, path, planned, num_done, 0, num_failed, look=look))
 
 
+@public
 def analyze(
     scores: pd.DataFrame | str | Path | Sequence[str | Path] | Run | Any,
     analyses: Sequence[str] | None = None,

@@ -13,7 +13,7 @@ import pandas as pd
 
 from peekbench.api.report_view import ReportView
 from peekbench.data.labels import name_labels
-from peekbench.errors import PeekbenchError, ResultsError
+from peekbench.errors import PeekbenchError, ResultsError, public
 from peekbench.formatting import pluralize
 from peekbench.records.answers import Predicted, find_answers, find_correct, find_true_probabilities
 from peekbench.records.data import FloatArray, IntArray, Reference
@@ -81,6 +81,7 @@ class RunPredictions:
             raise KeyError(str(trial))
         return found
 
+    @public
     def to_pandas(self, **where: Any) -> pd.DataFrame:
         """Return predictions as a table with one row for each test text in each arm, which `peekbench.analyze` takes.
 
@@ -242,6 +243,7 @@ class Run:
         ]
         return pd.DataFrame(rows, columns=[*KEYS, "error", "traceback"])
 
+    @public
     def report(self, analyses: Sequence[str] | None = None, *, allow_incomplete: bool = False) -> ReportView:
         """Analyze the run.
 

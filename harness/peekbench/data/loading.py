@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from peekbench.cache import cache_folder
 from peekbench.data.labels import check_class_names
-from peekbench.errors import DataError, PluginError
+from peekbench.errors import DataError, PluginError, public
 from peekbench.formatting import pluralize, shorten
 from peekbench.identity import describe_difference, find_alike, key_of, spell
 from peekbench.plugins import registry
@@ -35,6 +35,7 @@ ALWAYS_ALLOWED = GIGABYTE // 4  # bytes
 NEVER_ALLOWED = 16 * GIGABYTE  # bytes, unless the user allows more
 
 
+@public
 def load_dataset(
     source: SourceRef | str,
     options: Mapping[str, Any] | None = None,

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench.data.text_files import DELIMITERS, find_dialect, read_lines, read_objects, suffix_of
-from peekbench.errors import DataError, ResultsError, SpecError
+from peekbench.errors import DataError, ResultsError, SpecError, public
 from peekbench.formatting import pluralize
 from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.references import missing_remedy
@@ -81,6 +81,7 @@ LOG_SUFFIXES = (".json", ".jsonl", ".eval")
 HEAD = 10_000  # bytes in which a log is recognized
 
 
+@public
 def load_results(path: str | Path, **options: Unpack[TableKeywords]) -> pd.DataFrame:
     r"""Load the results table.
 

@@ -18,7 +18,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from peekbench.cache import cache_folder
-from peekbench.errors import PluginError, SpecError
+from peekbench.errors import PluginError, SpecError, public
 from peekbench.identity import describe_difference, normalize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry, TaskGroupEntry, kind_of
@@ -388,6 +388,7 @@ class ExperimentSpec(SpecModel):
         return Folders(spec=self.folder, cache=cache_folder())
 
 
+@public
 def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
     """Read and validate the YAML spec of an experiment.
 

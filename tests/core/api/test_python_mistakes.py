@@ -12,6 +12,7 @@ A mistake in `tests/fixtures/mistakes/python` has a `call`, what its message con
 from __future__ import annotations
 
 import re
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ MISTAKES = [
     for file in sorted(FOLDER.glob("*.yaml"))
     for mistake in yaml.safe_load(file.read_text("utf-8"))
 ]
+MAX_FRAMES = 3  # `eval`, the code that it runs, and the public function
 OF_OTHERS = re.compile(r"(?<!\w)--[a-z]|YAML|\{[a-z]\w*: ")
 """Options of commands, YAML and its mappings without quotes, unless the same sentence says what to write in Python."""
 ALLOWED = re.compile(r"`peekbench [^`]*` \(in Python, [^)]*\)|--[a-z-]+ \(in Python, [^)]*\)|in YAML [a-z ]+")
@@ -82,6 +84,10 @@ def message_of(call: str, names: dict[str, Any]) -> str:
     try:
         eval(call, names)
     except pb.PeekbenchError as error:
+        # One paragraph after the lines of this call and of the public function.
+        assert len(traceback.extract_tb(error.__traceback__)) <= MAX_FRAMES
+        assert error.__cause__ is None
+        assert error.__suppress_context__
         return str(error)
     return ""
 
