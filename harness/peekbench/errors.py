@@ -35,8 +35,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 CORE = f"{Path(__file__).parent}{os.sep}"
 
@@ -273,7 +273,7 @@ class ContractError(PeekbenchError):
     """
 
 
-def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def public(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Let a function that users call raise each `PeekbenchError` without the frames and errors inside peekbench.
 
     Examples
@@ -292,7 +292,7 @@ def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
     """
 
     @wraps(function)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         try:
             return function(*args, **kwargs)
         except PeekbenchError as error:

@@ -369,8 +369,8 @@ def _measure(judged: Sequence[Verdict]) -> list[Answer]:
 def _judge_run(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
     short = "No controls"
     if controls:
-        number = len({verdict.name for verdict in controls})
-        short = f"{number} of {pluralize(number, 'control')} passed"
+        num_controls = len({verdict.name for verdict in controls})
+        short = f"{num_controls} of {pluralize(num_controls, 'control')} passed"
     for outcome in ("undecided", "failed"):
         if names := [verdict.method for verdict in controls if verdict.decision == outcome]:
             short = f"Control {outcome}: {name_methods(names)}"
