@@ -209,7 +209,24 @@ def _token_table(described: Descriptions) -> Table:
 
 
 def copy_tables(tasks: Descriptions) -> list[Table]:
-    """Return a table of the copies of rows that `peekbench.data.overlap.find_copies` has found; none without copies."""
+    """Return a table of the copies of rows; none without copies.
+
+    Parameters
+    ----------
+    tasks
+        Facts about the data of each task, with `copies` as `peekbench.data.overlap.find_copies` returns them.
+
+    Returns
+    -------
+    list of Table
+        One table, or an empty list.
+
+    Examples
+    --------
+    >>> copies = {"likeness": "near", "rows": {"all": 9}, "pairs": {"all-all": [2, 4]}, "conflicting": 0}
+    >>> copy_tables({"news": {"copies": {**copies, "examples": [[0, 7], [1, 3]]}}})[0].rows
+    (('news', 'in all rows', 9, 2, 4, 0, '0 and 7; 1 and 3'),)
+    """
     rows: list[tuple[Cell, ...]] = []
     for task, copies in ((task, data["copies"]) for task, data in tasks.items()):
         examples = "; ".join(f"{first} and {second}" for first, second in copies["examples"])
