@@ -66,6 +66,7 @@ def generalize(
 def _read_same_texts(configuration: Configuration, predictions: Predictions | None) -> list[Answers]:
     """Return the answers of each task if all subsamples of a task test the same texts; otherwise nothing."""
     found: list[Answers] = []
+    predictions = configuration.fixed_texts or predictions  # the first have been read before
     if predictions is None:
         return found
     for task in configuration.subsamples:

@@ -351,6 +351,8 @@ def test_reports_say_how_often_a_method_with_folds_is_fitted(splits: tuple[Path,
     evidence = report.verdicts[0].evidence
     assert isinstance(evidence, TrialEvidence)
     assert evidence.failure_loss == 0
+    assert evidence.fixed_texts is not None
+    assert evidence.fixed_texts.extra.mean == pytest.approx(evidence.extra)
     (path,) = report.save(tmp_path, ["markdown"])
     text = path.read_text("utf-8")
     assert "a fit for each fold" in text
