@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
+from scipy.stats import t as student_t
 
 from peekbench import Analysis, Column, Table
 from peekbench.errors import SpecError
 from peekbench.formatting import pluralize
-from peekbench.records import Answers, Cell, FloatArray, Inflation, IntArray, Predictions, Unit
+from peekbench.records import Answers, BoolArray, Cell, FloatArray, Inflation, IntArray, Predictions, Unit
 from peekbench.results import has_independent_tasks, independent_units, plain_cell, score_units
 from peekbench_summary import Selection
 from peekbench_summary.estimates import MeanEstimate, estimate_these_tasks
+from peekbench_summary.text_noise import are_texts_fixed
 
 NUM_SPLITS = 200  # of the texts of a subsample; each half is used once to choose and once to score
+NUM_GROUPS = 10  # of texts, each of which is left out once
 SEED = 0
 DIGITS = 12  # scores that differ by less are equal except for rounding
 NUM_COMPARED = (2, 3, 5, 10, 20, 50, 100, 200, 500)
@@ -38,6 +41,12 @@ BY_TEXTS = (
     "the other half scores it. This is the luck of the test texts of a choice by half as many texts as a subsample "
     "has. For all texts, the inflation is about 0.71 times as large for equally good configurations, and smaller for "
     "others."
+)
+BY_SAME_TEXTS = (
+    "All subsamples test the same texts, which are split in halves {splits} times; each half of a subsample chooses "
+    "the best configuration, and the other half scores it in the other subsamples. This is the luck of the test texts "
+    "and of the subsample (division, or training seed) of a choice by half of the texts. For all texts, the inflation "
+    "is 0.71 to 1 times as large for equally good configurations, and smaller for others."
 )
 BY_SUBSAMPLES = (
     "Each subsample chooses the best configuration, and the other subsamples of the task score it. This is the luck of "
@@ -88,15 +97,31 @@ class Comparison:
     """Choices in each subsample, by task."""
     num_texts: int | None
     """Mean number of texts by which a configuration is chosen; None if unknown."""
-    is_by_texts: bool
+    way: str
+    """How the inflation is estimated."""
     shared: Mapping[str, Sequence[int]]
     """Numbers of these subsamples by task if tasks share draws; otherwise nothing."""
+    left_out: Mapping[str, Sequence[Sequence[Choices]]]
+    """Choices in each subsample without each group of texts, by task; empty unless all subsamples test the same."""
 
     def estimate(self, num_compared: int, level: float) -> MeanEstimate:
         """Return the inflation of the best of K configurations, averaged over tasks."""
         tasks = [[sample.inflation_of_best(num_compared) for sample in samples] for samples in self.choices.values()]
         units = independent_units(tasks, [*self.shared.values()], shares_draws=bool(self.shared))
-        return estimate_these_tasks(units, level)
+        estimate = estimate_these_tasks(units, level)
+        if not self.left_out or not estimate.has_interval:
+            return estimate
+        variance = sum(map(partial(_jackknife, num_compared), self.left_out.values())) / len(tasks) ** 2
+        degrees = min(map(len, self.left_out.values())) - 1
+        half = float(student_t.ppf((1 + level) / 2, degrees)) * math.sqrt(variance)
+        low, high = (estimate.mean - estimate.low, estimate.high - estimate.mean)
+        return replace(estimate, low=estimate.mean - math.hypot(low, half), high=estimate.mean + math.hypot(high, half))
+
+
+def _jackknife(num_compared: int, left_out: Sequence[Sequence[Choices]]) -> float:
+    """Return the variance of the inflation over other texts, from estimates without each group of texts."""
+    means = [np.mean([sample.inflation_of_best(num_compared) for sample in samples]) for samples in left_out]
+    return float(np.var(means)) * (len(means) - 1)
 
 
 def analyze_selection(results: pd.DataFrame, *, options: Selection, predictions: Predictions | None) -> Analysis:
@@ -168,10 +193,14 @@ def _compare(
     is_kept = pd.MultiIndex.from_frame(rows[["task", "subsample"]]).isin(complete.index)
     rows = rows[is_kept]
     choices, num_texts = _choose_by_texts(rows, complete, arm, predictions), None
-    is_by_texts = choices is not None
+    way = BY_SUBSAMPLES
+    by_task: dict[str, Sequence[Choices]]
+    left_out: dict[str, Sequence[Sequence[Choices]]] = {}
     if choices is not None:
-        num_texts = round(float(np.mean([size for _, size in choices.values()])))
-        by_task = {task: samples for task, (samples, _) in choices.items()}
+        num_texts = round(float(np.mean([of_task.num_texts for of_task in choices.values()])))
+        by_task = {task: of_task.samples for task, of_task in choices.items()}
+        left_out = {task: of_task.left_out for task, of_task in choices.items() if of_task.left_out}
+        way = BY_SAME_TEXTS if left_out else BY_TEXTS
     else:
         by_task = _choose_by_subsamples(complete)
         if not by_task:
@@ -183,16 +212,16 @@ def _compare(
     numbers = complete.reset_index().groupby("task", sort=False)["subsample"].agg(list)[list(by_task)]
     has_same = not all(has_independent_tasks(rows).values()) and numbers.explode().duplicated().any()
     shared = {str(task): row for task, row in numbers.items()} if has_same else {}
-    return Comparison(sizes, complete.shape[1], by_task, num_texts, is_by_texts, shared)
+    return Comparison(sizes, complete.shape[1], by_task, num_texts, way, shared, left_out)
 
 
-def _choose_by_subsamples(scores: pd.DataFrame) -> dict[str, list[Choices]]:
+def _choose_by_subsamples(scores: pd.DataFrame) -> dict[str, Sequence[Choices]]:
     """Choose by each subsample and score by the others of its task.
 
     The mean over configurations is subtracted from the scores of a subsample. This removes its difficulty, which all
     configurations share, from the noise, and changes no mean over subsamples.
     """
-    choices: dict[str, list[Choices]] = {}
+    choices: dict[str, Sequence[Choices]] = {}
     for task, rows in scores.groupby(level="task", sort=False):
         relative = rows.to_numpy(dtype=np.float64)
         if (count := len(relative)) < 2:
@@ -205,20 +234,17 @@ def _choose_by_subsamples(scores: pd.DataFrame) -> dict[str, list[Choices]]:
 
 def _choose_by_texts(
     rows: pd.DataFrame, scores: pd.DataFrame, arm: str, predictions: Predictions | None
-) -> dict[str, tuple[list[Choices], float]] | None:
-    """Choose by halves of the texts, with the mean size of a half by task; None if not all answers are known."""
+) -> dict[str, ChoicesByTexts] | None:
+    """Choose by halves of the texts; None if not all answers are known."""
     if rows["num_test"].eq(1).fillna(False).all():  # each row is the answer to one text
         return {
-            str(task): (
-                [_choose_by_halves(of_task.to_numpy(dtype=np.float64).T, 0, np.arange(len(of_task)))],
-                len(of_task) // 2,
-            )
+            str(task): ChoicesByTexts.of([(of_task.to_numpy(dtype=np.float64).T, np.arange(len(of_task)))], [0])
             for task, of_task in scores.groupby(level="task", sort=False)
             if len(of_task) > 1
         } or None
     if predictions is None:
         return None
-    choices: dict[str, tuple[list[Choices], float]] = {}
+    choices: dict[str, ChoicesByTexts] = {}
     for task, of_task in rows.groupby("task", sort=False):
         answers = []
         for (method, model), of_method in of_task.groupby(["method", "model"], sort=False):
@@ -233,12 +259,51 @@ def _choose_by_texts(
         shared = [_pair_texts(known, int(subsample), arm) for subsample in subsamples]
         if min(units.max(initial=0) for _, units in shared) < 1:
             return None
-        halves = [
-            _choose_by_halves(paired, int(number), units)
-            for (paired, units), number in zip(shared, subsamples, strict=True)
-        ]
-        choices[str(task)] = halves, float(np.mean([len(units) // 2 for _, units in shared]))
+        are_same = all(map(are_texts_fixed, known)) and len({len(units) for _, units in shared}) == 1
+        choices[str(task)] = ChoicesByTexts.of(shared, [*map(int, subsamples)], are_same=are_same)
     return choices
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicesByTexts:
+    """Choices by halves of the texts of one task."""
+
+    samples: Sequence[Choices]
+    """Choices in each subsample."""
+    num_texts: float
+    """Mean number of texts of a half."""
+    left_out: Sequence[Sequence[Choices]] = ()
+    """The same without each group of texts, if all subsamples test the same."""
+
+    @classmethod
+    def of(
+        cls, paired: Sequence[tuple[FloatArray, IntArray]], subsamples: Sequence[int], *, are_same: bool = False
+    ) -> ChoicesByTexts:
+        """Choose in each subsample, from the scores of its texts and their units.
+
+        If all subsamples test the same texts, a configuration is scored by the other subsamples, relative to the mean
+        of all configurations, which removes what these subsamples are easier by.
+        """
+        num_texts = float(np.mean([len(units) // 2 for _, units in paired]))
+        units = paired[0][1]
+        num_groups = min(NUM_GROUPS, (int(units.max(initial=0)) + 1) // 2)
+        if not are_same or num_groups < 2:
+            samples = [
+                _choose_by_halves(scores, scores, number, units)
+                for (scores, units), number in zip(paired, subsamples, strict=True)
+            ]
+            return cls(samples, num_texts)
+        own = np.stack([scores - scores.mean(axis=0) for scores, _ in paired])
+        others = (own.sum(axis=0) - own) / (len(own) - 1)
+        group = np.random.default_rng(SEED).permutation(int(units.max()) + 1)[units] % num_groups
+        samples, *left_out = (
+            [
+                _choose_by_halves(scores, other, number, units, is_kept)
+                for scores, other, number in zip(own, others, subsamples, strict=True)
+            ]
+            for is_kept in [np.full(len(units), True), *(group != number for number in range(num_groups))]
+        )
+        return cls(samples, num_texts, left_out)
 
 
 def _pair_texts(answers: Sequence[Answers], subsample: int, arm: str) -> tuple[FloatArray, IntArray]:
@@ -260,8 +325,13 @@ def _pair_texts(answers: Sequence[Answers], subsample: int, arm: str) -> tuple[F
     return np.stack(scores), units
 
 
-def _choose_by_halves(scores: FloatArray, subsample: int, units: IntArray) -> Choices:
-    """Split units in halves; each half chooses, and the other one scores. An odd unit is left out of each split."""
+def _choose_by_halves(
+    scores: FloatArray, others: FloatArray, subsample: int, units: IntArray, is_kept: BoolArray | None = None
+) -> Choices:
+    """Split units in halves; each half chooses by `scores`, and the other one scores by `others`.
+
+    An odd unit is left out of each split, and so are texts that are not kept.
+    """
     num_units = int(units.max()) + 1
     half = num_units // 2
     rng = np.random.default_rng([SEED, subsample])
@@ -269,8 +339,11 @@ def _choose_by_halves(scores: FloatArray, subsample: int, units: IntArray) -> Ch
     is_chosen = np.zeros((2 * NUM_SPLITS, num_units))
     np.put_along_axis(is_chosen, np.concatenate([order[:, :half], order[:, half : 2 * half]]), 1.0, axis=1)
     is_in_half = is_chosen[:, units]
-    chosen = is_in_half @ scores.T / is_in_half.sum(axis=1, keepdims=True)
-    return Choices(chosen, chosen - np.roll(chosen, NUM_SPLITS, axis=0))
+    if is_kept is not None:
+        is_in_half = is_in_half * is_kept
+    sizes = is_in_half.sum(axis=1, keepdims=True)
+    chosen, scored = (is_in_half @ values.T / sizes for values in (scores, others))
+    return Choices(chosen, chosen - np.roll(scored, NUM_SPLITS, axis=0))
 
 
 def _estimate_curve(comparison: Comparison, level: float) -> dict[int, MeanEstimate]:
@@ -306,13 +379,20 @@ def _tabulate(
         for number, estimate in curve.items()
     )
     statements = tuple(
-        Inflation(*max(curve.items()), unit, _name_sizes(comparison, varying), comparison.num_texts)
+        Inflation(
+            *max(curve.items()),
+            unit,
+            _name_sizes(comparison, varying),
+            comparison.num_texts,
+            is_of_texts=comparison.way != BY_SUBSAMPLES,
+        )
         for comparison, curve in zip(comparisons, curves, strict=True)
     )
-    ways = {BY_TEXTS if comparison.is_by_texts else BY_SUBSAMPLES: None for comparison in comparisons}
+    ways = dict.fromkeys(comparison.way for comparison in comparisons)
     has_interval = all(estimate.has_interval for curve in curves for estimate in curve.values())
     interval = (
-        f"{level:.0%} intervals are for other subsamples of the same data, averaged over tasks."
+        f"{level:.0%} intervals are for other subsamples of the same data, averaged over tasks"
+        f"{', and for other texts' if BY_SAME_TEXTS in ways else ''}."
         if has_interval
         else "There is no interval for single subsamples of a task, or for subsamples without variation."
     )

@@ -40,6 +40,7 @@ class SimulatedAnswers:
 
     scores: dict[str, FloatArray]
     group_size: int = 1
+    are_same_texts: bool = False
 
     def answers(
         self, task: str, method: str, num_train: int | None, num_test: int | None, arms: Sequence[str], model: str = ""
@@ -48,6 +49,8 @@ class SimulatedAnswers:
         texts = np.arange(scores.size).reshape(scores.shape)
         order = np.random.default_rng(int(method)).permutation(scores.shape[1])  # methods need not agree on an order
         numbers = texts[:, order]
+        if self.are_same_texts:
+            numbers = numbers % scores.shape[1]
         groups = numbers // self.group_size if self.group_size > 1 else None
         return Answers(np.arange(len(scores)), numbers, dict.fromkeys(arms, scores[:, order]), groups=groups)
 
@@ -103,6 +106,24 @@ def test_halves_consist_of_whole_groups() -> None:
     answers = SimulatedAnswers({task: np.repeat(scores, 5, axis=2) for task, scores in of_groups.scores.items()}, 5)
     for row in inflation(answers, by_texts=True):
         assert row["inflation"] == pytest.approx(expected_inflation(row["K"], 10), rel=0.15)
+
+
+def test_inflation_of_seeds_on_the_same_texts_has_the_luck_of_texts_and_seeds() -> None:
+    """Methods are equally good on other texts. The subsamples alone miss most of the inflation, and halves of the
+    texts in the same subsample miss the luck of the seed."""
+    rng = np.random.default_rng(8)
+    found, alone, true = [], [], []
+    for _ in range(24):
+        latent = rng.normal(size=(5, 1, NUM_TEXTS)) + 0.2 * rng.normal(size=(5, 4, 1))
+        scores = (latent + 0.3 * rng.normal(size=(5, 4, NUM_TEXTS)) > 0).astype(float)
+        answers = SimulatedAnswers({"task": scores}, are_same_texts=True)
+        found.append(inflation(answers, by_texts=True)[-1])
+        alone.append(inflation(answers, by_texts=False)[-1]["inflation"])
+        true.append(scores[:, :, : NUM_TEXTS // 2].mean(axis=2).max(axis=0).mean() - 0.5)
+    truth = np.mean(true)
+    assert np.mean([row["inflation"] for row in found]) == pytest.approx(truth, rel=0.15)
+    assert np.mean(alone) < 0.8 * truth
+    assert np.mean([row["inflation, low"] <= truth <= row["inflation, high"] for row in found]) >= 0.9
 
 
 @pytest.mark.simulation
@@ -166,6 +187,7 @@ def test_tables_without_arms_are_read() -> None:
     analysis = analyze_table(seeds, "model task seed r2")
     assert [column.unit for column in analysis.tables[0].columns][1] == "change"
     assert "is inflated by" in put_into_words(analysis.tables[0]).note
+    assert "If all subsamples test the same texts" in put_into_words(analysis.tables[0]).note
     assert "points" not in put_into_words(analysis.tables[0]).note
     texts = [(f"m{k}", task, text, rng.integers(2)) for k in range(3) for task in "ab" for text in range(80)]
     rows = table_rows(analyze_table(texts, "model task text score").tables[0])

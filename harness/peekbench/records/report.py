@@ -78,6 +78,9 @@ class Inflation:
     """Sizes that distinguish these configurations from others."""
     num_texts: int | None = None
     """Texts by which a configuration is chosen, if known."""
+    is_of_texts: bool = True
+    """Whether it is known to include the luck of the texts; without answers to single texts, subsamples may share
+    them."""
 
 
 Statement: TypeAlias = RuleWorth | Inflation

@@ -407,4 +407,7 @@ def _state_inflation(inflation: Inflation) -> str:
     chosen = "chosen by this score"
     if inflation.num_texts is not None:
         chosen += f" on {pluralize(inflation.num_texts, 'text')}"
-    return f"{best}, {chosen}, is inflated by {format_quantity(inflation.estimate, inflation.unit)}."
+    stated = f"{best}, {chosen}, is inflated by {format_quantity(inflation.estimate, inflation.unit)}."
+    if not inflation.is_of_texts:
+        stated += " If all subsamples test the same texts, the luck of these texts adds to it."
+    return stated
