@@ -225,15 +225,14 @@ class _Reader:
 
     def _splits_of(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the official splits of a `DatasetDict`."""
-        test_split = self.test_split
-        if test_split == TRAIN or not {TRAIN, test_split} <= data.keys():
-            others = [split for split in data if split != TRAIN]
+        if (test_split := self.test_split) == TRAIN or not {TRAIN, test_split} <= data.keys():
+            others = sorted((split for split in data if split != TRAIN), key=lambda split: split != test_split)
             remedy = f"give one split, as in data[{next(iter(data), TRAIN)!r}]"
             if others and TRAIN in data:
                 remedy = f"set test_split={others[0]!r}"
             elif len(others) > 1:  # such as train_clean
-                first = next((split for split in others if str(split).startswith(TRAIN)), others[0])
-                other = next(split for split in sorted(others, key=lambda split: split != test_split) if split != first)
+                first = next((split for split in others if str(split).startswith(TRAIN)), others[-1])
+                other = next(split for split in others if split != first)
                 remedy = f"give two of them, as in train=data[{first!r}], test=data[{other!r}]"
             raise DataError(
                 f"{self.name}: its splits are {', '.join(map(str, data))}, but train and "

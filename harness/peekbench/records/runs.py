@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from peekbench.records.trials import Trial
+from peekbench.records.trials import Control, Trial
 
 LookMethod: TypeAlias = Literal["group_sequential", "confidence_sequence"]
 """How verdicts account for planned looks."""
@@ -281,3 +281,26 @@ class RunFinished:
     """Folder with the report's files, as an absolute path; None if there is no report."""
     error: str = ""
     """Type and message of the error that ended the run; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMethod:
+    """What reports need of a method's entry."""
+
+    control: Control
+    """Role in testing the run itself; empty for other methods."""
+    summary: str
+    """One line for lists."""
+    metrics: Mapping[str, str]
+    """Descriptions, by name, of the metrics that the method's fits record."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrialGroup:
+    """Trials of one method at one design point that were made in the last session, or before it."""
+
+    kind: tuple[str, int, int]
+    """Method, num_train and num_test."""
+    is_last_session: bool
+    is_failed: bool
+    trials: int

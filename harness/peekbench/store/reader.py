@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from sys import intern
 from typing import Any, Self
@@ -16,8 +16,8 @@ import numpy as np
 from peekbench.errors import StoreError
 from peekbench.records.answers import Predicted, find_grades, join_predicted, number_label_sets
 from peekbench.records.data import Answers, FloatArray, IntArray, Reference
-from peekbench.records.runs import PlannedLook
-from peekbench.records.trials import Control, Draw, Repeat, Trial, TrialFailure
+from peekbench.records.runs import PlannedLook, StoredMethod, TrialGroup
+from peekbench.records.trials import Draw, Repeat, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
 from peekbench.store.differences import run_identifier
@@ -32,6 +32,7 @@ from peekbench.store.files import (
     remove_empty_log,
 )
 from peekbench.store.schema import (
+    PARTS_OF_SPEC,
     SCORE_COLUMNS,
     TABLES,
     compare_predictions,
@@ -79,33 +80,8 @@ SELECT arms.arm, draws.subsample, draws.test_labels, draws.test_rows,
        (SELECT labels FROM predictions WHERE predictions.arm = arms.id),
        (SELECT answers FROM predictions WHERE predictions.arm = arms.id), arms.predictions_checksum, draws.test_groups
 """
-PARTS_OF_SPEC = {"name": str, "tasks": list, "methods": list, "design": dict, "report": dict, "seed": int}
-"""Keys of the spec that reports read, with their types in JSON."""
 SELECT_DRAW = "SELECT draws.task, draws.num_train, draws.num_test, draws.subsample"
 IS_DRAW = "draws.task = ? AND draws.num_train = ? AND draws.num_test = ? AND draws.subsample = ?"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMethod:
-    """What reports need of a method's entry."""
-
-    control: Control
-    """Role in testing the run itself; empty for other methods."""
-    summary: str
-    """One line for lists."""
-    metrics: Mapping[str, str]
-    """Descriptions, by name, of the metrics that the method's fits record."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialGroup:
-    """Trials of one method at one design point that were made in the last session, or before it."""
-
-    kind: tuple[str, int, int]
-    """Method, num_train and num_test."""
-    is_last_session: bool
-    is_failed: bool
-    trials: int
 
 
 class EmptyStoreError(StoreError):

@@ -35,6 +35,8 @@ FAILED_LOCKS = (
 )  # fmt: skip
 LOCAL_DISK = "this file system has no locks, as some shared ones: choose a folder on a local disk"
 """Remedy of these errors of the file system and of SQLite."""
+PARTS_OF_SPEC = {"name": str, "tasks": list, "methods": list, "design": dict, "report": dict, "seed": int}
+"""Keys of the spec that reports read, with their types in JSON."""
 APPLICATION_ID = 0x7065656B  # "peek"
 VERSION = 19
 

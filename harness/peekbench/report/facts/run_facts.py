@@ -18,13 +18,14 @@ from peekbench.plugins import registry
 from peekbench.plugins.entries import RendererEntry
 from peekbench.plugins.graders import explain_equal_grades
 from peekbench.records.report import Analysis, Extension
+from peekbench.records.runs import StoredMethod
 from peekbench.records.trials import Draw, Trial
 from peekbench.report.facts.tables import options_in_words
 from peekbench.results.analyze import ask, find_analysis, planned_trials, without_controls
 from peekbench.results.missing_trials import drop_incomplete
 from peekbench.spec.design import designs_by_task
 from peekbench.store.differences import CodeVersion, describe_change, describe_version_changes
-from peekbench.store.reader import Store, StoredMethod
+from peekbench.store.reader import Store
 
 if TYPE_CHECKING:
     import pandas as pd

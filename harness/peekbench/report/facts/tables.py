@@ -12,14 +12,13 @@ from peekbench.data.texts import SIMILARITY
 from peekbench.formatting import pluralize
 from peekbench.records.data import Split
 from peekbench.records.report import Cell, Column, MethodFacts, Table
-from peekbench.records.runs import PlannedLook
+from peekbench.records.runs import PlannedLook, StoredMethod
 from peekbench.records.verdicts import Unit
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from peekbench.spec.experiment import ExperimentSpec
-    from peekbench.store.reader import StoredMethod
 
 Descriptions: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Names of tasks to descriptions of their data or texts, as the store keeps them."""
