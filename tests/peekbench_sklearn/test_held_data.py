@@ -132,7 +132,9 @@ def test_kinds_that_data_cannot_have_are_refused(options: Any, message: str) -> 
 def test_data_sets_of_hugging_face_keep_class_names_and_official_splits() -> None:
     split = SavedSplit(pd.DataFrame({"text": TEXTS, "topic": sample_texts(120).labels, "id": 0}))
     assert read_held(split, "data", [None], label="topic").class_names == ("first", "second", "third")
-    both = type("DatasetDict", (dict,), {"__module__": "datasets.dataset_dict"})(train=split, test=split, validation=0)
+    rows = sample_texts(120, seed=1)
+    other = SavedSplit(pd.DataFrame({"text": rows.inputs, "topic": rows.labels, "id": 0}))
+    both = type("DatasetDict", (dict,), {"__module__": "datasets.dataset_dict"})(train=split, test=other, validation=0)
     assert read_held(both, "data", [TFIDF], label="topic").splits == ("train",) * 120 + ("test",) * 120
     run = measure(TFIDF, both, label="topic")
     assert ([task.name for task in run.spec.tasks], run.failed) == (["data"], 0)
