@@ -13,7 +13,7 @@ from peekbench.api.inputs import load
 from peekbench.cli.options import SpecArgument, WorkersOption
 from peekbench.cli.output import FAILED, echo, make_console, note, warn
 from peekbench.data.loading import with_sizes
-from peekbench.data.preflight import count_supported, describe_rows, describe_tasks, list_errors
+from peekbench.data.preflight import count_supported, describe_rows, describe_tasks, list_errors, warn_of_copies
 from peekbench.execution.pilot import Forecast, Pilot, available_cores, run_pilot
 from peekbench.execution.planning import estimate_size, fits_of_arms, planned_design
 from peekbench.execution.preparation import check_files, split_reachable
@@ -49,6 +49,9 @@ def plan(
     tasks = describe_tasks(part)
     if part.tasks and part.methods:
         check_analyses(part, tasks)
+    designs = {task.name: part.design_of(task) for task in part.tasks}
+    for warning in warn_of_copies(designs, tasks):
+        warn(warning)
     num_classes = {
         **{name: len(facts["class_names"]) for name, facts in tasks.items()},
         **{task.name: _known_classes(experiment, task) for task in experiment.tasks if task.name in unread},
