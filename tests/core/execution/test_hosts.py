@@ -219,7 +219,7 @@ def test_unusable_needs_are_refused(make_spec: MakeSpec, monkeypatch: pytest.Mon
         MethodEntry,
         preparation=Preparation(resources=lambda *, options, folders: resources),
     )
-    with pytest.raises(ContractError, match="method c .`use: toy.constant`. returned .*; return .*Resources"):
+    with pytest.raises(ContractError, match="method c.* returned .*; return .*Resources"):
         SpecWork(spec).needs(item)
 
 
