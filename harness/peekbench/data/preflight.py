@@ -86,8 +86,8 @@ def _check_grader(task: Task, references: list[Any]) -> None:
         for text in as_texts(reference):
             try:
                 task.grade(text, text)
-            except (ContractError, ValueError) as error:
-                raise DataError(f"task {task.name}: {error}") from error
+            except ContractError as error:
+                raise DataError(str(error)) from error
 
 
 def list_errors(errors: Mapping[str, DataError], num_tasks: int) -> Iterator[str]:

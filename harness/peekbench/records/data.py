@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict
 
-from peekbench.errors import Argument
+from peekbench.errors import Argument, ContractError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,7 +149,7 @@ class Task:
         return len(self.class_names)
 
     def grade(self, answer: str, reference: Reference) -> float:
-        """Return the grade of an answer by a reference, or the best one by several, from 0 to 1.
+        """Return the grade of an answer by a reference, or the best one by several, from 0 to 1, or a `ContractError`.
 
         Examples
         --------
@@ -160,7 +160,10 @@ class Task:
         assert self.grader is not None
         if not isinstance(reference, str):
             return max(self.grade(answer, text) for text in reference)
-        return float(self.grader(answer, reference))
+        try:
+            return float(self.grader(answer, reference))
+        except ValueError as error:  # of a grader of peekbench that cannot read the reference
+            raise ContractError(f"task {self.name}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
