@@ -14,6 +14,7 @@ from typing import Any
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -44,6 +45,10 @@ KINDS = {"classifier": CLASSIFICATION, "regressor": REGRESSION, None: CLASSIFICA
 SUPERVISED_MODULES = ("sklearn.feature_selection", "sklearn.cross_decomposition")  # their tags do not say it
 
 
+USES = ("transform", "predict", "fit_resample")
+"""What a step does: the last one is of imbalanced-learn, whose steps change the rows with labels."""
+
+
 class EstimatorOptions(Options):
     """Options of an estimator."""
 
@@ -66,9 +71,16 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
             f"{name} is a {found}, whose predictions cannot be scored; give a classifier or a regressor, with "
             f"{type(estimator).__name__} before it in a pipeline if it transforms"
         )
+    for part in (estimator, *estimator.get_params().values()):
+        if isinstance(part, GridSearchCV | RandomizedSearchCV) and not part.refit:
+            raise PluginError(
+                f"{name}: the {type(part).__name__} has refit=False, so it fits no estimator that predicts; set "
+                "refit=True, or name the score by which it chooses, as in refit='accuracy'"
+            )
     leaves = leaves_of(estimator)
     for step, part in leaves.items():
-        if not any(hasattr(owner, name) for owner in (part, type(part)) for name in ("transform", "predict")):
+        is_usable = any(hasattr(owner, use) for owner in (part, type(part)) for use in USES)
+        if not is_usable:
             raise PluginError(
                 f"{name}: the step {step} cannot transform other rows than those that it is fitted on; leave it out"
             )
@@ -293,13 +305,15 @@ def _learns_without_labels(leaf: Any) -> bool:
 
 
 def _labels_of_fit(leaf: Any) -> inspect.Parameter | None:
-    others = list(inspect.signature(leaf.fit).parameters.values())[1:2]
+    fit = getattr(leaf, "fit", None) or leaf.fit_transform
+    others = list(inspect.signature(fit).parameters.values())[1:2]
     return next((parameter for parameter in others if parameter.kind is parameter.POSITIONAL_OR_KEYWORD), None)
 
 
 def _reads_labels(leaf: Any) -> bool:
     """Return whether the `fit` of a transformer that is not of scikit-learn uses labels that it does not need."""
-    fit, labels = inspect.unwrap(type(leaf).fit), _labels_of_fit(leaf)
+    own = getattr(type(leaf), "fit", None) or type(leaf).fit_transform
+    fit, labels = inspect.unwrap(own), _labels_of_fit(leaf)
     if labels is None or fit.__module__.startswith("sklearn.") or not hasattr(fit, "__code__"):
         return False
     loads = (instruction.argval for instruction in dis.get_instructions(fit) if "LOAD" in instruction.opname)

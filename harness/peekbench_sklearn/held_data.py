@@ -39,6 +39,7 @@ from peekbench_sklearn.held_inputs import (
     identify,
     is_hugging_face,
     join_inputs,
+    official_splits,
     read_inputs,
     read_references,
     refuse_missing_values,
@@ -149,7 +150,7 @@ class _Reader:
         if isinstance(data, OfficialSplits):
             parts = {TRAIN: data.train, TEST: data.test}
         elif is_hugging_face(data) and isinstance(data, Mapping):
-            parts = self._splits_of(data)
+            parts = official_splits(data, self.test_split, self.name)
         pairs = {
             split: self._with_label_sets(self._pair_of(part() if callable(part) else part, split))
             for split, part in parts.items()
@@ -223,30 +224,15 @@ class _Reader:
         held = find_label_sets(pair.labels, self.name, self.label_separator, pair.class_names, chosen)
         return pair if held is None else pair._replace(labels=held)
 
-    def _splits_of(self, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the official splits of a `DatasetDict`."""
-        if (test_split := self.test_split) == TRAIN or not {TRAIN, test_split} <= data.keys():
-            others = sorted((split for split in data if split != TRAIN), key=lambda split: split != test_split)
-            remedy = f"give one split, as in data[{next(iter(data), TRAIN)!r}]"
-            if others and TRAIN in data:
-                remedy = f"set test_split={others[0]!r}"
-            elif len(others) > 1:  # such as train_clean
-                first = next((split for split in others if str(split).startswith(TRAIN)), others[-1])
-                other = next(split for split in others if split != first)
-                remedy = f"give two of them, as in train=data[{first!r}], test=data[{other!r}]"
-            raise DataError(
-                f"{self.name}: its splits are {', '.join(map(str, data))}, but train and "
-                f"{'another one' if test_split == TRAIN else test_split} are needed; {remedy}"
-            )
-        return {TRAIN: data[TRAIN], TEST: data[test_split]}
-
     def _pair_of(self, data: Any, split: str) -> _Pair:
         """Return the inputs and labels of all rows, or of those of a split."""
         text, label = self.text, self.label
         if not isinstance(label, str):
             label = list(label)
+        if is_hugging_face(data) and data.features is None:
+            data = list(data)  # a stream
         if is_hugging_face(data):
-            self._check_columns(data.column_names or ())
+            self._check_columns(data.column_names)
             frame = data.select_columns([*self.columns.values()]).to_pandas()
             names = None
             if isinstance(label, str):

@@ -207,6 +207,24 @@ def is_hugging_face(data: Any) -> bool:
     return type(data).__module__.partition(".")[0] == "datasets"
 
 
+def official_splits(data: Mapping[str, Any], test_split: str, name: str) -> dict[str, Any]:
+    """Return the official splits of a `DatasetDict`."""
+    if test_split != "train" and {"train", test_split} <= data.keys():
+        return {"train": data["train"], "test": data[test_split]}
+    others = sorted((split for split in data if split != "train"), key=lambda split: split != test_split)
+    remedy = f"give one split, as in data[{next(iter(data), 'train')!r}]"
+    if others and "train" in data:
+        remedy = f"set test_split={others[0]!r}"
+    elif len(others) > 1:  # such as train_clean
+        first = next((split for split in others if str(split).startswith("train")), others[-1])
+        other = next(split for split in others if split != first)
+        remedy = f"give two of them, as in train=data[{first!r}], test=data[{other!r}]"
+    needed = test_split
+    if test_split == "train":
+        needed = "another one"
+    raise DataError(f"{name}: its splits are {', '.join(map(str, data))}, but train and {needed} are needed; {remedy}")
+
+
 def take_rows(rows: Any, kept: Any) -> Any:
     """Return some rows of a data frame or an array."""
     return rows.iloc[kept] if isinstance(rows, pd.DataFrame) else rows[kept]

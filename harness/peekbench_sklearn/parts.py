@@ -62,7 +62,8 @@ def parts_of(estimator: Any) -> dict[str, Any]:
         parts = dict(estimator.estimators)
     elif isinstance(estimator, WRAPPERS):
         parts = {name: getattr(estimator, name, None) for name in ("estimator", "regressor")}
-    return {name: part for name, part in parts.items() if hasattr(part, "fit")}  # not 'passthrough' or None
+    # not 'passthrough' or None
+    return {name: part for name, part in parts.items() if hasattr(part, "fit") or hasattr(part, "fit_transform")}
 
 
 def leaves_of(estimator: Any) -> dict[str, Any]:
@@ -145,7 +146,8 @@ class Part:
             if isinstance(self.part, CONTAINERS):
                 self.part_.fit(rows, labels)
             elif "" in self.names:
-                self.part_.fit(rows)
+                fit = getattr(self.part_, "fit", None) or self.part_.fit_transform
+                fit(rows)
             elif is_semi_supervised(self.part) and others is not None:
                 self.part_.fit(rows, np.append(labels, np.full(count_rows(others), -1)))
             elif isinstance(self.part, SelfTrainingClassifier):  # which warns that no row is unlabeled
@@ -154,22 +156,6 @@ class Part:
             else:  # in the block above, each fit would repeat warnings that are shown once
                 self.part_.fit(train, labels)
         return self
-
-    def fit_transform(self, rows: Any, labels: Any) -> Any:
-        """Fit the part, and transform the rows."""
-        if "" in self.names:
-            return self.fit(rows, labels).transform(rows)
-        train, others = self._start(rows, labels)
-        with _dense_advice(self.part):
-            if isinstance(self.part, CONTAINERS):
-                return self.part_.fit_transform(rows, labels)
-            if hasattr(self.part_, "fit_transform"):  # that of TargetEncoder returns other rows than `transform`
-                transformed = self.part_.fit_transform(train, labels)
-            else:
-                transformed = self.part_.fit(train, labels).transform(train)
-            if others is None:
-                return transformed
-            return stack_rows(transformed, self.part_.transform(others))
 
     def _start(self, rows: Any, labels: Any) -> tuple[Any, Any]:
         """Copy the part and prepare its own parts; return the rows with labels and those without."""
@@ -187,7 +173,7 @@ class Part:
                 if full_name == name or full_name.startswith(f"{name}__")
             )
             if passes_all or names or any(map(is_semi_supervised, leaves_of(child).values())):
-                own[name] = Part(child, names, held)
+                own[name] = part_type(child)(child, names, held)
         if own:
             self.part_.set_params(**own)
         return train, others
@@ -202,7 +188,7 @@ class Part:
 
     def __sklearn_clone__(self) -> Part:
         """Return an unfitted copy."""
-        return Part(clone_estimator(self.part), self.names, self.held)
+        return type(self)(clone_estimator(self.part), self.names, self.held)
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of the part."""
@@ -212,6 +198,45 @@ class Part:
         """Set parameters of the part, as a search does."""
         self.part.set_params(**values)
         return self
+
+
+class TransformerPart(Part):
+    """A part that is not a step of imbalanced-learn."""
+
+    def fit_transform(self, rows: Any, labels: Any) -> Any:
+        """Fit the part, and transform the rows."""
+        if "" in self.names:
+            return self.fit(rows, labels).transform(rows)
+        train, others = self._start(rows, labels)
+        with _dense_advice(self.part):
+            if isinstance(self.part, CONTAINERS):
+                return self.part_.fit_transform(rows, labels)
+            if hasattr(self.part_, "fit_transform"):  # that of TargetEncoder returns other rows than `transform`
+                transformed = self.part_.fit_transform(train, labels)
+            else:
+                transformed = self.part_.fit(train, labels).transform(train)
+            if others is None:
+                return transformed
+            return stack_rows(transformed, self.part_.transform(others))
+
+
+class SamplerPart(Part):
+    """A step of imbalanced-learn, which changes the rows with labels and passes on the others."""
+
+    def fit_resample(self, rows: Any, labels: Any) -> tuple[Any, Any]:
+        """Return the resampled rows with labels, the other rows after them, and the labels."""
+        train, others = self._start(rows, labels)
+        resampled, labels = self.part_.fit_resample(train, labels)
+        if others is not None:
+            resampled = stack_rows(resampled, others)
+        return resampled, labels
+
+
+def part_type(part: Any) -> type[Part]:
+    """Return the class that wraps a part."""
+    if hasattr(part, "fit_resample"):
+        return SamplerPart
+    return TransformerPart
 
 
 @contextmanager

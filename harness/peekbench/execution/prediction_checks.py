@@ -22,6 +22,7 @@ from peekbench.records.trials import Predictor, TrialResult
 from peekbench.spec.experiment import ExperimentSpec
 
 SUM_TOLERANCE = 1e-3  # half precision sums to 1 within this
+BFLOAT16_TOLERANCE = 0.02  # probabilities in bfloat16 sum to 1 within this
 NUM_ALONE = 8  # inputs that are predicted once more
 BATCH_TOLERANCE = 0.02  # of the largest prediction; half precision rounds other batches in other ways
 MAX_ANSWER = 1_000_000  # characters
@@ -398,9 +399,11 @@ def _check_sums(array: FloatArray, sum_tolerance: float) -> None:
     deviations = np.abs(array.sum(axis=1, dtype=np.float64) - 1)
     if deviations.max() > sum_tolerance:
         row = int(deviations.argmax())
+        remedy = "return probabilities over the task's classes only"
+        if deviations.max() < BFLOAT16_TOLERANCE:
+            remedy = "compute the probabilities in float32, as logits.float().softmax(-1) does"
         raise ContractError(
-            f"predictions in row {row} sum to {float(array[row].sum(dtype=np.float64)):.6g}, not to 1; "
-            "return probabilities over the task's classes only"
+            f"predictions in row {row} sum to {float(array[row].sum(dtype=np.float64)):.6g}, not to 1; {remedy}"
         )
 
 

@@ -186,8 +186,10 @@ def is_estimator(thing: Any) -> bool:
 
 
 def clone_estimator(estimator: Any) -> Any:
-    """Return an unfitted copy of an estimator."""
-    return getattr(sys.modules.get("sklearn.base"), "clone", copy.deepcopy)(estimator)
+    """Return an unfitted copy of an estimator, or of a step that has no `get_params`."""
+    if hasattr(estimator, "get_params") and "sklearn.base" in sys.modules:
+        return sys.modules["sklearn.base"].clone(estimator, safe=False)
+    return copy.deepcopy(estimator)
 
 
 TOOLKIT_GROUP = "peekbench.toolkit"
