@@ -21,11 +21,9 @@ from attack_tally import Budget, Tally
 from peekbench.errors import PeekbenchError, StoreError
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
-from peekbench.execution.shards import merge, run_shard
 from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
-from peekbench.store.files import Shard
 from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 
@@ -120,18 +118,6 @@ def _try_blocked(folder: Path, failure: str, change: str) -> list[str]:
     return problems + _compare(store, changed)
 
 
-def _try_shards(folder: Path, change: str) -> list[str]:
-    """Run shards that fail, then those of a corrected spec in the same folder, and merge all."""
-    (folder / "own.py").write_text(BROKEN)
-    run_shard(spec_in(folder, methods=[OWN]), Shard(1, 1), folder / "shards")
-    corrected = spec_in(folder, **CHANGES[change])
-    for number in (1, 2):
-        run_shard(corrected, Shard(number, 2), folder / "shards")
-    store = folder / "blocked.sqlite"
-    merged = merge(corrected, [folder / "shards"], store=store)
-    return [f"missing: {merged.missing}"] * bool(merged.missing) + _compare(store, corrected)
-
-
 def blocked(budget: Budget) -> Tally:
     """Change specs after runs without a result, and after others."""
     tally = Tally("blocked")
@@ -139,13 +125,7 @@ def blocked(budget: Budget) -> Tally:
         failure, change = list(FAILURES)[number % len(FAILURES)], list(CHANGES)[number // 2 % len(CHANGES)]
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            if number % 4 == 3:
-                tally.examine(f"shards, {change}", partial(_try_shards, folder, change))
-            else:
-                tally.examine(
-                    f"{failure}, then {change}",
-                    partial(_try_blocked, folder, failure, change),
-                )
+            tally.examine(f"{failure}, then {change}", partial(_try_blocked, folder, failure, change))
     return tally
 
 

@@ -28,12 +28,9 @@ sys.path.append(str(Path(__file__).parents[2] / "tests" / "fixtures"))
 from ray_nodes import RayNodes
 
 from peekbench.execution.runner import run
-from peekbench.execution.shards import merge, run_shard
 from peekbench.spec.experiment import ExperimentSpec, make_spec
-from peekbench.store.files import Shard
 
 ROOT = Path(__file__).parents[2]
-NUM_SHARDS = 4
 CLASSIFICATION = {"epochs": 3, "learning_rate": 2.0e-3, "pooling": "mean"}
 TINY = {"model": "builtin:bert-nano", "precision": "fp32", "classification": CLASSIFICATION}
 
@@ -43,15 +40,6 @@ Way: TypeAlias = Callable[[ExperimentSpec, Path], object]
 def run_local(workers: int) -> Way:
     """Return a function that runs a spec with a number of worker processes."""
     return lambda spec, store: run(with_executor(spec, "local", workers=workers), store=store)
-
-
-def run_shards(spec: ExperimentSpec, store: Path) -> None:
-    """Run the shards of a spec and merge their stores."""
-    folder = store.with_suffix(".shards")
-    local = with_executor(spec, "local", workers=1)
-    for number in range(NUM_SHARDS, 0, -1):
-        run_shard(local, Shard(number, NUM_SHARDS), folder)
-    merge(local, [folder], store=store)
 
 
 def run_ray(num_nodes: int) -> Way:
@@ -78,7 +66,6 @@ WAYS: dict[str, Way] = {
     "local, 2 workers": run_local(2),
     "Ray, 1 node": run_ray(1),
     "Ray, 3 nodes": run_ray(3),
-    f"{NUM_SHARDS} shards, merged": run_shards,
 }
 
 

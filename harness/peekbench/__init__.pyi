@@ -6,7 +6,6 @@ from .api.run import run as run
 from .api.run_view import Run as Run
 from .data.loading import load_dataset as load_dataset
 from .errors import DataError as DataError
-from .errors import MissingDataError as MissingDataError
 from .errors import PeekbenchError as PeekbenchError
 from .plugins.entries import AnalyzerEntry as AnalyzerEntry
 from .plugins.entries import DataSourceEntry as DataSourceEntry

@@ -11,8 +11,7 @@ In Python, the traceback of a `PeekbenchError` ends at the call of a public func
     ├── SpecError
     ├── PluginError
     ├── DataError
-    │   ├── UnavailableError
-    │   └── MissingDataError
+    │   └── UnavailableError
     ├── StoreError
     ├── ResultsError
     ├── HostError
@@ -28,7 +27,7 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -128,35 +127,6 @@ class UnavailableError(DataError):
     def __str__(self) -> str:
         """Return the resource and the reason."""
         return f"{self.resource}: {self.reason}"
-
-
-class MissingDataError(DataError):
-    """Data of tasks that a machine cannot read, and that the main process can send.
-
-    Parameters
-    ----------
-    host
-        Name of the machine.
-    tasks
-        Why the data are unavailable there, by task.
-
-    Examples
-    --------
-    >>> print(MissingDataError("node-7", {"reviews": "reviews.csv: no such file"}))
-    node-7 cannot read data of the run: task reviews: reviews.csv: no such file
-    """
-
-    def __init__(self, host: str, tasks: Mapping[str, str]) -> None:
-        super().__init__(host, tasks)
-        self.host = host
-        """Name of the machine."""
-        self.tasks = tasks
-        """Why the data are unavailable there, by task."""
-
-    def __str__(self) -> str:
-        """Return the machine and the reasons."""
-        reasons = "; ".join(f"task {task}: {reason}" for task, reason in self.tasks.items())
-        return f"{self.host} cannot read data of the run: {reasons}"
 
 
 class HostError(PeekbenchError):

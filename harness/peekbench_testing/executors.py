@@ -15,7 +15,6 @@ from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -80,13 +79,13 @@ class SampleWork:
         """Return what every trial needs."""
         return Resources()
 
-    def prepare(self, data: Mapping[str, bytes] = MappingProxyType({})) -> Host:
+    def prepare(self) -> Host:
         """Return this machine."""
         return Host(host_name())
 
-    def pack_data(self, task: str) -> bytes:
-        """Return no data, because the trials read none."""
-        return b""
+    def with_data(self) -> SampleWork:
+        """Return this work, because the trials read no data."""
+        return self
 
     def __call__(self, item: WorkItem) -> Iterator[Outcome]:
         """Return an iterator over the outcomes of an item.

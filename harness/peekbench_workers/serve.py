@@ -12,9 +12,9 @@ import pickle
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -41,8 +41,6 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class Prepare:
     """Request to prepare the machine; the answer is a `Host` or an exception."""
-
-    data: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +86,14 @@ def serve(descriptor: int, memory: int, parent: int) -> None:
         while True:
             request = connection.recv()
             if isinstance(request, Prepare):
-                connection.send(_prepare(request, work))
+                connection.send(_prepare(work))
             else:
                 _do_batch(request, work, connection, current)
 
 
-def _prepare(request: Prepare, work: Work) -> Any:
+def _prepare(work: Work) -> Any:
     try:
-        return work.prepare(request.data)
+        return work.prepare()
     except Exception as error:
         return make_portable(error)
 

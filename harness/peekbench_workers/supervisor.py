@@ -86,7 +86,7 @@ class Supervisor:
             self._is_ready = False
         return self._process
 
-    def prepare(self, data: Mapping[str, bytes]) -> Host:
+    def prepare(self) -> Host:
         """Prepare this machine in the worker process; see `peekbench.plugins.Work.prepare`.
 
         Raises
@@ -99,7 +99,7 @@ class Supervisor:
             answer = READY if self._is_ready else process.receive()
             if answer == READY:
                 self._is_ready = True
-                process.send(Prepare(data))
+                process.send(Prepare())
                 answer = process.receive()
         except EOFError:
             reason = process.join()

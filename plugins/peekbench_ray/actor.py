@@ -10,7 +10,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -45,33 +45,27 @@ class Worker:
     ----------
     launch
         How to start the process.
+    work
+        The work, pickled, with the data of its tasks.
     """
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, work: bytes) -> None:
         for name in SET_BY_RAY:
             os.environ.pop(name, None)
         os.environ.update(launch.environment)
         folder_of_ray = str(Path(ray.__file__).parent)  # Ray adds its own copies of libraries, such as psutil
         sys.path[:] = launch.path or [folder for folder in sys.path if not folder.startswith(folder_of_ray)]
-        self._supervisor = Supervisor(launch.settings)
+        self._supervisor = Supervisor(replace(launch.settings, work=work))
         self._batches: deque[Sequence[WorkItem]] = deque()
         self._is_stopped = False
 
     def start(self) -> None:
         """Do nothing; an actor that answers has started."""
 
-    def prepare(self, tasks: Sequence[str] = (), *packed: bytes) -> Host | Exception:
-        """Prepare the machine, and return what it is, or why it cannot be used.
-
-        Parameters
-        ----------
-        tasks
-            Tasks whose data the machine cannot read.
-        packed
-            The data of these tasks.
-        """
+    def prepare(self) -> Host | Exception:
+        """Prepare the machine, and return what it is, or why it cannot be used."""
         try:
-            return self._supervisor.prepare(dict(zip(tasks, packed, strict=True)))
+            return self._supervisor.prepare()
         except PeekbenchError as error:
             return error
         except Exception as error:

@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -21,7 +21,7 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from peekbench import MissingDataError, PeekbenchError
+from peekbench import PeekbenchError
 from peekbench.formatting import shorten
 from peekbench.plugins import NODE_VARIABLE
 from peekbench.records import Capacity, Host, Resources, WorkItem
@@ -29,9 +29,7 @@ from peekbench_ray.actor import CONTROL, Launch, Worker
 from peekbench_ray.messages import (
     Batch,
     BatchReport,
-    DataRequest,
     Demand,
-    PackedData,
     Settings,
     WorkerEnded,
     WorkerStarted,
@@ -67,8 +65,6 @@ class _Worker:
     """Whether it may get items."""
     batches: deque[Sequence[WorkItem]] = field(default_factory=deque)
     """Batches that have not ended, in their order."""
-    received: set[str] = field(default_factory=set)
-    """Tasks whose data its machine has received."""
     idle_since: float = 0.0
     died_at: float | None = None
     """When it died, while it is unknown whether its machine lives."""
@@ -109,7 +105,8 @@ class Cluster:
         path: Sequence[str] | None,
         environment: Mapping[str, str],
     ) -> None:
-        self._settings = settings
+        self._settings = replace(settings, work=b"")
+        self._work = ray.put(settings.work)  # once for all workers of a machine
         self._events = events
         self._send = send
         self._path = path
@@ -120,9 +117,6 @@ class Cluster:
         self._num_created = 0
         self._demand: Mapping[Resources, int] = {}
         self._failed_starts: Counter[str] = Counter()
-        self._data: dict[str, ray.ObjectRef[bytes]] = {}
-        self._lacking: dict[int, Sequence[str]] = {}  # tasks without data, by the worker that prepares its machine
-        self._requested: set[str] = set()
         self._unmet_since: dict[Resources, float] = {}
         self._capacity: Capacity | None = None
         self._actor_class: Any = ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={CONTROL: 1})(Worker)
@@ -160,9 +154,6 @@ class Cluster:
             case Demand(num_items=num_items):
                 self._demand = num_items
                 self._start_workers()
-            case PackedData(packed=packed):
-                self._data.update({task: ray.put(data) for task, data in packed.items()})
-                self._send_data()
             case _Answer():
                 if event.worker.number in self._workers:
                     self._on_answer(event)
@@ -194,33 +185,14 @@ class Cluster:
             self._call(worker, worker.actor.prepare, self._on_prepared)
 
     def _on_prepared(self, worker: _Worker, answer: Host | Exception) -> None:
-        if isinstance(answer, MissingDataError) and worker.received.isdisjoint(answer.tasks):
-            self._lacking[worker.number] = tuple(answer.tasks)
-            if missing := sorted(set(answer.tasks) - self._requested):
-                self._requested.update(missing)
-                self._send(DataRequest(missing))
-            self._send_data()
-        elif isinstance(answer, PeekbenchError):
+        if isinstance(answer, PeekbenchError):
             raise answer
-        elif isinstance(answer, Exception):
+        if isinstance(answer, Exception):
             raise PeekbenchError(f"{worker.node.name} cannot be prepared: {answer}") from answer
-        else:
-            worker.node.is_prepared = True
-            self._send(answer)
-            self._begin(worker)
-            self._start_workers()
-
-    def _send_data(self) -> None:
-        """Send data to the machines that lack them, once all of these are here."""
-        for number, tasks in list(self._lacking.items()):
-            if number not in self._workers:
-                del self._lacking[number]
-            elif all(task in self._data for task in tasks):
-                del self._lacking[number]
-                worker = self._workers[number]
-                worker.received.update(tasks)
-                data = (self._data[task] for task in tasks)
-                self._call(worker, worker.actor.prepare, self._on_prepared, tasks, *data)
+        worker.node.is_prepared = True
+        self._send(answer)
+        self._begin(worker)
+        self._start_workers()
 
     def _begin(self, worker: _Worker) -> None:
         self._failed_starts.pop(worker.node.identifier, None)
@@ -300,7 +272,6 @@ class Cluster:
 
     def _remove(self, worker: _Worker) -> None:
         del self._workers[worker.number]
-        self._lacking.pop(worker.number, None)
         ray.kill(worker.actor)
         if worker.is_started:
             self._send(WorkerEnded(worker.number))
@@ -338,7 +309,7 @@ class Cluster:
         needs = round_up(group)
         settings = self._settings
         worker_settings = WorkerSettings(
-            settings.work,
+            b"",  # which the actor fetches
             threads=max(1, int(group.cpus)),
             limits=Limits(settings.time_limit, settings.memory_limit),
             environment=worker_environment(node.name, group),
@@ -349,7 +320,7 @@ class Cluster:
             num_gpus=needs.gpus,
             memory=needs.memory or None,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node.identifier, soft=False),
-        ).remote(Launch(worker_settings, self._environment, self._path))
+        ).remote(Launch(worker_settings, self._environment, self._path), self._work)
         worker = _Worker(self._num_created, actor, node, group, asked_at=now)
         self._num_created += 1
         self._workers[worker.number] = worker

@@ -32,9 +32,7 @@ from peekbench_ray.messages import (
     Batch,
     BatchReport,
     Connected,
-    DataRequest,
     Demand,
-    PackedData,
     Settings,
     WorkerEnded,
     WorkerStarted,
@@ -134,7 +132,7 @@ class RayPool:
         self._waiting: Counter[Resources] = Counter()
         self._demand: Counter[Resources] = Counter()
         self._demand_sent_at = 0.0
-        packed = pickle.dumps(work)  # before there is something that an error would leave behind
+        packed = pickle.dumps(work.with_data())  # before there is something that an error would leave behind
         self._folder = "" if self._address else _make_folder()
         self._connection, end = Pipe()
         try:
@@ -233,8 +231,6 @@ class RayPool:
                 self._slots[number] = RaySlot(self, number, group)
             case WorkerEnded(worker=number):
                 self._ended[number] = self._slots.pop(number)
-            case DataRequest(tasks=tasks):
-                self._send(PackedData({task: self._work.pack_data(task) for task in tasks}))
             case Connected():
                 self._connect_until = None
             case Exception():

@@ -49,22 +49,8 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedData:
-    """Data of tasks that a machine cannot read."""
-
-    packed: Mapping[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
 class Connected:
     """The connection to the cluster has been made."""
-
-
-@dataclass(frozen=True, slots=True)
-class DataRequest:
-    """Asks for data of tasks that a machine cannot read."""
-
-    tasks: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

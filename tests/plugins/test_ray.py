@@ -138,7 +138,7 @@ def hosts(path: Path) -> set[str]:
 
 
 def _change_code(folder: Path) -> dict[str, str]:
-    """Return an environment with another line in the plugin, other versions and other data."""
+    """Return an environment with another line in the plugin, and other versions."""
     for name in ("peekbench-toy", "numpy"):
         description = folder / f"{name.replace('-', '_')}-0.1.dist-info"
         description.mkdir()
@@ -146,7 +146,7 @@ def _change_code(folder: Path) -> dict[str, str]:
     shutil.copy(FIXTURES / "peekbench_toy-1.0.dist-info" / "entry_points.txt", folder / "peekbench_toy-0.1.dist-info")
     plugin = (FIXTURES / "peekbench_toy.py").read_text()
     (folder / "peekbench_toy.py").write_text(plugin.replace("trust: float = 1.0", "trust: float = 1.1"))
-    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]]), "TOY_DATA": "1"}
+    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
 
 
 def _leave_out_plugin(folder: Path) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _leave_out_plugin(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("change", "messages"),
     [
-        (_change_code, ["plugin toy: peekbench_toy.py changed", "numpy: 0.1 instead of", "task a: its data"]),
+        (_change_code, ["plugin toy: peekbench_toy.py changed", "numpy: 0.1 instead of"]),
         (_leave_out_plugin, ["no plugin 'toy' is installed"]),
     ],
 )

@@ -99,12 +99,13 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Actor]]:
     ) -> list[Actor]:
         events, actors = Events(messages), list[Actor]()
 
-        def create(launch: Any) -> Actor:
+        def create(launch: Any, work: bytes) -> Actor:
             actors.append(Actor(launch.settings.host, respond, events, events.now))
             return actors[-1]
 
         made = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=create))
         monkeypatch.setattr("ray.remote", lambda **_: lambda _: made)
+        monkeypatch.setattr("ray.put", lambda work: work)
         monkeypatch.setattr("ray.nodes", lambda: nodes(events.now))
         monkeypatch.setattr("ray.kill", Actor.kill)
         monkeypatch.setattr("ray.wait", lambda calls, **_: (calls, []))

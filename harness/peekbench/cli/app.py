@@ -46,8 +46,6 @@ COMMANDS = {
     "compare": ("analyze.compare", "Compare two runs."),
     "leaderboard": ("analyze.leaderboard", "Rank the methods of runs by their uncontaminated score."),
     "show": ("show.show", "Show what the installed plugins offer, or one entry."),
-    "worker": ("cluster.worker", "Run one shard of a spec in a job of a batch cluster."),
-    "merge": ("cluster.merge", "Put the results of shards into the store of a spec."),
     "backup": ("store.backup", "Copy the store of a run into one file."),
     "check-store": ("store.check_store", "Check the store of a run."),
 }
@@ -56,7 +54,7 @@ GROUPS = {
     "Run": ("quickstart", "validate", "plan", "run", "watch"),
     "Read": ("analyze", "report", "compare", "leaderboard", "import"),
     "Write plugins": ("show", "new", "check"),
-    "Clusters": ("worker", "merge", "backup", "check-store"),
+    "Care for stores": ("backup", "check-store"),
 }
 """Headings of `--help`, with the commands of peekbench below each, also of those that its libraries add."""
 ADDED = "Added by other packages"

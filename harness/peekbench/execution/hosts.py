@@ -9,9 +9,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from peekbench.data.loading import fingerprint, load_dataset, remember
-from peekbench.data.shipping import read_shipped
-from peekbench.errors import DataError, HostError, MissingDataError, PeekbenchError
+from peekbench.data.loading import fingerprint, load_dataset
+from peekbench.errors import DataError, HostError, PeekbenchError
 from peekbench.execution.preparation import prefetch_method
 from peekbench.execution.provenance import describe_code, describe_machine, identify, package_versions
 from peekbench.plugins.references import find_reference, resolve
@@ -54,34 +53,18 @@ def unpack(packed: bytes) -> tuple[ExperimentSpec, Identity]:
         raise HostError(f"{host_name()} cannot do the work of this run: {error}") from error
 
 
-class DifferentDataError(DataError):
-    """Data that this machine can read, but that are not those of the main process."""
-
-
 def load_expected(spec: ExperimentSpec, task: TaskSpec, expected: Identity) -> Dataset:
-    """Load the data of a task; those that this machine cannot read, from what the main process has sent.
+    """Load the data of a task.
 
     Raises
     ------
-    DifferentDataError
-        If the data differ from those of the main process.
     DataError
-        If they are unavailable.
+        If they are unavailable, or differ from those of the main process.
     """
-    source = spec.source(task)
+    dataset = load_dataset(spec.source(task))
     identifier = expected.data.get(task.name, "")
-    try:
-        dataset = load_dataset(source)
-    except PeekbenchError:
-        if not identifier:
-            raise
-        shipped = read_shipped(identifier, spec.folders().cache)
-        if shipped is None:
-            raise
-        remember(source, shipped)
-        return shipped
     if identifier and (found := fingerprint(dataset)) != identifier:
-        raise DifferentDataError(
+        raise DataError(
             f"task {task.name}: its data have changed since the run started, or are different on {host_name()} "
             f"(fingerprint {identifier[:SHOWN]} at the start, {found[:SHOWN]} here); restore them, or run the spec "
             "under another name"
@@ -106,8 +89,6 @@ def prepare_host(spec: ExperimentSpec, expected: Identity) -> Host:
 
     Raises
     ------
-    MissingDataError
-        If this machine cannot read the data of tasks, and nothing else is wrong.
     HostError
         If anything differs from the main process or is missing; the message lists everything.
     """
@@ -115,14 +96,11 @@ def prepare_host(spec: ExperimentSpec, expected: Identity) -> Host:
     here = identify(spec, {}, {})
     here = replace(here, versions={**dict.fromkeys(expected.versions, "no version"), **here.versions})
     problems = [difference.change for difference in find_differences([expected, here])]
-    missing = {}
     for task in spec.tasks:
         try:
             load_expected(spec, task, expected)
-        except DifferentDataError as error:
-            problems.append(str(error))
         except PeekbenchError as error:
-            missing[task.name] = str(error)
+            problems.append(str(error))
     if not problems:  # prefetching may take long
         problems += _prepare_methods(spec, expected)
     if problems:
@@ -131,8 +109,6 @@ def prepare_host(spec: ExperimentSpec, expected: Identity) -> Host:
             + "\n  ".join(problems)
             + "\nInstall the same code and versions there, or leave this machine out; the finished trials are stored"
         )
-    if missing:
-        raise MissingDataError(name, missing)
     return Host(name, describe_machine(), package_versions())
 
 

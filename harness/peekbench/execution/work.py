@@ -12,14 +12,12 @@ from numbers import Real
 from operator import or_
 from os import getpid  # bound here, in case a method patches the module
 from threading import Lock
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from peekbench.data.loading import load_dataset, make_task
+from peekbench.data.loading import load_dataset, make_task, remember
 from peekbench.data.sampling import Sampler
-from peekbench.data.shipping import keep_shipped, pack_dataset
 from peekbench.errors import ContractError
 from peekbench.execution.determinism import ONE_FIT, ProcessState, TorchWatch, one_thread_pools, seed_generators
 from peekbench.execution.fit_plans import Part, rows_of
@@ -42,7 +40,7 @@ from peekbench.plugins.predictors import as_predictor
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, resolve
 from peekbench.plugins.work_protocols import GPU_FRACTION_VARIABLE, THREADS_VARIABLE, Outcome
-from peekbench.records.data import Folders, IntArray, Labeled
+from peekbench.records.data import Dataset, Folders, IntArray, Labeled
 from peekbench.records.runs import Host, Resources
 from peekbench.records.trials import (
     MAX_ERROR,
@@ -74,8 +72,11 @@ def gpu_fraction() -> float:
     return float(os.environ.get(GPU_FRACTION_VARIABLE) or 1.0)
 
 
-def _unpickle(work: type[SpecWork], packed: bytes) -> SpecWork:
-    return work(*unpack(packed))
+def _unpickle(work: type[SpecWork], packed: bytes, data: Mapping[str, Dataset]) -> SpecWork:
+    spec, expected = unpack(packed)
+    for task, dataset in data.items():
+        remember(spec.source(spec.task(task)), dataset)
+    return work(spec, expected, data)
 
 
 class SpecWork:
@@ -87,11 +88,16 @@ class SpecWork:
         The spec.
     expected
         Identity of the main process, which this process must share.
+    data
+        Rows by task that a process that unpickles this work uses instead of loading them.
     """
 
-    def __init__(self, spec: ExperimentSpec, expected: Identity = NOTHING_KNOWN) -> None:
+    def __init__(
+        self, spec: ExperimentSpec, expected: Identity = NOTHING_KNOWN, data: Mapping[str, Dataset] | None = None
+    ) -> None:
         self._spec = spec
         self._expected = expected
+        self._data = dict(data or {})
         self._tasks: dict[str, LoadedTask] = {}
         self._fits: dict[tuple[str, str], Callable[..., Predictor]] = {}
         self._checked: set[str] = set()  # plugins whose code is that of the main process
@@ -104,8 +110,13 @@ class SpecWork:
         self._repeated = plan_repeats(spec)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the arguments only; another process loads plugins and data itself."""
-        return _unpickle, (type(self), pack(self._spec, self._expected))
+        """Pickle the arguments only; another process loads plugins itself, and data unless they were given."""
+        return _unpickle, (type(self), pack(self._spec, self._expected), self._data)
+
+    def with_data(self) -> SpecWork:
+        """Return this work with the rows of its tasks, for machines that may be unable to load them."""
+        data = {task.name: load_dataset(self._spec.source(task)) for task in self._spec.tasks}
+        return type(self)(self._spec, self._expected, data)
 
     @property
     def timeout(self) -> float | None:
@@ -128,13 +139,8 @@ class SpecWork:
                 self._needs[method, task] = _find_needs(method_spec, options, self._folders)
         return reduce(or_, (self._needs[key] for key in keys))
 
-    def prepare(self, data: Mapping[str, bytes] = MappingProxyType({})) -> Host:
+    def prepare(self) -> Host:
         """Prepare this host, and check that it has the same code, versions, data and files as the main process.
-
-        Parameters
-        ----------
-        data
-            Packed data, by task, that this host cannot read itself.
 
         Returns
         -------
@@ -143,18 +149,10 @@ class SpecWork:
 
         Raises
         ------
-        MissingDataError
-            If this host cannot read the data of tasks.
         PeekbenchError
             If it differs from the main process, or cannot be prepared.
         """
-        for task, packed in data.items():
-            keep_shipped(packed, self._expected.data[task], self._folders.cache)
         return prepare_host(self._spec, self._expected)
-
-    def pack_data(self, task: str) -> bytes:
-        """Return the rows of a task in the form that `prepare` takes."""
-        return pack_dataset(load_dataset(self._spec.source(self._spec.task(task))))
 
     def __call__(self, item: WorkItem) -> Iterator[Outcome]:
         """Load the data and the methods of an item, and return an iterator that runs its trials.

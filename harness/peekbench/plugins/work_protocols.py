@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 from peekbench.plugins.protocols import O_contra
@@ -107,17 +107,11 @@ class Work(Protocol):
             this: `pickle.loads(pickle.dumps(work))`.
         """
 
-    def prepare(self, data: Mapping[str, bytes] = ...) -> Host:
+    def prepare(self) -> Host:
         """Prepare a machine other than that of the main process. Call it once per machine, before its first item.
 
         It imports the plugins, compares their code, the versions of libraries and the data with those of the main
         process, and downloads what the methods need.
-
-        Parameters
-        ----------
-        data
-            Return values of `pack_data`, by task, for tasks whose data this machine cannot read. All its processes
-            then find the data in the cache.
 
         Returns
         -------
@@ -126,14 +120,12 @@ class Work(Protocol):
 
         Raises
         ------
-        MissingDataError
-            If the machine cannot read the data of tasks. Call `prepare` again with these data.
         PeekbenchError
             If the machine differs from that of the main process, or cannot be prepared. It must not do any work.
         """
 
-    def pack_data(self, task: str) -> bytes:
-        """Return the data of a task, in the main process, for `prepare` on a machine that cannot read them."""
+    def with_data(self) -> Work:
+        """Return this work with the data of its tasks, to send it to machines that may be unable to read them."""
 
     def needs(self, item: WorkItem) -> Resources:
         """Return what the trials of an item need while they run."""

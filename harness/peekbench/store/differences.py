@@ -1,6 +1,6 @@
 """What results depend on besides the spec, as a machine or a session of a store has it, and how two states differ.
 
-`find_differences` compares sessions, shards and the machines of a run; `find_versions` groups the trials of a resumed
+`find_differences` compares sessions and the machines of a run; `find_versions` groups the trials of a resumed
 run by the code that made them.
 """
 

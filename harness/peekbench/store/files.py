@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
-import secrets
 import sqlite3
 import stat
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
 from filelock import FileLock, Timeout
 
-from peekbench.errors import PeekbenchError, StoreError
+from peekbench.errors import StoreError
 
 RUNS = Path("runs")
 """Default folder of stores."""
@@ -30,52 +26,6 @@ LOCK_SECONDS = 0.2
 """Time to wait for a lock that another process holds for a moment to see whether a run is going on."""
 
 MAGIC = b"SQLite format 3\x00"
-SUFFIX = ".sqlite"
-MAX_SHARD_TEXT = 40  # characters of a wrong shard in a message
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """A part of the work items of a spec.
-
-    Examples
-    --------
-    >>> Shard.parse("3/40")
-    Shard(number=3, count=40)
-    """
-
-    number: int
-    """From 1 to `count`."""
-    count: int
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """Return the shard of a text such as '3/40'.
-
-        Raises
-        ------
-        PeekbenchError
-            If the text has another form, or there is no such shard.
-        """
-        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII)
-        if match is None:
-            raise PeekbenchError(
-                f"--shard {text[:MAX_SHARD_TEXT]!r}: give the number of the shard and of all shards, such as 3/40"
-            )
-        number, count = map(int, match.groups())
-        if not 1 <= number <= count:
-            raise PeekbenchError(f"--shard {text}: {count} shards have the numbers 1 to {count}; give one of them")
-        return cls(number, count)
-
-    def __str__(self) -> str:
-        """Return the form that `parse` reads."""
-        return f"{self.number}/{self.count}"
-
-    def new_path(self, folder: Path) -> Path:
-        """Return the path of a new store of this shard, under a name that no other job uses."""
-        number = f"{self.number:0{len(str(self.count))}}"
-        started = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-        return folder / f"shard-{number}-of-{self.count}-{started}-{secrets.token_hex(4)}{SUFFIX}"
 
 
 def real_path(path: Path) -> Path:
@@ -291,19 +241,3 @@ def _stat_one(file: Path) -> tuple[int, int, int, int] | None:
 def identify_files(file: Path) -> tuple[tuple[int, int] | None, ...]:
     """Return device and inode of a store and of its log; None for one that does not exist."""
     return tuple(state and state[:2] for state in read_state(file))
-
-
-def find_shards(folder: Path) -> list[Path]:
-    """Return the stores in a folder, or a store that is given itself; sorted by name.
-
-    Raises
-    ------
-    StoreError
-        If there is no such folder.
-    """
-    try:
-        if stat.S_ISDIR(folder.stat().st_mode):
-            return sorted(path for path in folder.iterdir() if path.suffix == SUFFIX)
-    except OSError as error:
-        raise StoreError(f"{folder}: {error.strerror or error}; give a folder of `peekbench worker --out`") from error
-    return [folder]

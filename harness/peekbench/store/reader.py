@@ -23,7 +23,6 @@ from peekbench.spec.compatibility import Experiment
 from peekbench.store.differences import run_identifier
 from peekbench.store.files import (
     FileState,
-    Shard,
     read_only_uri,
     read_state,
     real_path,
@@ -34,7 +33,6 @@ from peekbench.store.files import (
 from peekbench.store.schema import (
     PARTS_OF_SPEC,
     SCORE_COLUMNS,
-    TABLES,
     compare_predictions,
     damage_error,
     decode_answers,
@@ -99,13 +97,10 @@ class Store:
         The SQLite file.
     connection
         An open connection.
-    uri
-        URI with which the connection was opened, if another connection is to open the same file.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, *, uri: str = "") -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
-        self.uri = uri
         self.verified: FileState | None = None
         """State of the files whose tables and checksums were verified; None if they were not."""
         self._connection = connection
@@ -206,27 +201,10 @@ class Store:
         )
         return {(method, task, num_test): subsamples for method, task, num_test, subsamples in rows}
 
-    def is_shard(self) -> bool:
-        """Return whether this is the store of a shard."""
-        return self._get("shard") is not None
-
-    def shard(self) -> Shard:
-        """Return the shard.
-
-        Raises
-        ------
-        StoreError
-            If this is the store of a run.
-        """
-        text = self._get("shard")
-        if text is None:
-            raise StoreError(f"store {self.path} is not that of a shard; give the folder of `peekbench worker --out`")
-        return Shard.parse(text)
-
-    def verify(self, tables: Sequence[str] = TABLES) -> None:
-        """Refuse a store with a wrong schema, or with a damaged row in one of these tables."""
+    def verify(self) -> None:
+        """Refuse a store with a wrong schema or a damaged row."""
         refuse_other_tables(self.path, self._connection)
-        for damage in find_damage(self._connection, tables):
+        for damage in find_damage(self._connection):
             raise damage_error(self.path, damage)
 
     def identifier(self) -> str:

@@ -310,7 +310,7 @@ def damage_error(path: Path, problem: str) -> StoreError:
         log = f" If the log {log_path(file)} belongs to another store, move the log away first."
     return StoreError(
         f"store {path}: {problem}; the file is damaged. It was not modified.{log} Restore a copy, or move the file "
-        "away and run the spec, or the shard, again; `peekbench check-store` lists what is wrong"
+        "away and run the spec again; `peekbench check-store` lists what is wrong"
     )
 
 

@@ -9,11 +9,10 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,10 +24,8 @@ from peekbench.spec.design import describe_look
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.files import (
     FileState,
-    Shard,
     hold_lock,
     identify_files,
-    log_path,
     read_state,
     real_path,
     refuse_hard_links,
@@ -56,15 +53,13 @@ from peekbench.store.schema import (
 
 CHECKPOINT_SECONDS = 1.0
 """Time after which saved trials are copied from the write-ahead log into the file, which waits for the disk."""
-NO_LOCKS = "unix-none"
-"""Part of SQLite that opens files without locks."""
 
 SAVE_DRAW = f"INSERT INTO draws ({', '.join(DRAW_COLUMNS)}) VALUES ({placeholders(DRAW_COLUMNS)}) {KEEP_LABELS}"  # noqa: S608
 INSERT_ARM = f"INSERT INTO arms ({', '.join(ARM_COLUMNS)}) VALUES ({placeholders(ARM_COLUMNS)})"  # noqa: S608
 
 
 class StoreWriter(Store):
-    """A store that is open to fill it: with the trials of a run, of one shard, or of all shards."""
+    """A store that is open to fill it: with the trials of a run."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, file: Path) -> None:
         super().__init__(path, connection)
@@ -76,8 +71,6 @@ class StoreWriter(Store):
         self._identity: tuple[tuple[int, int] | None, ...] | None = None
         self._last_checkpoint = 0.0
         self._has_log = False
-        self._sync: Callable[[], None] = self._copy_log
-        """Lets saved trials reach the disk."""
 
     @classmethod
     def for_run(
@@ -132,55 +125,6 @@ class StoreWriter(Store):
             store._closing = stack.pop_all()
         return store
 
-    @classmethod
-    def for_shard(
-        cls, folder: Path, shard: Shard, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]],
-        session: Mapping[str, Any], host: str,
-    ) -> Self:  # fmt: skip
-        """Create the store of one attempt of a job in a folder. No other process ever writes it.
-
-        SQLite takes no locks here, because file systems that several machines share often lack them, and because the
-        name of the file is new. The journal is a write-ahead log as in other stores: a rollback journal would wait for
-        the file server several times for each trial. In the exclusive mode, the index of the log is in the memory of
-        the job, and not in a file that only processes of one machine can share.
-
-        Parameters
-        ----------
-        folder
-            Folder for the stores of all shards.
-        shard
-            The shard.
-        spec, tasks
-            As for `for_run`.
-        session, host
-            As for `add_session`.
-
-        Raises
-        ------
-        StoreError
-            If it cannot be written.
-        """
-        path = shard.new_path(folder)
-        with translate_errors(path), ExitStack() as stack:
-            folder.mkdir(parents=True, exist_ok=True)
-            file = real_path(path)
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            connection = sqlite3.connect(f"{file.as_uri()}?vfs={NO_LOCKS}", uri=True, isolation_level=None)
-            stack.callback(connection.close)
-            store = cls(path, connection, file)
-            # After this, the file has no companions and never changes again. Readers read a log that is left.
-            stack.callback(store._end, "PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            store._begin(spec, tasks)
-            with store._transaction():
-                store._replace("run", key="shard", value=str(shard))
-            store.add_session(session, host)
-            store._copy_log()  # other jobs compare what the file has without its log
-            store._sync = partial(_sync_file, log_path(file))  # while the log only grows, copies of both files fit
-            store._identity = identify_files(file)
-            store._closing = stack.pop_all()
-        return store
-
     def _begin(self, spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], *, fresh: bool = False) -> None:
         """Choose the journal of an open file, create its tables if it is new, and store the spec.
 
@@ -216,14 +160,10 @@ class StoreWriter(Store):
                 self._connection.execute(pragma)
 
     def _checkpoint(self) -> None:
-        """Let all trials reach the disk."""
-        self._sync()
-        self._last_checkpoint = time.monotonic()
-        self._has_log = False
-
-    def _copy_log(self) -> None:
         """Copy the write-ahead log into the file, so that a copy of the file alone has all trials."""
         self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self._last_checkpoint = time.monotonic()
+        self._has_log = False
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -403,15 +343,14 @@ def append_look(path: Path, look: Mapping[str, Any]) -> bool:
     Returns
     -------
     bool
-        False if the store cannot be written, or is that of a shard. Then no run can extend it either.
+        False if the store cannot be written. Then no run can extend it either.
     """
     with translate_errors(path):
         file = real_path(path)
         if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK) or file.stat().st_nlink > 1:
             return False
-        with Store.open(path, verified=False) as stored:
-            if stored.is_shard():  # its job may be writing it, and takes no locks
-                return False
+        with Store.open(path, verified=False):  # refuses a file that is not a store
+            pass
         connection = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, isolation_level=None)
         with closing(connection), transaction(connection):
             add_triggers(connection)
@@ -430,18 +369,5 @@ def _refuse_unusable(path: Path, file: Path, *, is_verified: bool) -> None:
         stored = Store.open(path, verified=not is_verified)
     except EmptyStoreError:
         return
-    with stored:
-        if stored.is_shard():
-            raise StoreError(
-                f"store {path} is that of shard {stored.shard()}; `peekbench merge` puts it into the store of the run. "
-                "Choose another file"
-            )
+    stored.close()
     refuse_hard_links(path, file)
-
-
-def _sync_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,8 +16,7 @@ import pytest
 
 from peekbench.data.loading import forget, load_dataset
 from peekbench.data.preflight import describe_tasks
-from peekbench.data.shipping import pack_dataset, unpack_dataset
-from peekbench.errors import ContractError, HostError, MissingDataError, PluginError
+from peekbench.errors import ContractError, HostError, PluginError
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.planning import group_trials
 from peekbench.execution.provenance import identify
@@ -26,7 +24,7 @@ from peekbench.execution.work import SpecWork
 from peekbench.plugins import NODE_VARIABLE, Options, Preparation, Work, registry
 from peekbench.plugins.entries import ExecutorEntry, MethodEntry
 from peekbench.plugins.work_protocols import Event
-from peekbench.records import Dataset, Resources, TrialResult, WorkItem
+from peekbench.records import Resources, TrialResult, WorkItem
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 from peekbench.store.differences import Identity
 
@@ -92,53 +90,28 @@ def test_a_machine_without_a_plugin_is_refused(make_spec: MakeSpec, monkeypatch:
         pickle.loads(pickled)
 
 
-def test_data_that_a_machine_cannot_read_are_shipped(
-    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PEEKBENCH_CACHE", str(tmp_path / "cache"))
+def test_data_that_a_machine_cannot_read_are_sent_with_the_work(make_spec: MakeSpec, tmp_path: Path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("text,label\n" + "".join(f"text {row},{row % 2}\n" for row in range(90)))
     spec = make_spec(tasks=[{"use": "files", "options": {"path": "rows.csv"}}])
     work = SpecWork(spec, identify(spec, describe_tasks(spec), {}))
     direct = [outcome for item in items(spec) for outcome in work(item)]
-    packed = work.pack_data("files")
+    alone, complete = pickle.dumps(work), pickle.dumps(work.with_data())
     rows.unlink()
     forget()
-    elsewhere = pickle.loads(pickle.dumps(work))
-    with pytest.raises(MissingDataError, match="task files.*rows.csv") as caught:
-        elsewhere.prepare()
-    assert list(pickle.loads(pickle.dumps(caught.value)).tasks) == ["files"]
-    elsewhere.prepare({"files": packed})
-    shipped = [outcome for item in items(spec) for outcome in pickle.loads(pickle.dumps(work))(item)]
-    for one, other in zip(direct, shipped, strict=True):
+    with pytest.raises(HostError, match=r"rows\.csv"):
+        pickle.loads(alone).prepare()
+    elsewhere = pickle.loads(complete)
+    elsewhere.prepare()
+    sent = [outcome for item in items(spec) for outcome in elsewhere(item)]
+    for one, other in zip(direct, sent, strict=True):
         assert isinstance(one, TrialResult)
         assert isinstance(other, TrialResult)
         assert [arm.scores for arm in one.arms] == [arm.scores for arm in other.arms]
     assert len(load_dataset(spec.source(spec.tasks[0])).labels) == 90  # for methods, too
 
 
-@pytest.mark.parametrize(
-    "dataset",
-    [
-        Dataset(["a \ud800 b", "c"], [0, 1], ("x", "y"), splits=("train", "test"), details={"dropped": {"empty": 2}}),
-        Dataset(np.arange(6.0).reshape(3, 2), np.array([0.1, 0.2, 0.3]), kind="regression", fingerprint="own"),
-        Dataset(["a", "b"], list(np.array([0, 1])), ("x", "y")),
-    ],
-)
-def test_shipped_rows_are_the_same(dataset: Dataset) -> None:
-    packed = pack_dataset(dataset)
-    rows = unpack_dataset(packed)
-    assert rows is not None
-    for name in ("inputs", "labels", "splits"):
-        np.testing.assert_array_equal(np.asarray(getattr(rows, name)), np.asarray(getattr(dataset, name)))
-    for name in ("class_names", "kind", "fingerprint", "details", "instruction"):
-        assert getattr(rows, name) == getattr(dataset, name)
-    assert unpack_dataset(packed[:-1] + b"x") is None
-    other = zlib.compress(packed[32:])
-    assert unpack_dataset(sha256(other).digest() + other) is None, "the form of an earlier version"
-
-
-def test_a_pilot_compares_machines_and_ships_data(
+def test_a_pilot_compares_machines_and_sends_data(
     make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An executor that does all work on another machine, which has other data than the main process, or none."""
@@ -154,17 +127,13 @@ def test_a_pilot_compares_machines_and_ships_data(
 
 
 def _execute_elsewhere(items: Iterable[WorkItem], work: Work, *, options: Options) -> Iterator[list[Event]]:
-    packed = work.pack_data("toy.words")
+    complete = pickle.dumps(work.with_data())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TOY_DATA", os.environ["ELSEWHERE"])
         patch.setenv(NODE_VARIABLE, "node 7")
         forget()
-        elsewhere = pickle.loads(pickle.dumps(work))
-        try:
-            host = elsewhere.prepare()
-        except MissingDataError:
-            host = elsewhere.prepare({"toy.words": packed})
-        yield [host]
+        elsewhere = pickle.loads(complete if os.environ["ELSEWHERE"] == "none" else pickle.dumps(work))
+        yield [elsewhere.prepare()]
         for item in items:
             yield list(elsewhere(item))
 

@@ -18,12 +18,10 @@ from peekbench.data.preflight import describe_tasks
 from peekbench.errors import PeekbenchError, RunWarning, StoreError
 from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
-from peekbench.execution.shards import merge, run_shard
 from peekbench.records import TrialEvidence
 from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_run, state
 from peekbench.spec.experiment import ExperimentSpec, canonical
-from peekbench.store.files import Shard
 from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 from peekbench.store.writer import StoreWriter
@@ -246,19 +244,6 @@ def test_arms_in_another_order_are_the_same_experiment(make_spec: MakeSpec) -> N
     assert run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms[::-1])).finished == 0
     with pytest.raises(StoreError, match="arms: "):
         run(make_spec(tasks=[TASK], methods=[VOTE], arms=arms[:3]))
-
-
-def test_shards_without_a_finished_trial_block_no_other_job(make_spec: MakeSpec) -> None:
-    folder = Path("shards")
-    spec = make_spec(tasks=[TASK], methods=[VOTE])
-    assert run_shard(make_spec(tasks=[TASK], methods=[FAULTY]), Shard(1, 1), folder).failed == 3
-    run_shard(spec, Shard(1, 2), folder)
-    summary = run_shard(spec, Shard(2, 2), folder)
-    merged = merge(spec, [folder])
-    assert (merged.shards, merged.empty, merged.counts.added, merged.missing) == (2, 1, 3, {})
-    with pytest.raises(StoreError, match="merge these shards first"):
-        run_shard(make_spec(tasks=[TASK], methods=[VOTE], design=design(1)), Shard(1, 1), folder)
-    summary.store.unlink()
 
 
 @pytest.mark.slow
