@@ -210,7 +210,6 @@ def cases() -> Iterator[Case]:
         "report --reports": (("report", NAME, "--format", "svg", "--reports", "out"), "out", ""),
         "analyze --reports": (("analyze", "scores.csv", "--reports", "out"), "out", ""),
         "compare --reports": (("compare", NAME, "data/other.sqlite", "--reports", "out"), "out", ""),
-        "leaderboard --reports": (("leaderboard", NAME, "--reports", "out"), "out", ""),
         "validate --lock": (("validate", "--lock", "specs/attack.yaml"), "specs", "attack.lock"),
         "backup": (("backup", NAME, "backups/copy.sqlite"), "backups", "copy.sqlite"),
     }

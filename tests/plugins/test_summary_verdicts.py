@@ -19,7 +19,7 @@ from peekbench import PeekbenchError
 from peekbench.execution.runner import run
 from peekbench.formatting import format_signed, format_size
 from peekbench.records import TrialEvidence, Unit
-from peekbench.report import report_of_ranking, report_of_run, state
+from peekbench.report import report_of_comparison, report_of_run, state
 from peekbench.report.render import sentences
 from peekbench.report.render.content import explain_decisions
 from peekbench.results import decide, paired_scores
@@ -371,7 +371,7 @@ def test_methods_that_cannot_show_a_bias_are_not_equivalent(
     store = run(make_spec(design=design, methods=["guess.py:fit"], analyses=analyses)).store
     (verdict,) = report_of_run(store).verdicts
     assert verdict.decision == decision
-    assert report_of_ranking([store]).verdicts[0].decision in (decision, "inconclusive")  # another region
+    assert report_of_comparison([store]).verdicts[0].decision in (decision, "inconclusive")  # another region
     shown = {"inert": "do not depend on the unlabeled texts", "no signal": "at chance"}
     assert shown[decision] in sentences.state_briefly(verdict)
 

@@ -24,7 +24,7 @@ from peekbench.errors import DataError, SpecError
 from peekbench.execution.runner import run
 from peekbench.execution.work import SpecWork
 from peekbench.records.trials import TrialResult, WorkItem
-from peekbench.report import report_of_ranking, report_of_run
+from peekbench.report import report_of_comparison, report_of_run
 from peekbench.report.render.html import render_html
 from peekbench.report.render.markdown import render_markdown
 from peekbench.results.analyze import AnalysisOptions, analyze
@@ -163,7 +163,7 @@ def test_reports_call_features_rows(tmp_path: Path) -> None:
     for text in shown:
         assert "the test rows" in text
         assert not re.search(r"\b(test|unlabeled|these|independent) texts?\b", text)
-    joint = report_of_ranking([store, store.rename(tmp_path / "moved.sqlite")][1:])
+    joint = report_of_comparison([store, store.rename(tmp_path / "moved.sqlite")][1:])
     assert joint.verdicts[0].rows == "rows"
 
 

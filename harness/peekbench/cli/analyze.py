@@ -20,7 +20,7 @@ from peekbench.cli.options import (
 )
 from peekbench.cli.output import fail
 from peekbench.cli.reports import FormatOption, Printer, ReportOptions, check_formats, report_run, show_report
-from peekbench.report import report_of_comparison, report_of_ranking
+from peekbench.report import report_of_comparison
 from peekbench.report.facts.reports import report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
@@ -29,16 +29,6 @@ from peekbench.spec.analysis_only import load_analysis_only
 FilesOption = Annotated[
     Path | None,
     typer.Option("--reports", metavar="FOLDER", help="Write the report's files into FOLDER/NAME."),
-]
-ScoresArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="RUN", autocompletion=complete_runs, help="Name, spec or store of a run, or a table of scores."
-    ),
-]
-AnalysisOption = Annotated[
-    str,
-    typer.Option("--analysis", metavar="PLUGIN.THING", help="Analysis to use. Default: the only one for this command."),
 ]
 
 
@@ -123,27 +113,6 @@ def report(
 
 @take_records
 def compare(
-    before: ScoresArgument,
-    after: ScoresArgument,
-    table: TableFlags,
-    printer: Printer,
-    reports: FilesOption = None,
-    allow_incomplete: IncompleteOption = False,
-    analysis: AnalysisOption = "",
-) -> None:
-    """Compare two runs: settings, data, versions, boost and bias, verdicts.
-
-    Example: peekbench compare runs/before.sqlite runs/after.sqlite
-    """
-    printer.start()
-    paths = find_scores(before), find_scores(after)
-    options = table.read()
-    report = report_of_comparison(*paths, allow_incomplete=allow_incomplete, analysis=analysis, table=options)
-    show_report(report, reports, printer)
-
-
-@take_records
-def leaderboard(
     runs: Annotated[
         list[str],
         typer.Argument(
@@ -154,13 +123,15 @@ def leaderboard(
     printer: Printer,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
-    analysis: AnalysisOption = "",
 ) -> None:
     """Rank the methods of one or several runs by their uncontaminated score, that of the arm extra.
 
-    Example: peekbench leaderboard quickstart
+    Of two runs, also list what changes from the first to the second: scores, verdicts, settings, data and versions.
+
+    Example: peekbench compare quickstart
+
+    Example: peekbench compare runs/before.sqlite runs/after.sqlite
     """
     printer.start()
     paths = [find_scores(run) for run in runs]
-    report = report_of_ranking(paths, allow_incomplete=allow_incomplete, analysis=analysis, table=table.read())
-    show_report(report, reports, printer)
+    show_report(report_of_comparison(paths, allow_incomplete=allow_incomplete, table=table.read()), reports, printer)

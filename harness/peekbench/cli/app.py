@@ -43,8 +43,7 @@ COMMANDS = {
     "watch": ("watch.watch", "Watch a run that is going on."),
     "analyze": ("analyze.analyze", "Analyze the scores of a run or of any other tool."),
     "report": ("analyze.report", "Write the report of a run again, from its store."),
-    "compare": ("analyze.compare", "Compare two runs."),
-    "leaderboard": ("analyze.leaderboard", "Rank the methods of runs by their uncontaminated score."),
+    "compare": ("analyze.compare", "Rank the methods of runs by their uncontaminated score; compare two runs."),
     "show": ("show.show", "Show what the installed plugins offer, or one entry."),
     "backup": ("store.backup", "Copy the store of a run into one file."),
     "check-store": ("store.check_store", "Check the store of a run."),
@@ -52,7 +51,7 @@ COMMANDS = {
 """Function and summary of each command of the core."""
 GROUPS = {
     "Run": ("quickstart", "validate", "plan", "run", "watch"),
-    "Read": ("analyze", "report", "compare", "leaderboard", "import"),
+    "Read": ("analyze", "report", "compare", "import"),
     "Write plugins": ("show", "new", "check"),
     "Care for stores": ("backup", "check-store"),
 }

@@ -2,7 +2,6 @@ from .facts.changed_texts import changed_texts as changed_texts
 from .facts.reports import report_of_run as report_of_run
 from .facts.reports import report_of_table as report_of_table
 from .facts.several_runs import report_of_comparison as report_of_comparison
-from .facts.several_runs import report_of_ranking as report_of_ranking
 from .facts.tables import copy_tables as copy_tables
 from .facts.tables import text_tables as text_tables
 from .render.files import write_report as write_report

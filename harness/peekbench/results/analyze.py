@@ -315,7 +315,9 @@ def find_analysis(role: AnalyzerRole) -> str:
         If no installed plugin has one, or if several have and none comes with peekbench.
     """
     description = f"analysis for a {role}"
-    return find_default(AnalyzerEntry, description, "choose one with --analysis", lambda entry: entry.role == role)
+    return find_default(
+        AnalyzerEntry, description, "uninstall the plugins of the others", lambda entry: entry.role == role
+    )
 
 
 def ask(use: str, results: pd.DataFrame, seen: Seen = NOTHING_SEEN, columns: ColumnUse | None = None) -> Analysis:

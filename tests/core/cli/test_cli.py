@@ -61,14 +61,13 @@ def test_runs_are_compared_and_ranked(spec: str) -> None:
     peek("run", spec)
     Path("other.yaml").write_text(Path(spec).read_text().replace("name: small", "name: other"))
     peek("run", "other.yaml")
-    assert "Changes from small to other" in peek("compare", "small", "runs/other.sqlite", "--reports", "c").stdout
-    compared = json.loads(Path("c/small-to-other/report.json").read_text())
+    ranked = peek("compare", "small", "runs/other.sqlite", "--reports", "c").stdout
+    assert "small: toy.vote" in ranked
+    assert ranked.index("Leaderboard, by accuracy of extra") < ranked.index("Changes from small to other")
+    compared = json.loads(Path("c/comparison-of-small-other/report.json").read_text())
     assert "1 in settings, 0 in data, 0 in versions" in compared["headline"]
     assert compared["runs"] == ["runs/small.sqlite", "runs/other.sqlite"]
-    ranked = peek("leaderboard", "small", "other").stdout
-    assert "small: toy.vote" in ranked
-    assert "Leaderboard, by accuracy of extra" in ranked
-    assert "no run of this name" in peek("leaderboard", "nothing", status=2).stderr
+    assert "no run of this name" in peek("compare", "nothing", status=2).stderr
 
 
 def test_validate_checks_all_specs(spec: str) -> None:

@@ -79,7 +79,7 @@ def test_json_is_the_only_output_and_equals_the_file() -> None:
     assert "0 already done" in done.stderr
     assert "x" * 9 in done.stderr  # what the method prints in this process
     for source in ("small", "small.yaml", "runs/small.sqlite"):
-        for command in (["report"], ["analyze"], ["leaderboard"]):
+        for command in (["report"], ["analyze"], ["compare"]):
             printed = run_command(*command, source, "--json")
             assert printed.returncode == 0, printed.stderr
             assert json.loads(printed.stdout)["schema_version"]
@@ -122,7 +122,7 @@ def test_full_prints_every_table() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_complete_commands_options_and_runs(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for words, expected in (("peekbench lead", "leaderboard"), ("peekbench report --qu", "--quiet"), (
+    for words, expected in (("peekbench comp", "compare"), ("peekbench report --qu", "--quiet"), (
         "peekbench report sm", "small",
     )):  # fmt: skip
         monkeypatch.setenv("_PEEKBENCH_COMPLETE", f"complete_{shell}")

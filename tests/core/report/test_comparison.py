@@ -17,7 +17,7 @@ from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.records import Report
 from peekbench.records.runs import TrialFinished
-from peekbench.report import report_of_comparison, report_of_ranking, report_of_run, write_report
+from peekbench.report import report_of_comparison, report_of_run, write_report
 from peekbench.report.render.json_report import ReportDocument, render_json, report_schema
 from peekbench.store.reader import Store
 
@@ -46,7 +46,7 @@ def paired(report: Report) -> set[int]:
 def test_equal_draws_are_paired(make_run: Run) -> None:
     before = make_run("before")
     after = make_run("after", methods=["toy.vote"])
-    report = report_of_comparison(before, after)
+    report = report_of_comparison([before, after])
     assert paired(report) == {6}
     assert {row["method"] for row in table(report, "Changes from")} == {"toy.vote"}
     for row in table(report, "Changes from"):
@@ -62,24 +62,24 @@ def test_equal_draws_are_paired(make_run: Run) -> None:
     "parts", [{"seed": 8}, {"design": {"num_train": [12, 18], "num_test": 30, "num_subsamples": 3}}]
 )
 def test_different_draws_are_not_paired(parts: dict[str, Any], make_run: Run) -> None:
-    report = report_of_comparison(make_run("before"), make_run("after", **parts))
+    report = report_of_comparison([make_run("before"), make_run("after", **parts)])
     assert paired(report) == {0}
 
 
 @pytest.mark.slow
 def test_changed_data_are_named_and_not_paired(make_run: Run) -> None:
     tasks = [{"use": "toy.words", "name": "a"}, {"use": "toy.words", "name": "b", "options": {"seed": 2}}]
-    report = report_of_comparison(make_run("before"), make_run("after", tasks=tasks))
+    report = report_of_comparison([make_run("before"), make_run("after", tasks=tasks)])
     assert [row["name"] for row in table(report, "Differences in data")] == ["b.fingerprint"]
     assert paired(report) == {0}, "the average over both tasks cannot be paired"
-    ranking = report_of_ranking([Path("before.sqlite"), Path("after.sqlite")])
+    ranking = report_of_comparison([Path("before.sqlite"), Path("after.sqlite")])
     assert [warning for warning in ranking.warnings if "different data of b," in warning]
 
 
 def test_a_leaderboard_of_several_runs_uses_their_common_tasks(make_run: Run) -> None:
     one = make_run("one")
     two = make_run("two", tasks=[{"use": "toy.words", "name": "a"}], methods=["toy.vote"])
-    report = report_of_ranking([one, two])
+    report = report_of_comparison([one, two])
     leaderboard = table(report, "Leaderboard")
     assert {row["method"] for row in leaderboard} == {"one: toy.vote", "one: toy.constant", "two: toy.vote"}
     assert any("task b" in warning for warning in report.warnings)
@@ -88,19 +88,21 @@ def test_a_leaderboard_of_several_runs_uses_their_common_tasks(make_run: Run) ->
     ties = {row["method"]: row["tie"] for row in leaderboard}
     assert scores["one: toy.vote"] == scores["two: toy.vote"], "on the task that both runs have"
     assert ties["one: toy.vote"] == ties["two: toy.vote"]
-    alone = report_of_ranking([one])
+    alone = report_of_comparison([one])
     assert {row["method"] for row in table(alone, "Leaderboard")} == {"toy.vote", "toy.constant"}
+    assert len(table(report, "Changes from one to two")) == 3, "of two runs only"
+    assert not any(table.title.startswith(("Changes", "Differences", "Verdicts before")) for table in alone.tables)
 
 
 def test_runs_without_a_common_task_cannot_be_ranked(make_run: Run, tmp_path: Path) -> None:
     one = make_run("one", tasks=[{"use": "toy.words", "name": "a"}])
     other = make_run("other", tasks=[{"use": "toy.words", "name": "z"}])
     with pytest.raises(ResultsError, match="no task in common"):
-        report_of_ranking([one, other])
+        report_of_comparison([one, other])
     with pytest.raises(ResultsError, match="duplicated"):
-        report_of_comparison(one, one)
+        report_of_comparison([one, one])
     Path("scores.csv").write_text("task,num_test,extra,test\n" + "a,30,0.5,0.6\na,30,0.6,0.6\n")
-    mixed = report_of_ranking([one, Path("scores.csv")])
+    mixed = report_of_comparison([one, Path("scores.csv")])
     assert "Excluded, because at least one run lacks it: arm base" in mixed.warnings
 
 
@@ -110,7 +112,7 @@ def test_json_reports_match_the_schema(make_run: Run) -> None:
     schema = report_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    reports = [report_of_run(one), report_of_comparison(one, two), report_of_ranking([one, two])]
+    reports = [report_of_run(one), report_of_comparison([one]), report_of_comparison([one, two])]
     for report in reports:
         content = json.loads(render_json(report))
         assert list(validator.iter_errors(content)) == []
@@ -121,8 +123,9 @@ def test_json_reports_match_the_schema(make_run: Run) -> None:
 
 
 def test_comparisons_are_written_in_every_format(make_run: Run, tmp_path: Path) -> None:
-    report = report_of_comparison(make_run("one"), make_run("two"))
-    names = {path.name for path in write_report(report, tmp_path / "compared")}
+    report = report_of_comparison([make_run("one"), make_run("two")])
+    written = write_report(report, tmp_path / "compared")
+    names = {path.name for path in written if path.parent.name == "compared"}
     assert names == {"report.html", "report.txt", "report.md", "report.json"}
     for name in names:
         assert "one to two" in (tmp_path / "compared" / name).read_text().replace("one&#32;", "one ")
@@ -131,19 +134,15 @@ def test_comparisons_are_written_in_every_format(make_run: Run, tmp_path: Path) 
 @pytest.mark.slow
 def test_the_command_of_a_report_repeats_its_options(make_run: Run) -> None:
     before, after = make_run("before"), make_run("after")
-    report = report_of_comparison(before, after, allow_incomplete=True, analysis="summary.changes")
-    options = ["--analysis", "summary.changes", "--allow-incomplete"]
-    assert shlex.split(report.command) == ["peekbench", "compare", str(before), str(after), *options]
-    report = report_of_ranking([before, after], allow_incomplete=True, analysis="summary.leaderboard")
-    options = ["--analysis", "summary.leaderboard", "--allow-incomplete"]
-    assert shlex.split(report.command) == ["peekbench", "leaderboard", str(before), str(after), *options]
-    assert "--" not in report_of_ranking([before]).command
+    report = report_of_comparison([before, after], allow_incomplete=True)
+    assert shlex.split(report.command) == ["peekbench", "compare", str(before), str(after), "--allow-incomplete"]
+    assert "--" not in report_of_comparison([before]).command
 
 
 def test_runs_with_a_failed_trial_are_compared_and_ranked_with_a_warning(make_run: Run, tmp_path: Path) -> None:
     faulty = {"use": "toy.faulty", "name": "faulty", "options": {"marker": str(tmp_path / "marker")}}
     before, after = make_run("before"), make_run("after", methods=["toy.vote", faulty])
-    for report in (report_of_comparison(before, after), report_of_ranking([after])):
+    for report in (report_of_comparison([before, after]), report_of_comparison([after])):
         assert any("after: The design has missing trials, and only complete" in warning for warning in report.warnings)
 
 
@@ -167,4 +166,4 @@ def test_a_failed_trial_excuses_no_missing_trial_of_another_method(
     with Store.open(Path("part.sqlite")) as store:
         assert {failure.trial.method for failure in store.failures()} == {"faulty"}
     with pytest.raises(ResultsError, match="the design has missing trials"):
-        report_of_ranking([Path("part.sqlite")])
+        report_of_comparison([Path("part.sqlite")])

@@ -66,7 +66,7 @@ def test_a_run_is_reported_without_its_other_plugins(make_spec: MakeSpec, lose_p
     for command, expected in (
         (["report", "small"], "Stopped at look 1 of 2"),
         (["analyze", "small"], "timid"),
-        (["leaderboard", "small"], "Leaderboard"),
+        (["compare", "small"], "Leaderboard"),
         (["check-store", "small"], "OK: 36 trials"),
     ):
         done = CliRunner().invoke(app, command)

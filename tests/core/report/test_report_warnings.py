@@ -54,7 +54,7 @@ def test_warnings_appear_before_the_run_in_every_format_and_on_the_screen() -> N
         for suffix in ("txt", "md", "html"):
             assert warning[:40] in " ".join(unescape(files[suffix]).split()), suffix
     assert not any("Most rows have one class" in warning for warning in warnings), "the measured accuracy says more"
-    ranked = " ".join(run_command("leaderboard", "doubtful").stdout.split())
+    ranked = " ".join(run_command("compare", "doubtful").stdout.split())
     assert all(beginning.replace("Warning: ", "Warning: doubtful: ") in ranked for beginning in expected)
 
 

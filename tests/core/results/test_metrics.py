@@ -28,7 +28,7 @@ MIXED = pd.DataFrame(
 
 def test_tasks_of_different_metrics_are_refused_with_a_command_that_works() -> None:
     MIXED.to_csv("mixed.csv", index=False)
-    for door in ("analyze", "leaderboard"):
+    for door in ("analyze", "compare"):
         done = run_command(door, "mixed.csv", "--map", "result=score")
         assert "auc of 'a', 'b'; neg_logloss of 'car'" in done.stderr
         again = run_command(*shlex.split(done.stderr.splitlines()[-1])[1:])
@@ -49,9 +49,8 @@ def test_tasks_of_different_metrics_are_refused_with_a_command_that_works() -> N
 def test_runs_and_tables_of_different_metrics_are_not_compared() -> None:
     for name, metric in (("auc", "auc"), ("f1", "f1")):
         MIXED.assign(metric=metric, result=MIXED["result"].abs()).to_csv(f"{name}.csv", index=False)
-    for door in ("compare", "leaderboard"):
-        done = run_command(door, "auc.csv", "f1.csv", "--map", "result=score")
-        assert "different metrics: auc (auc.csv), f1 (f1.csv)" in done.stderr
+    done = run_command("compare", "auc.csv", "f1.csv", "--map", "result=score")
+    assert "different metrics: auc (auc.csv), f1 (f1.csv)" in done.stderr
 
 
 def test_tasks_of_different_kinds_are_refused_before_a_run(make_spec: Callable[..., Any]) -> None:

@@ -20,7 +20,7 @@ from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
 from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
 from peekbench.records.runs import PlannedLook, TrialFinished
-from peekbench.report import report_of_ranking, report_of_run, state, write_report
+from peekbench.report import report_of_comparison, report_of_run, state, write_report
 from peekbench.report.facts.tables import look_tables
 from peekbench.report.render.sentences import state_looks
 from peekbench.results import load_results
@@ -80,7 +80,7 @@ def test_a_run_stops_when_all_verdicts_are_settled_and_is_then_complete(make_spe
     )
     averages = next(table for table in report.tables if table.title.startswith("Boost and bias over these tasks"))
     assert "adjusted for further looks" in averages.note
-    ranking = report_of_ranking([summary.store])
+    ranking = report_of_comparison([summary.store])
     assert not any("missing" in warning for warning in ranking.warnings)
     assert looks_of(ranking.verdicts[0]) == looks_of(report.verdicts[0])
     assert analyze(summary.store, AnalysisOptions(spec.analyses)).analyses[0].verdicts == report.verdicts[:1]
@@ -158,9 +158,9 @@ def test_the_maximum_is_fixed_unless_the_design_is_open_ended(make_spec: MakeSpe
     assert [row[0] for row in planned.rows] == [1, 3]
     assert "maximum at the first look" in planned.note
     copy = Path(shutil.copy(store, "copy.sqlite"))
-    joint = report_of_ranking([store, copy])
+    joint = report_of_comparison([store, copy])
     assert [looks_of(verdict) for verdict in joint.verdicts] == [looks_of(report.verdicts[0])] * 2
-    assert not any("look" in warning for warning in joint.warnings)
+    assert all("before and after" in warning for warning in joint.warnings if "look" in warning)
 
 
 def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> None:
@@ -178,7 +178,7 @@ def test_a_run_that_was_extended_after_a_report_says_so(make_spec: MakeSpec) -> 
     assert "changed to 12 trials after looks at 8. The verdict and its interval account for all" in state(verdict)
     assert verdict.estimate.level == pytest.approx(1 - level_at(Looks(), 12, [8])(0.05 / 2))
     other = run(make_spec(name="other", tasks=[{"use": "toy.words", "name": "a"}], **design_of(4))).store
-    joint = {verdict.method: verdict for verdict in report_of_ranking([store, other]).verdicts}
+    joint = {verdict.method: verdict for verdict in report_of_comparison([store, other]).verdicts}
     earlier = {method: looks_of(verdict).earlier for method, verdict in joint.items()}
     name = store.stem
     assert earlier[f"{name}: {verdict.method}"] == (4,), "of one task instead of two"

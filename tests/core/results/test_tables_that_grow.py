@@ -18,7 +18,7 @@ from peekbench.errors import ResultsError
 from peekbench.execution.runner import run
 from peekbench.records import Looks
 from peekbench.records.data import TableOptions
-from peekbench.report import report_of_ranking
+from peekbench.report import report_of_comparison
 from peekbench.report.facts.several_runs import open_runs
 from peekbench.report.render.sentences import state
 from peekbench.results.recorded_looks import next_earlier, read_looks
@@ -89,14 +89,14 @@ def test_a_table_that_follows_its_advice_has_the_level_of_an_extended_run() -> N
 def test_a_leaderboard_accounts_for_earlier_analyses_like_an_analysis() -> None:
     scores(48).to_csv("scores.csv", index=False)
     options = TableOptions(earlier=(20,))
-    ranking = report_of_ranking([Path("scores.csv")], table=options)
+    ranking = report_of_comparison([Path("scores.csv")], table=options)
     (verdict,) = pb.analyze("scores.csv", ["summary"], earlier=[20]).verdicts
     assert ranking.verdicts[0].estimate == verdict.estimate
-    assert ranking.extension.command == "peekbench leaderboard scores.csv --earlier 20 --earlier 48"
+    assert ranking.extension.command == "peekbench compare scores.csv --earlier 20 --earlier 48"
     scores(20).to_csv("other.csv", index=False)
-    several = report_of_ranking([Path("scores.csv"), Path("other.csv")]).extension
+    several = report_of_comparison([Path("scores.csv"), Path("other.csv")]).extension
     assert several.command == "peekbench analyze scores.csv && peekbench analyze other.csv"
-    partly = report_of_ranking([Path("scores.csv"), Path("other.csv")], allow_incomplete=True).extension
+    partly = report_of_comparison([Path("scores.csv"), Path("other.csv")], allow_incomplete=True).extension
     assert "analyze scores.csv --allow-incomplete && " in partly.command
 
 
@@ -108,7 +108,7 @@ def test_tables_beside_one_that_grew_need_not_have_grown() -> None:
     before, after = open_runs(paths, table=options)
     sizes = ("method", None, None)
     assert (before.scores.looks.earlier_of(*sizes), after.scores.looks.earlier_of(*sizes)) == ((), (40,))
-    several = report_of_ranking(paths, table=options).extension
+    several = report_of_comparison(paths, table=options).extension
     assert several.command == "peekbench analyze before.csv && peekbench analyze after.csv --earlier 20"
     with pytest.raises(ResultsError, match="after.csv has 48 subsamples per task, so none were added"):
         open_runs(paths, table=TableOptions(earlier=(48,)))

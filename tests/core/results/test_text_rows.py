@@ -106,7 +106,7 @@ def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
     (Path("only.yaml")).write_text("name: x\nonly: {task: [news]}\nanalyses: [summary.texts]\n")
     done = run_command("analyze", "rows.csv", "--spec", "only.yaml")
     assert "Bias for other texts of this task" in done.stdout
-    done = run_command("leaderboard", "rows.csv")
+    done = run_command("compare", "rows.csv")
     assert "2 tasks" in done.stdout, done.stderr
 
 

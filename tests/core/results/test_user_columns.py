@@ -196,7 +196,7 @@ def test_every_format_of_a_report_has_the_columns_and_the_pairing(tmp_path: Path
         assert "Rows were paired by their order in the table" in text
 
 
-@pytest.mark.parametrize("arguments", [["leaderboard", "scores.csv"], ["compare", "scores.csv", "again.csv"]])
+@pytest.mark.parametrize("arguments", [["compare", "scores.csv"], ["compare", "scores.csv", "again.csv"]])
 def test_commands_for_several_tables_take_the_same_options(arguments: list[str]) -> None:
     table = LONG.rename(columns={"subsample": "no"}).assign(notes=list("abcdefgh"))
     for name in ("scores.csv", "again.csv"):

@@ -116,7 +116,7 @@ def test_the_refusal_says_what_is_wrong(statement: str, value: object, problem: 
 def test_commands_refuse_a_forged_store(finished: Path) -> None:
     path = Path(shutil.copy(finished, "forged.sqlite"))
     forge(path, "UPDATE arms SET score = 2 WHERE id = 2")
-    for command in ("report", "analyze", "check-store", "leaderboard"):
+    for command in ("report", "analyze", "check-store", "compare"):
         done = run_command(command, str(path))
         assert done.returncode == 2
         assert "a value in the table arms is not valid" in done.stdout + done.stderr

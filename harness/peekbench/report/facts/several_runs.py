@@ -1,9 +1,9 @@
-"""Joins several runs: the report that compares two runs, and the leaderboard of their methods."""
+"""Joins several runs: the leaderboard of their methods, and the changes from one run to another."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,96 +33,31 @@ SESSION_KEYS = ("peekbench", "python", "packages", "commit", "machine", "methods
 
 
 def report_of_comparison(
-    before: Path, after: Path, *, allow_incomplete: bool = False, analysis: str = "", table: TableOptions | None = None
+    paths: Sequence[Path], *, allow_incomplete: bool = False, table: TableOptions | None = None
 ) -> Report:
-    r"""Return a report on how the settings, data, versions, scores and verdicts of two runs differ.
-
-    Parameters
-    ----------
-    before, after
-        Store of each run, or a table of scores.
-    allow_incomplete
-        Compare runs with missing trials instead of refusing them; the report warns about them. Missing trials of a
-        method with a failed trial need no permission.
-    analysis
-        Analysis that compares, as `plugin.thing`; by default the installed one with the role
-        'comparison'.
-    table
-        How to read tables of scores of other tools.
-
-    Returns
-    -------
-    Report
-        Tables of differences, and the verdicts on both runs.
-
-    Raises
-    ------
-    ResultsError
-        If trials are missing and `allow_incomplete` is not set, or both paths name the same run.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     before, after = Path(folder, "before.csv"), Path(folder, "after.csv")
-    ...     for path, score in ((before, 0.7), (after, 0.8)):
-    ...         _ = path.write_text(f"task,num_test,extra,test\na,50,0.7,{score}\nb,50,0.6,{score}\n")
-    ...     report_of_comparison(before, after).name
-    'before to after'
-    """
-    old, new = runs = open_runs([before, after], allow_incomplete=allow_incomplete, table=table)
-    if not set(old.results["task"]) & set(new.results["task"]):
-        raise ResultsError(_describe_nothing_shared("task"))
-    changed = {
-        "settings": differences("", _by_name(old.spec), _by_name(new.spec)),
-        "data": differences("", _fingerprints(old), _fingerprints(new)),
-        "versions": differences("", _versions(old), _versions(new)),
-    }
-    counts = ", ".join(f"{len(rows):,} in {kind}" for kind, rows in changed.items())
-    columns = (Column("name"), Column("before"), Column("after"))
-    report = Report(
-        name=f"{old.name} to {new.name}",
-        headline=f"From {old.path} to {new.path}. Differences: {counts}",
-        warnings=(*_warnings([old, new]), *_warn_of_looks([old, new])),
-        tables=tuple(
-            Table(f"Differences in {kind}", columns, tuple(rows), topic="data")
-            for kind, rows in changed.items()
-            if rows
-        ),
-        provenance={"before": str(old.path), "after": str(new.path), **_columns([old, new])},
-        details={"runs": [str(old.path), str(new.path)]},
-        command=make_command("compare", [before, after], [analysis], table, allow_incomplete=allow_incomplete),
-    )
-    return add_analyses(report, [ask(analysis or find_analysis("comparison"), side_by_side(runs), columns=_unit(runs))])
-
-
-def report_of_ranking(
-    paths: Sequence[Path], *, allow_incomplete: bool = False, analysis: str = "", table: TableOptions | None = None
-) -> Report:
-    r"""Return a leaderboard of the methods of one or several runs, on the tasks and arms that all runs have.
+    r"""Rank the methods of runs on the tasks and arms that all runs have; for two runs, add their differences.
 
     Parameters
     ----------
     paths
         Stores of the runs, or tables of scores.
     allow_incomplete
-        Rank runs with missing trials instead of refusing them; the report warns about them. Missing trials of a
+        Compare runs with missing trials instead of refusing them; the report warns about them. Missing trials of a
         method with a failed trial need no permission.
-    analysis
-        Analysis that ranks, as `plugin.thing`; by default the installed one with the role 'ranking'.
     table
         How to read tables of scores of other tools.
 
     Returns
     -------
     Report
-        Leaderboard, ordered by the score of the arm extra.
+        Leaderboard, ordered by the score of the arm extra. For two runs, also the differences in their settings, data,
+        versions, scores and verdicts; if all their methods are controls, only these.
 
     Raises
     ------
     ResultsError
-        If trials are missing and `allow_incomplete` is not set, the runs have no task in common, or they have no
-        methods but controls.
+        If trials are missing and `allow_incomplete` is not set, two paths name the same run, the runs have no task in
+        common, or there is nothing to rank but controls.
 
     Examples
     --------
@@ -130,44 +65,76 @@ def report_of_ranking(
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "scores.csv")
     ...     _ = path.write_text("task,method,num_test,extra,test\na,lsa,50,0.7,0.8\nb,lsa,50,0.6,0.8\n")
-    ...     report_of_ranking([path]).tables[0].title
+    ...     report_of_comparison([path]).tables[0].title
     'Leaderboard, by accuracy of extra'
     """
     runs = open_runs(paths, allow_incomplete=allow_incomplete, table=table)
     joined = side_by_side(runs)
-    if (joined["control"] != "").all():
-        raise ResultsError("all methods are controls, which are not ranked; name a run of other methods")
     shared, left_out = _keep_shared(joined)
     if len(runs) > 1:
         shared = shared.assign(method=shared[RUN] + ": " + shared["method"])
-    methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
     options = table or TableOptions()
-    make = partial(make_command, "leaderboard", paths, [analysis], allow_incomplete=allow_incomplete)
-    seen = runs[0].scores.seen
-    if len(runs) > 1:
-        seen = Seen(read_looks(shared))
-        own_reports = " && ".join(_report_command(run, options, allow_incomplete=allow_incomplete) for run in runs)
-        extension = Extension(own_reports, "runs", max_subsamples=_supported(runs))
-    elif runs[0].is_run:
-        extension = extension_of(paths[0])
-    else:
-        extension = extend_table(shared, options, make)
+    make = partial(make_command, "compare", paths, (), allow_incomplete=allow_incomplete)
+    methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
     report = Report(
-        name="leaderboard of " + ", ".join(run.name for run in runs),
+        name="comparison of " + ", ".join(run.name for run in runs),
         headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
         + ", ".join(str(run.path) for run in runs),
         warnings=(*_warnings(runs), *left_out, *_warn_of_data(runs, shared["task"].unique())),
         provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
         methods=tuple(MethodFacts(str(name)) for name in methods),
-        extension=extension,
+        extension=_extension_of(runs, shared, options, make),
         command=make(table),
     )
-    ranking = ask(analysis or find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs))
+    analyses = []
+    if len(methods):
+        seen = runs[0].scores.seen
+        if len(runs) > 1:
+            seen = Seen(read_looks(shared))
+        analyses.append(ask(find_analysis("ranking"), shared.drop(columns=RUN), seen, _unit(runs)))
+    if len(runs) == 2:
+        report = _add_differences(report, *runs)
+        analyses.append(ask(find_analysis("comparison"), joined, columns=_unit(runs)))
+    if not analyses:
+        raise ResultsError("all methods are controls, which are not ranked; name a run of other methods")
     rows: RowName = "texts"
     if any(run.rows == "rows" for run in runs):
         rows = "rows"
-    return add_analyses(report, [ranking], rows)
+    return add_analyses(report, analyses, rows)
+
+
+def _extension_of(
+    runs: Sequence[Compared], shared: pd.DataFrame, options: TableOptions, make: Callable[[TableOptions | None], str]
+) -> Extension:
+    """Describe how to extend the runs."""
+    if len(runs) > 1:
+        is_allowed = any(run.scores.options.allow_incomplete for run in runs)
+        own_reports = " && ".join(_report_command(run, options, allow_incomplete=is_allowed) for run in runs)
+        return Extension(own_reports, "runs", max_subsamples=_supported(runs))
+    if runs[0].is_run:
+        return extension_of(runs[0].path)
+    return extend_table(shared, options, make)
+
+
+def _add_differences(report: Report, old: Compared, new: Compared) -> Report:
+    """Add what differs between the settings, data and versions of two runs."""
+    changed = {
+        "settings": differences("", _by_name(old.spec), _by_name(new.spec)),
+        "data": differences("", _fingerprints(old), _fingerprints(new)),
+        "versions": differences("", _versions(old), _versions(new)),
+    }
+    counts = ", ".join(f"{len(rows):,} in {kind}" for kind, rows in changed.items())
+    columns = (Column("name"), Column("before"), Column("after"))
+    tables = (
+        Table(f"Differences in {kind}", columns, tuple(rows), topic="data") for kind, rows in changed.items() if rows
+    )
+    return replace(
+        report,
+        headline=f"{report.headline}. Differences: {counts}",
+        warnings=(*report.warnings, *_warn_of_looks([old, new])),
+        tables=tuple(tables),
+    )
 
 
 def _report_command(run: Compared, options: TableOptions, *, allow_incomplete: bool) -> str:
@@ -212,8 +179,8 @@ def _warn_of_looks(runs: Sequence[Compared]) -> Iterator[str]:
     for run in runs:
         if run.scores.looks.method or run.scores.looks.earlier:
             yield (
-                f"{run.name} was looked at repeatedly. The verdicts here do not account for that; those in "
-                "its own report do"
+                f"{run.name} was looked at repeatedly. The table of verdicts before and after does not account for "
+                "that; its own report does"
             )
 
 

@@ -70,7 +70,7 @@ class ReportDocument(BaseModel):
     sessions: list[dict[str, Any]] = []
     """For a run: versions, commit, machine, command and number of trials of each session."""
     runs: list[str] = []
-    """For a comparison or a leaderboard: files of the runs."""
+    """For a comparison: files of the runs."""
     source: str = ""
     """For a table of scores: its file."""
 
