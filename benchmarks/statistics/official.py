@@ -33,6 +33,7 @@ from peekbench.results import Configuration, Configurations
 from peekbench.spec.arms import split
 from peekbench_summary import Summary
 from peekbench_summary.families import judge_all
+from peekbench_summary.text_noise import with_fixed_texts
 
 DESIGNS = ((200, 2, 10), (200, 5, 10), (400, 5, 10), (400, 5, 30), (1000, 5, 10))
 """Test texts, folds and divisions."""
@@ -74,7 +75,8 @@ def judge(extra: FloatArray, test: FloatArray, folds: int) -> tuple[Verdict, Fix
         has_folds=True,
     )
     results = Configurations((Column("method"),), "", ("extra", "test"), ("bias",), True, POINTS, (configuration,))
-    (verdict,) = judge_all(results, OPTIONS, {}, predictions=SameTexts({"extra": extra, "test": test}))
+    results = with_fixed_texts(results, SameTexts({"extra": extra, "test": test}))
+    (verdict,) = judge_all(results, OPTIONS, {})
     assert isinstance(verdict.evidence, TrialEvidence)
     assert verdict.evidence.fixed_texts is not None
     return verdict, verdict.evidence.fixed_texts

@@ -196,12 +196,26 @@ def estimate_effect(configuration: Configuration, effect: str, level: float) -> 
     units = configuration.units(configuration.scores[effect])
     is_skewed = not failures_cancel(configuration, effect)
     estimate = estimate_these_tasks(units, level, configuration.step, is_skewed=is_skewed)
+    if effect != "bias":
+        estimate = estimate_other_texts(configuration, effect, level) or estimate
+    return estimate if configuration.step is None or effect not in ARMS else estimate.within(0.0, 1.0)
+
+
+def estimate_other_texts(configuration: Configuration, effect: str, level: float) -> MeanEstimate | None:
+    """Estimate an arm's score or an effect with the interval for other subsamples of other texts.
+
+    Returns
+    -------
+    MeanEstimate or None
+        None unless all trials test the same texts and the answers to these are known.
+    """
     crossed = cross_effect(configuration, effect)
     interval = cross_interval(crossed, level, shared_averages(configuration, effect)) if crossed else None
-    if interval is not None:
-        estimate = MeanEstimate(estimate.mean, interval.low, interval.high, interval.standard_error)
-        estimate = estimate if configuration.step is None else estimate.within(-1.0, 1.0)
-    return estimate if configuration.step is None or effect not in ARMS else estimate.within(0.0, 1.0)
+    if interval is None:
+        return None
+    mean = mean_over_tasks(list(configuration.scores[effect].values()))
+    estimate = MeanEstimate(mean, interval.low, interval.high, interval.standard_error)
+    return estimate if configuration.step is None else estimate.within(-1.0, 1.0)
 
 
 def failures_cancel(configuration: Configuration, effect: str) -> bool:

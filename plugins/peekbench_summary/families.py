@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cache, partial
 
 from peekbench import Estimate, Verdict
-from peekbench.records import Family, Looks, OtherTasks, Predictions, TrialEvidence, Unit
-from peekbench.results import Configurations, decide, find_families
+from peekbench.records import Family, FixedTexts, Looks, OtherTasks, Predictions, TrialEvidence, Unit
+from peekbench.results import Configuration, Configurations, decide, find_families
 from peekbench_stats import (
     hierarchical_rejections,
     procedure_p_value,
@@ -33,14 +33,15 @@ from peekbench_summary.biased_rule import (
     unseen_share,
 )
 from peekbench_summary.estimates import (
+    estimate_effect,
     estimate_other_tasks,
+    estimate_other_texts,
     estimate_these_tasks,
     failures_cancel,
     mean_over_tasks,
     shared_averages,
     task_means,
 )
-from peekbench_summary.fixed_texts import generalize
 from peekbench_summary.hidden_bias import LEVEL, find_hidden, has_signal
 from peekbench_summary.scores import LOG_LIKELIHOOD
 from peekbench_summary.settling import settle
@@ -192,11 +193,10 @@ def judge_all(
                 num_texts=configuration.num_texts,
             )
             if not configuration.control:
-                is_mean = options.score == "score"
                 evidence = replace(
                     evidence,
                     looks=describe_looks(configuration, looks),
-                    fixed_texts=generalize(configuration, verdict, predictions, options.level, is_mean=is_mean),
+                    fixed_texts=generalize(configuration, verdict, options.level),
                 )
                 if configuration.key in log_likelihoods:
                     units = log_likelihoods[configuration.key]
@@ -216,6 +216,41 @@ def judge_all(
                     verdict = replace(verdict, estimate=Estimate(verdict.estimate.mean))
             verdicts[member] = verdict
     return tuple(verdict for _, verdict in sorted(verdicts.items()))
+
+
+def generalize(configuration: Configuration, verdict: Verdict, level: float) -> FixedTexts | None:
+    """Return what the trials of a configuration state about other texts; None unless all test the same texts.
+
+    Such trials show how much a score varies between subsamples of these texts. Other texts vary as well, so the
+    interval for them is wider, and often leaves open what is known about these texts.
+
+    Parameters
+    ----------
+    configuration
+        Paired scores of one method.
+    verdict
+        Verdict on its bias on these texts.
+    level
+        Coverage of the interval of the score of extra; the interval of the bias has that of the verdict.
+    """
+    if not configuration.has_fixed_texts:
+        return None
+    if configuration.fixed_texts is None:
+        return FixedTexts()
+    extra = estimate_effect(configuration, "extra", level)
+    if verdict.unit == "difference":
+        extra = extra.within(0.0, 1.0)
+    extra_of_others = Estimate(extra.mean, extra.low, extra.high, level=level)
+    if verdict.decision in ("inert", "no signal") or not verdict.estimate.has_interval:
+        return FixedTexts(extra=extra_of_others)
+    bias = estimate_other_texts(configuration, "bias", verdict.estimate.level)
+    assert bias is not None, "fixed texts are tested by several subsamples"
+    # The interval on these texts is extended to zero if tests do not exclude it, and so is that for others.
+    low, high = min(bias.low, verdict.estimate.low), max(bias.high, verdict.estimate.high)
+    decision = decide(low, high, verdict.region or 0.0)
+    if decision != verdict.decision:
+        decision = "inconclusive"
+    return FixedTexts(decision, Estimate(bias.mean, low, high, level=verdict.estimate.level), extra_of_others)
 
 
 def measure_effects(

@@ -51,8 +51,10 @@ def choose_configurations(
         If the results lack the score.
     """
     paired = configurations(select_score(results, options.score, analysis))
-    if options.score == "score":
-        return with_fixed_texts(paired, predictions)
+    is_mean = options.score == "score"
+    paired = with_fixed_texts(paired, predictions, is_mean=is_mean)
+    if is_mean:
+        return paired
     return replace(paired, fixed=", ".join(filter(None, (score_title(options), paired.fixed))))
 
 
@@ -95,7 +97,7 @@ def same_texts_note(results: Configurations) -> str:
     """Return a sentence on the texts that intervals are for if all trials test the same, with a space before it."""
     if any(configuration.fixed_texts for configuration in results.configurations):
         return OF_OTHER_TEXTS
-    if any(configuration.has_folds for configuration in results.configurations):
+    if any(configuration.has_fixed_texts for configuration in results.configurations):
         return OF_THESE_TEXTS
     return ""
 

@@ -18,7 +18,8 @@ from peekbench.results import Configuration, Configurations
 from peekbench_stats import CrossedMean, cross_texts
 
 ARMS = ("base", "extra", "test")
-BOOST = ("extra", "base")
+CROSSED = {**{arm: (arm,) for arm in ARMS}, "boost": ("extra", "base"), "bias": ("test", "extra")}
+"""Scores and effects for which texts are crossed with subsamples: the arm, and the arm that is subtracted."""
 
 
 class _Cached:
@@ -61,26 +62,30 @@ def _select(answers: Answers, chosen: BoolArray | IntArray) -> Answers:
     )
 
 
-def with_fixed_texts(results: Configurations, predictions: Predictions | None) -> Configurations:
-    """Give configurations the answers to their texts if each task has the same texts in all trials.
+def with_fixed_texts(
+    results: Configurations, predictions: Predictions | None, *, is_mean: bool = True
+) -> Configurations:
+    """Mark configurations of which all trials of a task test the same texts, and give them the answers to these.
 
     Parameters
     ----------
     results
-        Configurations whose scores are the means of the answers.
+        Paired scores by configuration.
     predictions
         Answers to single texts; None if they are not known.
+    is_mean
+        Whether the scores are the means of the answers. Otherwise configurations get no answers.
     """
-    if predictions is None:
-        return results
-    cached = _Cached(predictions)
-    first = {task: configuration for configuration in results.configurations for task in configuration.subsamples}
-    if not all(
-        are_texts_fixed(read_answers(configuration, task, cached, ("extra",))) for task, configuration in first.items()
-    ):
-        return results
-    found = tuple(replace(configuration, fixed_texts=cached) for configuration in results.configurations)
-    return replace(results, configurations=found)
+    cached = None if predictions is None else _Cached(predictions)
+    found = []
+    for configuration in results.configurations:
+        is_fixed = cached is not None and all(
+            are_texts_fixed(read_answers(configuration, task, cached, ("extra",))) for task in configuration.subsamples
+        )
+        answers = cached if is_fixed and is_mean else None
+        has_fixed_texts = is_fixed or configuration.has_folds
+        found.append(replace(configuration, has_fixed_texts=has_fixed_texts, fixed_texts=answers))
+    return replace(results, configurations=tuple(found))
 
 
 def are_texts_fixed(answers: Answers | None) -> bool:
@@ -92,14 +97,14 @@ def are_texts_fixed(answers: Answers | None) -> bool:
 
 
 def cross_effect(configuration: Configuration, effect: str) -> list[CrossedMean]:
-    """Cross the texts of each task with its subsamples, for the score of an arm or the boost.
+    """Cross the texts of each task with its subsamples, for the score of an arm, the boost or the bias.
 
     Returns
     -------
     list of CrossedMean
-        Empty for other effects, which are about these texts, and if texts are not fixed or not known.
+        Empty for other effects, and if texts are not fixed or not known.
     """
-    arms = {**{arm: (arm,) for arm in ARMS}, "boost": BOOST}.get(effect)
+    arms = CROSSED.get(effect)
     if configuration.fixed_texts is None or arms is None:
         return []
     crossed = []
@@ -108,8 +113,8 @@ def cross_effect(configuration: Configuration, effect: str) -> list[CrossedMean]
         if answers is None:
             return []
         scores = answers.scores[arms[0]]
-        if effect == "boost":
-            scores = scores - answers.scores["base"]
+        if len(arms) > 1:
+            scores = scores - answers.scores[arms[1]]
         crossed.append(cross_texts(scores, answers.rows, answers.groups))
     return crossed
 

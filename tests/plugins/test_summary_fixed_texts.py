@@ -14,6 +14,7 @@ from peekbench.records import Answers, FixedTexts, FloatArray, TrialEvidence, Ve
 from peekbench.results import Configurations, configurations, tidy
 from peekbench_summary import Summary
 from peekbench_summary.families import judge_all
+from peekbench_summary.text_noise import with_fixed_texts
 
 DIVISIONS, TEXTS = 12, 300
 
@@ -50,7 +51,8 @@ def judge(bias: float, sd: float, seed: int, *, score: str = "score", shift: int
     (configuration,) = results.configurations
     by_task = {name: {"news": values.tolist()} for name, values in means.items()}
     results = replace(results, configurations=(replace(configuration, scores=by_task),))
-    (verdict,) = judge_all(results, Summary(score=score), {}, predictions=Given(scores, rows))  # type: ignore[arg-type]
+    results = with_fixed_texts(results, Given(scores, rows), is_mean=score == "score")  # type: ignore[arg-type]
+    (verdict,) = judge_all(results, Summary(score=score), {})
     assert isinstance(verdict.evidence, TrialEvidence)
     return verdict, verdict.evidence.fixed_texts
 

@@ -136,6 +136,8 @@ class Configuration:
     """Texts that a trial scores, if known; an arm can score them several times."""
     has_folds: bool = False
     """Whether the design has folds, see `has_folds`."""
+    has_fixed_texts: bool = False
+    """Whether all trials of a task are known to test the same texts."""
     fixed_texts: Predictions | None = None
     """Answers to single texts, if scores are their means and all trials of a task test the same texts."""
 
