@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from peekbench.api.inputs import find_analysis_spec, find_run, find_scores
-from peekbench.cli.gates import FailOnOption, apply_gates, parse_gates
+from peekbench.cli.gates import FailOnOption, apply_gate, parse_gate
 from peekbench.cli.options import (
     IncompleteOption,
     ReportsOption,
@@ -66,7 +66,7 @@ def analyze(
 
     Example: peekbench analyze accuracies.csv
     """
-    gates = parse_gates(fail_on)
+    gate = parse_gate(fail_on)
     chosen = check_formats(formats or ())
     if formats and reports is None:
         reports = Path("reports")
@@ -92,7 +92,7 @@ def analyze(
         report = report_of_table(analyze_scores(source, options))
     report = replace(report, formats=chosen or report.formats)
     show_report(report, reports, printer)
-    apply_gates(gates, report)
+    apply_gate(gate, report)
 
 
 @take_records

@@ -14,7 +14,7 @@ from typing import Annotated, get_args
 import typer
 
 from peekbench.api.inputs import check_new_store, load
-from peekbench.cli.gates import FailOnOption, Gate, apply_gates, parse_gates
+from peekbench.cli.gates import FailOnOption, Gate, apply_gate, parse_gate
 from peekbench.cli.options import (
     ChangedCodeOption,
     FreshOption,
@@ -37,7 +37,6 @@ from peekbench.execution.runner import run as execute
 from peekbench.formatting import pluralize
 from peekbench.progress import make_display
 from peekbench.records import Report, Split
-from peekbench.spec.arms import BLOCK_RULES
 
 SHIPPED = Path(__file__).with_name("quickstart.yaml")
 
@@ -62,7 +61,7 @@ class RunOptions:
             flags += ["--store", str(self.store)]
         if self.allow_changed_code:
             flags.append("--allow-changed-code")
-        for gate in parse_gates(self.fail_on):
+        if gate := parse_gate(self.fail_on):
             flags += ["--fail-on", gate.value]
         return shlex.join(["peekbench", "run", str(spec), *flags])
 
@@ -198,24 +197,20 @@ def _is_named(path: str, split: Split, other: Split) -> bool:
 
 
 def _run_and_report(spec: Path, options: RunOptions, printer: Printer) -> None:
-    gates = parse_gates(options.fail_on)
+    gate = parse_gate(options.fail_on)
     printer.start()
-    summary, report = _run(spec, options, printer, gates)
+    summary, report = _run(spec, options, printer, gate)
     if summary.failed:  # which weakens the verdicts that the gate judges
         fail(describe_failures(summary, options.command(spec)), FAILED)
-    apply_gates(gates, report)
+    apply_gate(gate, report)
 
 
-def _run(spec: Path, options: RunOptions, printer: Printer, gates: Sequence[Gate]) -> tuple[RunSummary, Report]:
+def _run(spec: Path, options: RunOptions, printer: Printer, gate: Gate | None) -> tuple[RunSummary, Report]:
     experiment = load(spec, options.workers)
-    num_controls = sum(bool(method.entry.control) for method in experiment.methods)
-    for gate in gates:  # one that could never fail is refused before the run
-        gate.check(
-            experiment.name,
-            num_methods=len(experiment.methods) - num_controls,
-            num_controls=num_controls,
-            rules=[arm.name for arm in experiment.arms if arm.is_rule and not BLOCK_RULES[arm.kind].sees_as_many_texts],
-        )
+    if gate is not None:  # one that could never fail is refused before the run
+        num_controls = sum(bool(method.entry.control) for method in experiment.methods)
+        num_methods = len(experiment.methods) - num_controls
+        gate.check(experiment.name, num_methods=num_methods, num_controls=num_controls)
     if options.store is not None:
         check_new_store(options.store)
     path = options.store or store_path(experiment)
