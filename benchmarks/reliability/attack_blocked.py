@@ -24,7 +24,6 @@ from peekbench.execution.runner import run
 from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec, make_spec
-from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 
 BROKEN = "def fit(unlabeled, train, task):\n    raise ValueError('broken')\n"
@@ -83,7 +82,7 @@ def _compare(store: Path, spec: ExperimentSpec) -> list[str]:
     other = store.with_name("new.sqlite")
     other.unlink(missing_ok=True)
     run(spec, store=other)
-    return [*differences(store, results(other)), *check_store(store).problems]
+    return differences(store, results(other))
 
 
 def _fail(folder: Path, failure: str, store: Path) -> list[str]:

@@ -145,7 +145,7 @@ FILES = {
     "html": "report.html", "text": "report.txt", "markdown": "report.md", "json": "report.json",
     "cards": "cards/attack.steady.md", "svg": "figures/01-marks.svg", "png": "figures/01-marks.png",
 }  # fmt: skip
-ALLOWED = ("data", "backups", "out", "specs", "scores.csv", "hub", ".locks", ".agent_harnesses.json")
+ALLOWED = ("data", "out", "specs", "scores.csv", "hub", ".locks", ".agent_harnesses.json")
 """Files of the cases; the last three are those of the client library of the Hub."""
 DEVICE = Path("/dev/full")
 TABLE = "task,method,num_test,base,extra,test\n" + "".join(
@@ -211,16 +211,12 @@ def cases() -> Iterator[Case]:
         "analyze --reports": (("analyze", "scores.csv", "--reports", "out"), "out", ""),
         "compare --reports": (("compare", NAME, "data/other.sqlite", "--reports", "out"), "out", ""),
         "validate --lock": (("validate", "--lock", "specs/attack.yaml"), "specs", "attack.lock"),
-        "backup": (("backup", NAME, "backups/copy.sqlite"), "backups", "copy.sqlite"),
     }
     for name, (command, folder, file) in written.items():
         for label, obstacle in _obstacles(folder, file):
             if name == "validate --lock" and label.startswith("file"):
                 continue  # the spec is in the same folder
             yield Case(f"{name}: {label}", command, obstacle, says=folder)
-    yield Case(
-        "backup: files of at most 100,000 bytes", written["backup"][0], _none, says="backups", max_file_size=100_000
-    )
     analyze = written["analyze --reports"][0]
     yield Case("analyze --reports: files of at most 100 bytes", analyze, _none, says="out", max_file_size=100)
     for command in (run, ("report", NAME), ("analyze", "scores.csv"), ("show", "spec-schema")):
@@ -261,7 +257,6 @@ def make_template(folder: Path) -> dict[str, Any]:
     write_spec(folder / "data" / "hub.yaml", tasks=[hub], design=design)
     write_spec(folder / "data" / "model.yaml", methods=[model], design=design)
     (folder / "scores.csv").write_text(TABLE)
-    (folder / "backups").mkdir()
     status = finish(start(folder), TIME_LIMIT)
     if status != 0:
         raise RuntimeError(f"the undisturbed run ended with exit status {status}: {errors(folder)}")

@@ -95,7 +95,7 @@ JOIN arms ON arms.draw = draws.id AND arms.owner IN (trials.method, bases.key)
 JOIN predictions ON predictions.arm = arms.id
 ORDER BY draws.task, num_train, num_test, subsample, trials.method, arms.arm
 """
-LEFT_OUT = ("id", "draw", "fit_seconds", "predict_seconds", "metrics", "checksum")
+LEFT_OUT = ("id", "draw", "fit_seconds", "predict_seconds", "metrics")
 """Columns that depend on the order of work, or may depend on its time."""
 
 MEASURED = ("_seconds", "_per_second", "_memory_mb")

@@ -168,9 +168,9 @@ class Bench:
             return []
 
     def predictions(self, name: str) -> list[Any]:
-        """Return the checksums of all predictions of a run."""
-        columns = "d.task, d.subsample, a.arm, a.predictions_checksum"
-        return sorted(self.query(name, f"SELECT {columns} FROM arms a JOIN draws d ON d.id = a.draw"))
+        """Return all predictions of a run."""
+        tables = "arms a JOIN draws d ON d.id = a.draw JOIN predictions p ON p.arm = a.id"
+        return sorted(self.query(name, f"SELECT d.task, d.subsample, a.arm, p.numbers, p.labels FROM {tables}"))
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

@@ -145,9 +145,9 @@ class StoreError(PeekbenchError):
 
     Examples
     --------
-    >>> raise StoreError("runs/tapt.sqlite is damaged: the checksums of 2 rows are wrong; restore a backup")
+    >>> raise StoreError("store runs/tapt.sqlite: no such file; `peekbench run SPEC` creates one")
     Traceback (most recent call last):
-    peekbench.errors.StoreError: runs/tapt.sqlite is damaged: the checksums of 2 rows are wrong; restore a backup
+    peekbench.errors.StoreError: store runs/tapt.sqlite: no such file; `peekbench run SPEC` creates one
     """
 
 

@@ -87,9 +87,9 @@ def test_only_the_command_that_is_called_is_imported() -> None:
     assert set(group.commands) == {name for group in GROUPS.values() for name in group}
     for name in group.commands:
         assert group.commands[name].name == name
-    loaded = modules_after("check-store", "--help")
+    loaded = modules_after("validate", "--help")
     assert {name for name in loaded if name.startswith("peekbench.cli.")} == {
-        f"peekbench.cli.{name}" for name in ("app", "options", "output", "store")
+        f"peekbench.cli.{name}" for name in ("app", "output", "validate")
     }
 
 

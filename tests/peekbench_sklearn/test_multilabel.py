@@ -17,12 +17,12 @@ from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
+from stored_scores import find_wrong_scores
 
 import peekbench as pb
 from peekbench.data.sampling import Sampler
 from peekbench.records.trials import Draw
 from peekbench.spec.design import Design
-from peekbench.store.maintenance import check_store
 from peekbench_testing.samples import sample_texts
 
 NAMES = ("crash", "login", "price", "speed")
@@ -131,7 +131,7 @@ def test_planted_bias_is_recovered_and_stored_scores_are_those_of_scikit_learn()
             for rows in (slice(150), slice(150, 300))  # crossover: the score is the mean of those of two sets
         ]
         assert results[f"{average}_f1"].item() == pytest.approx(np.mean(sets), abs=1e-12)
-    assert check_store(Path("runs/labels.sqlite")).problems == ()
+    assert find_wrong_scores(Path("runs/labels.sqlite")) == []
     assert "passed" in str(run.report())
 
 

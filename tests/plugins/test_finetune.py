@@ -14,6 +14,7 @@ import pytest
 import torch
 from process_checks import check_in_this_process
 from small_models import KINDS, SENTENCES, save_model
+from stored_scores import find_wrong_scores
 from transformers import BertConfig, BertForPreTraining, BertForSequenceClassification
 
 from peekbench import DataError, Dataset, Folders, PeekbenchError, load_results
@@ -21,7 +22,6 @@ from peekbench.errors import SpecError
 from peekbench.execution.runner import run
 from peekbench.spec.components import MethodSpec, make_component
 from peekbench.spec.experiment import ExperimentSpec, load_spec, make_spec
-from peekbench.store.maintenance import check_store
 from peekbench_finetune.classification import Classifier, pool
 from peekbench_finetune.options import Classification
 from peekbench_lm import extras, provision
@@ -359,7 +359,7 @@ def test_runs_give_the_same_results_here_and_in_several_workers(tmp_path: Path) 
         assert arms == {"base": 4, "extra": 8, "test": 8}, "the methods of a model share the base arm"
         assert json.loads(session)["methods"]["bert-tapt"]["sha256"]
         assert "classification_loss" in json.loads(metrics)
-        assert check_store(summary.store).problems == ()
+        assert find_wrong_scores(summary.store) == []
         table = load_results(summary.store)
         has_bits = table["method"].str.startswith("gpt2")
         assert (table["bits_per_byte"].notna() == has_bits).all()

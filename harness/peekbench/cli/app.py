@@ -45,15 +45,12 @@ COMMANDS = {
     "report": ("analyze.report", "Write the report of a run again, from its store."),
     "compare": ("analyze.compare", "Rank the methods of runs by their uncontaminated score; compare two runs."),
     "show": ("show.show", "Show what the installed plugins offer, or one entry."),
-    "backup": ("store.backup", "Copy the store of a run into one file."),
-    "check-store": ("store.check_store", "Check the store of a run."),
 }
 """Function and summary of each command of the core."""
 GROUPS = {
     "Run": ("quickstart", "validate", "plan", "run", "watch"),
     "Read": ("analyze", "report", "compare", "import"),
     "Write plugins": ("show", "new", "check"),
-    "Care for stores": ("backup", "check-store"),
 }
 """Headings of `--help`, with the commands of peekbench below each, also of those that its libraries add."""
 ADDED = "Added by other packages"

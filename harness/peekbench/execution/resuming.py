@@ -28,7 +28,6 @@ from peekbench.store.differences import (
     find_versions,
     plugin_of,
 )
-from peekbench.store.files import FileState
 from peekbench.store.reader import Store
 
 
@@ -48,8 +47,6 @@ class StoredRun:
     """What the numbers of the finished trials depend on; None without a store that can be used."""
     stopped_at: int | None = None
     """Subsamples of the planned look at which the run stopped; None if it did not."""
-    verified: FileState | None = None
-    """State of the files of the store when its checksums were verified; None without a store that can be used."""
 
     def sessions_with_trials(self) -> list[Mapping[str, Any]]:
         """Return the sessions that finished trials, oldest first."""
@@ -224,7 +221,6 @@ class StoredRun:
                     store.sessions_of_trials(),
                     replace(store.experiment(), finished=store.finished_subsamples()),
                     store.stopped_at(),
-                    store.verified,
                 )
         except StoreError:
             return cls(path)

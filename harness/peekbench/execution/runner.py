@@ -116,7 +116,7 @@ def run(
         check_analyses(spec, tasks)
         facts = stored.prefetch_methods(spec, observers.note)
     with (
-        StoreWriter.for_run(path, spec, tasks, verified=stored.verified, fresh=fresh) as opened,
+        StoreWriter.for_run(path, spec, tasks, fresh=fresh) as opened,
         preserve_global_generators(),
         one_thread_pools(),
     ):

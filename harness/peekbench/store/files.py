@@ -12,7 +12,6 @@ import sqlite3
 import stat
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import TypeAlias
 
 from filelock import FileLock, Timeout
 
@@ -107,18 +106,6 @@ def log_path(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
-def refuse_hard_links(path: Path, file: Path) -> None:
-    """Refuse to write a file that has several names. Each name would have a lock and a write-ahead log of its own.
-
-    Raises
-    ------
-    StoreError
-        If the file has several hard links.
-    """
-    if (links := file.stat().st_nlink) > 1:
-        raise StoreError(f"store {path} has {links} names (hard links); keep one, or copy the file with `cp`")
-
-
 def has_log(path: Path) -> bool:
     """Return whether a write-ahead log with content is beside a store.
 
@@ -182,10 +169,10 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
     """
     if not has_log(file):
         return
-    alone = _read_seal(file, "immutable=1")
-    both = _read_seal(file, "mode=ro")
-    # A kill during a checkpoint leaves a file that is complete with its log only. The row of the seal is always whole,
-    # because it is on one page.
+    alone = _read_id(file, "immutable=1")
+    both = _read_id(file, "mode=ro")
+    # A kill during a checkpoint leaves a file that is complete with its log only. The rows are on one page, which is
+    # always whole.
     if alone is None or both is None:
         return
     origin = ""
@@ -200,8 +187,8 @@ def refuse_foreign_log(path: Path, file: Path) -> None:
         )
 
 
-def _read_seal(file: Path, mode: str) -> tuple[str, int] | None:
-    """Return the random id of a store and the number of changes to it, or None if they are not readable.
+def _read_id(file: Path, mode: str) -> tuple[str, int] | None:
+    """Return the random id of a store and the number of transactions, or None if they are not readable.
 
     Parameters
     ----------
@@ -212,32 +199,20 @@ def _read_seal(file: Path, mode: str) -> tuple[str, int] | None:
     """
     try:
         with closing(sqlite3.connect(f"{file.as_uri()}?{mode}", uri=True)) as connection:
-            query = "SELECT store, changes FROM seal"
-            ((store, changes),) = connection.execute(query).fetchall()
-    except (sqlite3.Error, UnicodeDecodeError, ValueError):
+            values = dict(connection.execute("SELECT key, value FROM run"))
+            return values["id"], int(values["transactions"])
+    except (sqlite3.Error, UnicodeDecodeError, ValueError, KeyError):
         return None
-    return str(store), int(changes)
-
-
-FileState: TypeAlias = tuple[tuple[int, int, int, int] | None, ...]
-
-
-def read_state(file: Path) -> FileState:
-    """Return device, inode, size and time of the last change of a store and of its log; None for one that is missing.
-
-    They differ after every write.
-    """
-    return tuple(_stat_one(part) for part in (file, log_path(file)))
-
-
-def _stat_one(file: Path) -> tuple[int, int, int, int] | None:
-    try:
-        status = file.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def identify_files(file: Path) -> tuple[tuple[int, int] | None, ...]:
     """Return device and inode of a store and of its log; None for one that does not exist."""
-    return tuple(state and state[:2] for state in read_state(file))
+    return tuple(_identify(part) for part in (file, log_path(file)))
+
+
+def _identify(file: Path) -> tuple[int, int] | None:
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

@@ -14,9 +14,7 @@ import secrets
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from hashlib import blake2b
-from marshal import dumps
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +33,12 @@ FAILED_LOCKS = (
 )  # fmt: skip
 LOCAL_DISK = "this file system has no locks, as some shared ones: choose a folder on a local disk"
 """Remedy of these errors of the file system and of SQLite."""
-PARTS_OF_SPEC = {"name": str, "tasks": list, "methods": list, "design": dict, "report": dict, "seed": int}
-"""Keys of the spec that reports read, with their types in JSON."""
 APPLICATION_ID = 0x7065656B  # "peek"
-VERSION = 19
+VERSION = 20
 
 SCORE_COLUMNS = tuple(score.name for score in SCORES)
 ARM_COLUMNS = (
     "draw", "owner", "arm", "num_scored", *SCORE_COLUMNS, "fit_seconds", "predict_seconds", "metrics",
-    "predictions_checksum",
 )  # fmt: skip
 DRAW_COLUMNS = ("task", "num_train", "num_test", "subsample", "test_labels", "test_rows", "test_groups")
 KEEP_LABELS = """
@@ -63,13 +58,9 @@ def _column_definition(score: Score) -> str:
 
 
 TABLES = ("run", "sessions", "hosts", "looks", "tasks", "texts", "methods", "bases", "draws", "trials", "arms")
-"""Tables whose rows the seal covers. Predictions are too large to be read each time: arms have their hashes."""
-HASH_BYTES = 16
-NONE = bytes(HASH_BYTES)
-MARSHAL_VERSION = 2
-"""Equal values have equal bytes in this version, which has no references, on all machines and versions of Python. They
-are written several times as fast as by `repr`."""
+"""All tables but `predictions`."""
 SCHEMA = f"""
+-- The spec, its folder, a random id of the store, and the number of transactions since it was created.
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE sessions (id INTEGER PRIMARY KEY, provenance TEXT NOT NULL);
 -- Machines that did work in a session: packages whose versions differ from the session's, and the machine.
@@ -107,53 +98,14 @@ CREATE TABLE trials (
 CREATE TABLE arms (
     id INTEGER PRIMARY KEY, draw INTEGER NOT NULL REFERENCES draws, owner TEXT NOT NULL, arm TEXT NOT NULL,
     num_scored INTEGER NOT NULL, {", ".join(map(_column_definition, SCORES))},
-    fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL, predictions_checksum BLOB NOT NULL,
+    fit_seconds REAL NOT NULL, predict_seconds REAL NOT NULL, metrics TEXT NOT NULL,
     UNIQUE (draw, owner, arm)
 );
 -- Separate from the arms, so that scores can be read without them. Labels are those that a method chose, of tasks with
 -- classes: a byte for each label of a multi-label task, otherwise int32. Numbers are probabilities in float32, and of
 -- other tasks in float64. Generated answers are a list in JSON, compressed by zlib.
 CREATE TABLE predictions (arm INTEGER PRIMARY KEY REFERENCES arms, numbers BLOB NOT NULL, labels BLOB, answers BLOB);
--- One row, which every transaction writes: a random id of the store, the number of changes since it was created, and
--- for each table the combined hashes of its rows.
-CREATE TABLE seal (
-    store TEXT NOT NULL, changes INTEGER NOT NULL, {", ".join(f"{table} BLOB NOT NULL" for table in TABLES)}
-);
 """
-MAX_COUNT = 10**12  # of rows, subsamples and seconds
-MAX_SIZE = 1e150  # of a score without a bound, so that its square is finite
-
-
-def _range_of(score: Score) -> str:
-    low = max(score.minimum, -MAX_SIZE)
-    high = min(score.maximum, MAX_SIZE)
-    if score.name == "score":  # accuracy, R^2 and log-likelihoods
-        high = 1.0
-    return f"{score.name} BETWEEN {low} AND {high}"
-
-
-CONDITIONS: Mapping[str, tuple[str, ...]] = {
-    "methods": ("control IN ('', 'negative', 'positive')",),
-    "draws": (
-        *(f"{name} BETWEEN 0 AND {MAX_COUNT}" for name in ("num_train", "num_test", "subsample")),
-        "length(test_rows) % 4 = 0",
-        "length(test_labels) % (length(test_rows) / 4) = 0",  # of a multi-label task, a byte for each label
-        "length(test_groups) = length(test_rows)",
-    ),
-    "trials": ("(error IS NULL) = (traceback IS NULL)",),
-    "arms": (
-        *map(_range_of, SCORES),
-        f"num_scored BETWEEN 1 AND {MAX_COUNT} AND num_correct <= num_scored",
-        f"fit_seconds BETWEEN 0 AND {MAX_COUNT} AND predict_seconds BETWEEN 0 AND {MAX_COUNT}",
-        "(num_correct IS NULL AND log_loss IS NULL OR num_correct IS NOT NULL AND score >= 0)",  # or classification
-        "arm NOT GLOB '*[^a-z0-9.-]*'",
-    ),
-}
-"""What SQLite checks of the rows of a table, besides the types of its columns. NULL fulfills a condition."""
-
-INTERRUPTED = "user-defined function raised exception"
-"""Message of SQLite if a signal interrupts a function for the seal. These functions raise nothing themselves."""
-MAX_ANSWER_BYTES = 2**30  # of the answers of an arm: a forged store must not fill the memory
 MAX_TEXT, MAX_LINES = 240, 20  # characters of a description, and problems that SQLite reports
 STATEMENTS = [statement.strip() for statement in SCHEMA.split(";") if statement.strip()]
 
@@ -163,101 +115,10 @@ def placeholders(values: Sequence[object]) -> str:
     return ", ".join("?" for _ in values)
 
 
-def hash_bytes(content: bytes) -> bytes:
-    """Return the hash of bytes."""
-    return blake2b(content, digest_size=HASH_BYTES).digest()
-
-
-def hash_row(*values: float | str | bytes | None) -> bytes:
-    """Return the hash of the values of a row as SQLite returns them."""
-    return hash_bytes(dumps(values, MARSHAL_VERSION))
-
-
-def combine(*hashes: bytes) -> bytes:
-    """Return the exclusive or of hashes."""
-    total = 0
-    for value in hashes:
-        total ^= int.from_bytes(value, "little")
-    return total.to_bytes(HASH_BYTES, "little")
-
-
-def add_triggers(connection: sqlite3.Connection) -> None:
-    """Let every later statement on this connection keep the seal.
-
-    Triggers belong to the connection, not to the file. They cover every statement that writes, and other programs can
-    still read the file, but cannot change it unnoticed.
-    """
-    connection.create_function("hash_row", -1, hash_row, deterministic=True)
-    connection.create_function("combine", -1, combine, deterministic=True)
-    connection.execute("PRAGMA temp_store = MEMORY")
-    connection.execute("PRAGMA recursive_triggers = ON")  # for the rows that INSERT OR REPLACE deletes
-    for table in TABLES:
-        names = [row[1] for row in connection.execute(f"PRAGMA main.table_info({table})")]
-        old, new = (f", hash_row({', '.join(f'{row}.{name}' for name in names)})" for row in ("OLD", "NEW"))
-        for event, hashes in (("INSERT", new), ("UPDATE", old + new), ("DELETE", old)):
-            action = f"UPDATE seal SET changes = changes + 1, {table} = combine({table}{hashes})"  # noqa: S608
-            connection.execute(f"CREATE TEMP TRIGGER {table}_{event} AFTER {event} ON main.{table} BEGIN {action}; END")
-
-
-def find_damage(connection: sqlite3.Connection, tables: Sequence[str] = TABLES) -> Iterator[str]:
-    """Yield descriptions of tables whose rows are not those that were stored, or whose indices differ from their rows.
-
-    Predictions are not read.
-    """
-    for table in tables:
-        yield from (errors := integrity_errors(connection, f"'{table}'"))
-        if errors:
-            continue
-        total = 0
-        try:
-            for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608 - constants only
-                total ^= int.from_bytes(blake2b(dumps(row, MARSHAL_VERSION), digest_size=HASH_BYTES).digest(), "little")
-            seals = connection.execute(f"SELECT {table} FROM seal").fetchall()  # noqa: S608 - constants only
-            is_intact = seals == [(total.to_bytes(HASH_BYTES, "little"),)]
-        except sqlite3.OperationalError as error:
-            if "decode to UTF-8" not in str(error):
-                raise
-            is_intact = False
-        if not is_intact:
-            yield (
-                f"the rows of the table {table} are not those that were stored: some are changed or missing, or belong "
-                "to another store"
-            )
-            continue
-        yield from _find_wrong_values(connection, table)
-
-
-def _find_wrong_values(connection: sqlite3.Connection, table: str) -> Iterator[str]:
-    """Yield what is wrong with the types, ranges and references of the rows of a table.
-
-    SQLite itself does not check the constraints of a file that is opened for reading.
-    """
-    conditions = []
-    for _, name, kind, is_required, _, _ in connection.execute(f"PRAGMA table_info({table})"):
-        if kind != "REAL":  # all of these have a range, which neither a text nor a blob is in
-            condition = f"typeof({name}) = '{kind.lower()}'"
-            if not is_required:
-                condition = f"({condition} OR {name} IS NULL)"
-            conditions.append(condition)
-    conditions += CONDITIONS.get(table, ())
-    if _has_wrong_row(connection, table, " AND ".join(conditions)):
-        for condition in conditions:
-            if _has_wrong_row(connection, table, condition):
-                yield f"a value in the table {table} is not valid: {condition} does not hold"
-    for _, _, parent, _ in connection.execute(f"PRAGMA foreign_key_check({table})"):
-        yield f"a row of the table {table} belongs to a row that the table {parent} has not"
-        break
-
-
-def _has_wrong_row(connection: sqlite3.Connection, table: str, condition: str) -> bool:
-    query = f"SELECT 1 FROM {table} WHERE NOT ({condition}) LIMIT 1"  # noqa: S608 - constants only
-    return connection.execute(query).fetchone() is not None
-
-
-def integrity_errors(connection: sqlite3.Connection, table: str = str(MAX_LINES)) -> list[str]:
-    """Return what SQLite finds wrong with a table and its indices, or with the whole file."""
-    rows = connection.execute(f"PRAGMA integrity_check({table})").fetchall()
-    return [f"SQLite: {quote(text)}" for (text,) in rows[:MAX_LINES] if text != "ok"]
+def find_damage(connection: sqlite3.Connection) -> str:
+    """Return what SQLite finds wrong with a file; empty if there is nothing."""
+    lines = [text for (text,) in connection.execute(f"PRAGMA integrity_check({MAX_LINES})") if text != "ok"]
+    return "\n".join(map(quote, lines))
 
 
 def quote(text: object) -> str:
@@ -273,14 +134,10 @@ def translate_errors(path: Path) -> Iterator[None]:
     ------
     StoreError
         If the block raises `sqlite3.Error`, `OSError` or `UnicodeDecodeError`.
-    KeyboardInterrupt
-        If a signal arrived while SQLite computed a hash.
     """
     try:
         yield
     except sqlite3.Error as error:
-        if str(error) == INTERRUPTED:
-            raise KeyboardInterrupt from error
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
             raise damage_error(path, quote(error)) from error
         raise StoreError(f"store {path}: {quote(error)}; {_remedy(error)}") from error
@@ -310,7 +167,7 @@ def damage_error(path: Path, problem: str) -> StoreError:
         log = f" If the log {log_path(file)} belongs to another store, move the log away first."
     return StoreError(
         f"store {path}: {problem}; the file is damaged. It was not modified.{log} Restore a copy, or move the file "
-        "away and run the spec again; `peekbench check-store` lists what is wrong"
+        "away and run the spec again"
     )
 
 
@@ -327,7 +184,7 @@ def _remedy(error: sqlite3.Error) -> str:
             return "another program has the file open; close it and run again"
         case sqlite3.SQLITE_NOTADB:
             return "give the path of a store; if the file was one, restore a copy. It was not modified"
-    return "`peekbench check-store` looks for damage; if there is none, report this error as a defect of peekbench"
+    return "another program may have changed the file: restore a copy, or move it away and run the spec again"
 
 
 def is_empty(connection: sqlite3.Connection) -> bool:
@@ -341,8 +198,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in STATEMENTS:
         connection.execute(statement)
-    values = (secrets.token_hex(16), 0, *[NONE] * len(TABLES))
-    connection.execute(f"INSERT INTO seal VALUES ({placeholders(values)})", values)  # noqa: S608
+    connection.execute("INSERT INTO run VALUES ('id', ?), ('transactions', '0')", (secrets.token_hex(16),))
 
 
 def refuse_other_versions(path: Path, connection: sqlite3.Connection) -> None:
@@ -361,22 +217,13 @@ def refuse_other_versions(path: Path, connection: sqlite3.Connection) -> None:
         )
 
 
-def refuse_other_tables(path: Path, connection: sqlite3.Connection) -> None:
-    """Refuse a file whose tables are not those of a store."""
-    query = "SELECT sql FROM main.sqlite_schema WHERE sql IS NOT NULL"
-    found = {str(sql) for (sql,) in connection.execute(query)}
-    expected = {statement[statement.index("CREATE") :] for statement in STATEMENTS}
-    if different := found ^ expected:
-        names = sorted({quote(" ".join(sql.split()[1:3])) for sql in different})[:5]
-        raise damage_error(path, f"missing, changed or foreign: {', '.join(names)}")
-
-
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Write all or nothing."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
+        connection.execute("UPDATE run SET value = value + 1 WHERE key = 'transactions'")
     except BaseException:
         if connection.in_transaction:  # SQLite itself rolls back if the disk is full
             connection.execute("ROLLBACK")
@@ -445,34 +292,5 @@ def encode_answers(answers: Sequence[Reference]) -> bytes | None:
 
 def decode_answers(answers: bytes) -> list[Reference]:
     """Return stored answers: a text for each prompt, or a tuple of several."""
-    found: list[Any] = json.loads(_decompress(answers))
+    found: list[Any] = json.loads(zlib.decompress(answers))
     return [answer if isinstance(answer, str) else tuple(answer) for answer in found]
-
-
-def hash_predictions(numbers: bytes, labels: bytes | None, answers: bytes | None) -> bytes:
-    """Return the hash of predictions and answers. Versions of zlib differ, so that of answers is of their texts."""
-    content = numbers + (labels or b"")
-    if answers is not None:
-        content += _decompress(answers)
-    return hash_bytes(content)
-
-
-def _decompress(answers: bytes) -> bytes:
-    decoder = zlib.decompressobj()
-    found = decoder.decompress(answers, MAX_ANSWER_BYTES)
-    if not decoder.eof:
-        raise zlib.error("answers are incomplete or too large")
-    return found
-
-
-def compare_predictions(blobs: Sequence[Any], checksum: bytes) -> str:
-    """Return what is wrong with stored numbers, labels and answers; empty if they are those that were stored."""
-    numbers, *others = blobs
-    if numbers is None:
-        return "missing"
-    if not isinstance(numbers, bytes) or not all(isinstance(blob, bytes | None) for blob in others):
-        return "changed"
-    with suppress(zlib.error):
-        if hash_predictions(*blobs) == checksum:
-            return ""
-    return "changed"

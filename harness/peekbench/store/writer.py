@@ -23,12 +23,9 @@ from peekbench.spec.compatibility import Experiment, changed_experiment, has_few
 from peekbench.spec.design import describe_look
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.files import (
-    FileState,
     hold_lock,
     identify_files,
-    read_state,
     real_path,
-    refuse_hard_links,
     refuse_lost_log,
 )
 from peekbench.store.reader import IS_DRAW, EmptyStoreError, Store
@@ -36,15 +33,12 @@ from peekbench.store.schema import (
     ARM_COLUMNS,
     DRAW_COLUMNS,
     KEEP_LABELS,
-    NONE,
     SCORE_COLUMNS,
     TABLES,
-    add_triggers,
     create_tables,
     encode_answers,
     encode_labels,
     encode_predictions,
-    hash_predictions,
     is_empty,
     placeholders,
     transaction,
@@ -79,7 +73,6 @@ class StoreWriter(Store):
         spec: ExperimentSpec,
         tasks: Mapping[str, Mapping[str, Any]],
         *,
-        verified: FileState | None = None,
         fresh: bool = False,
     ) -> Self:
         """Open the store of a run to fill it. Create the file if it does not exist.
@@ -92,8 +85,6 @@ class StoreWriter(Store):
             The spec to store. It may change nothing on which finished trials of an existing store depend.
         tasks
             Facts about each task's data by name. If it has finished trials, its `fingerprint` must not have changed.
-        verified
-            State of the files when they were verified, `Store.verified`; they are not verified again unless it changed.
         fresh
             Whether to delete the trials of an existing store.
 
@@ -110,14 +101,12 @@ class StoreWriter(Store):
             hold_lock(path, file, stack)
             # Before the file is opened for writing, which would change it.
             refuse_lost_log(path, file)
-            if verified != read_state(file):
-                verified = None
             if file.exists():
-                _refuse_unusable(path, file, is_verified=verified is not None)
+                with suppress(EmptyStoreError), Store.open(path):  # refuses a store that cannot be extended
+                    pass
             connection = sqlite3.connect(f"{file.as_uri()}?mode=rwc", uri=True, isolation_level=None)
             stack.callback(connection.close)
             store = cls(path, connection, file)
-            store.verified = verified
             store._begin(spec, tasks, fresh=fresh)
             store._checkpoint()
             store._identity = identify_files(file)
@@ -141,15 +130,14 @@ class StoreWriter(Store):
                 is_kept = not changed_experiment(self.experiment(), spec, tasks)
             if not is_kept:
                 self._clear()
-            add_triggers(self._connection)
             self._apply_spec(spec, tasks)
 
     def _clear(self) -> None:
-        """Delete all rows, before the triggers that would hash each of them. The store keeps its id."""
+        """Delete all rows. The store keeps its id."""
         for table in ("predictions", *TABLES):
-            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants only
-        seals = ", ".join(f"{table} = ?" for table in TABLES)
-        self._connection.execute(f"UPDATE seal SET changes = changes + 1, {seals}", [NONE] * len(TABLES))  # noqa: S608
+            if table != "run":
+                self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - constants only
+        self._connection.execute("DELETE FROM run WHERE key = 'spec'")
 
     def _end(self, *pragmas: str) -> None:
         """Copy the write-ahead log into the file."""
@@ -330,7 +318,7 @@ class StoreWriter(Store):
         metrics = json.dumps(dict(arm.metrics), sort_keys=True)
         blobs = *encode_predictions(arm.predicted), encode_answers(arm.answers)
         times = arm.fit_seconds, arm.predict_seconds
-        row = (draw, owner, arm.arm, len(arm.predicted), *scores, *times, metrics, hash_predictions(*blobs))
+        row = (draw, owner, arm.arm, len(arm.predicted), *scores, *times, metrics)
         cursor = self._connection.execute(INSERT_ARM, row)
         self._connection.execute("INSERT INTO predictions VALUES (?, ?, ?, ?)", (cursor.lastrowid, *blobs))
 
@@ -347,13 +335,12 @@ def append_look(path: Path, look: Mapping[str, Any]) -> bool:
     """
     with translate_errors(path):
         file = real_path(path)
-        if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK) or file.stat().st_nlink > 1:
+        if not os.access(file, os.W_OK) or not os.access(file.parent, os.W_OK):
             return False
         with Store.open(path, verified=False):  # refuses a file that is not a store
             pass
         connection = sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, isolation_level=None)
         with closing(connection), transaction(connection):
-            add_triggers(connection)
             _insert_look(connection, {"is_planned": False, **look})
     return True
 
@@ -361,13 +348,3 @@ def append_look(path: Path, look: Mapping[str, Any]) -> bool:
 def _insert_look(connection: sqlite3.Connection, look: Mapping[str, Any]) -> None:
     timed = {**look, "time": datetime.now(UTC).isoformat(timespec="seconds")}
     connection.execute("INSERT INTO looks (look) VALUES (?)", (json.dumps(timed, sort_keys=True),))
-
-
-def _refuse_unusable(path: Path, file: Path, *, is_verified: bool) -> None:
-    """Refuse a store that cannot be extended, without changing it."""
-    try:
-        stored = Store.open(path, verified=not is_verified)
-    except EmptyStoreError:
-        return
-    stored.close()
-    refuse_hard_links(path, file)

@@ -97,7 +97,7 @@ def test_a_changed_spec_stands_for_its_run_with_a_warning(make_raw: Any) -> None
     path.write_text(yaml.safe_dump(make_raw(methods=["toy.vote"], tasks=["toy.words"], executor="local")))
     with pytest.warns(RunWarning, match=r"has changes since its run \(methods\).*`peekbench run small.yaml`"):
         assert find_run("small.yaml")[0] == STORE
-    done = run_command("backup", "small.yaml", "copy.sqlite")
+    done = run_command("report", "small.yaml")
     assert (done.returncode, done.stderr.count("warning: small.yaml has changes since its run")) == (0, 1)
 
 

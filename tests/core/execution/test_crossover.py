@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from stored_scores import find_wrong_scores
 
 import peekbench
 from peekbench.errors import SpecError
@@ -17,7 +18,6 @@ from peekbench.execution.runner import run
 from peekbench.records.scores import average_scores
 from peekbench.results import load_results
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -53,7 +53,7 @@ def test_own_and_other_scores_are_means_over_sets(num_sets: int, make_spec: Make
     expected = {"base": num_sets * 30, "extra": num_sets * (num_sets - 1) * 30, "test": num_sets * 30}
     assert (results["num_scored"] == results["arm"].map(expected)).all()
     assert np.allclose(results["score"], results["num_correct"] / results["num_scored"])
-    assert check_store(path).problems == ()
+    assert find_wrong_scores(path) == []
     with Store.open(path) as store:
         _, rows = store.test_rows(next(iter(store.done())).draw)
         answers = store.answers("a", "classic.lsa", 12, 30, ["extra", "test"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stored_scores import find_wrong_scores
 
 from peekbench.data.loading import load_dataset, make_task
 from peekbench.data.sampling import Sampler
@@ -24,7 +25,6 @@ from peekbench.results import load_results, pair_arms
 from peekbench.seeds import seed_of_fit
 from peekbench.spec.arms import BASE, BLOCK_RULES, EXTRA, MAX_FITS, NAMED, TEST, Arm
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -164,7 +164,7 @@ def test_membership_decides_what_each_rule_is_worth(crossover: Any, make_spec: M
     gain = (wide["mix-0.5"] - wide["extra"]) / (wide["test"] - wide["extra"])
     assert ((gain > 0) & (gain < 1)).all()
     assert gain.mean() == pytest.approx(0.5, abs=0.2)
-    assert check_store(path).problems == ()
+    assert find_wrong_scores(path) == []
     with Store.open(path) as store:
         answers = store.answers("a", "controls.leak", 12, 12, ["extra", "single"])
     assert np.allclose(answers.scores["single"].mean(axis=1), wide.xs("a", level="task")["single"])

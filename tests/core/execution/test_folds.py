@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from stored_scores import find_wrong_scores
 
 import peekbench as pb
 from peekbench.data.preflight import describe_rows
@@ -31,7 +32,6 @@ from peekbench.seeds import seed_of_fit, seed_of_subsample
 from peekbench.spec.arms import ALL_TEXTS, BASE, EXTRA, TEST
 from peekbench.spec.design import OFFICIAL, Design
 from peekbench.spec.experiment import ExperimentSpec
-from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -124,7 +124,7 @@ def test_numbers_are_those_of_a_loop_over_folds(splits: tuple[Path, Path], num_e
 def test_scores_of_stored_predictions_are_those_of_whole_test_sets(splits: tuple[Path, Path], folds: int) -> None:
     train, test = splits
     measured = pb.measure(make_model(), train=train, test=test, folds=folds, num_subsamples=2, progress=False)
-    assert check_store(measured.store).problems == ()
+    assert find_wrong_scores(measured.store) == []
     results = pb.load_results(measured.store)
     results["balanced"] = StoredPredictions(measured.store).scores(results, "balanced_accuracy")
     table = measured.predictions.to_pandas()
@@ -331,7 +331,7 @@ def test_sets_of_labels_with_groups_and_extra_texts_are_stored_and_drawn(tmp_pat
     assert "Accuracy, macro-F1 and micro-F1 are in points" in texts["report.txt"]
     verdicts = tuple(replace(verdict, evidence=None) for verdict in report.verdicts)  # as of analyses of plugins
     assert "three times" not in render_markdown(replace(report.document, verdicts=verdicts))
-    assert check_store(measured.store).problems == ()
+    assert find_wrong_scores(measured.store) == []
     assert "task sets: 30 private extra texts in the place of folds" in describe_rows(measured.spec)
     drawn = list(pb.draw(spec))
     fits = [fit for one in drawn for fit in one.fits]

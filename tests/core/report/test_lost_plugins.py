@@ -67,7 +67,6 @@ def test_a_run_is_reported_without_its_other_plugins(make_spec: MakeSpec, lose_p
         (["report", "small"], "Stopped at look 1 of 2"),
         (["analyze", "small"], "timid"),
         (["compare", "small"], "Leaderboard"),
-        (["check-store", "small"], "OK: 36 trials"),
     ):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.exception

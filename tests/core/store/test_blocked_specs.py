@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from commands import run_command
+from stored_scores import find_wrong_scores
 
 import peekbench as pb
 from peekbench.data.preflight import describe_tasks
@@ -22,7 +23,6 @@ from peekbench.records import TrialEvidence
 from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_run, state
 from peekbench.spec.experiment import ExperimentSpec, canonical
-from peekbench.store.maintenance import check_store
 from peekbench.store.reader import Store
 from peekbench.store.writer import StoreWriter
 
@@ -80,7 +80,7 @@ def test_a_store_without_a_finished_trial_is_replaced(make_spec: MakeSpec, chang
     corrected = make_spec(**{"tasks": [TASK], "methods": [FAULTY], **change})
     summary = run(corrected)
     assert summary.resumed == 0
-    assert check_store(STORE).problems == ()
+    assert find_wrong_scores(STORE) == []
     with Store.open(STORE) as store:
         assert store.spec() == canonical(corrected)
         assert (len(store.sessions()), len(store.failures()), len(store.done())) == (
@@ -114,7 +114,7 @@ def test_what_no_finished_trial_depends_on_may_change(make_spec: MakeSpec) -> No
     with Store.open(STORE) as store:
         assert ([*store.methods()], store.failures(), len(store.sessions())) == ([VOTE], [], 1)
         assert [*store.texts()] == ["a", "b"], "described again, although no trial was pending"
-    assert check_store(STORE).problems == ()
+    assert find_wrong_scores(STORE) == []
     for change in ({"methods": [FAULTY]}, {"tasks": [other]}, {"seed": 8}):
         with pytest.raises(StoreError, match="contains another experiment"):
             run(make_spec(**{"tasks": [TASK, other], "methods": [VOTE], **change}))
@@ -176,7 +176,7 @@ def test_a_fresh_run_deletes_the_stored_trials(make_spec: MakeSpec) -> None:
         assert len(reader.done()) == 3
         assert reader.spec()["seed"] == 7
     assert scores() != before
-    assert check_store(STORE).problems == ()
+    assert find_wrong_scores(STORE) == []
     with Store.open(STORE) as store:
         assert (store.looks(), len(store.sessions())) == ([], 1)
 

@@ -109,14 +109,6 @@ def test_all_names_of_a_store_share_its_lock(make_spec: MakeSpec) -> None:
     assert run(make_spec()).finished == 0
 
 
-def test_a_second_hard_link_is_refused_by_runs(make_spec: MakeSpec) -> None:
-    run(make_spec())
-    os.link(PATH, "second.sqlite")
-    for name in (PATH, "second.sqlite"):
-        with pytest.raises(StoreError, match="has 2 names .hard links.; keep one"):
-            run(make_spec(), store=name)
-
-
 def _replace() -> None:
     shutil.copy(PATH, "copy")
     Path("copy").replace(PATH)

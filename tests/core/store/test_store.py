@@ -33,7 +33,7 @@ from peekbench.spec.compatibility import Experiment, changed_experiment
 from peekbench.spec.components import MethodSpec
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
-from peekbench.store.schema import VERSION, translate_errors
+from peekbench.store.schema import VERSION
 from peekbench.store.writer import StoreWriter
 
 MakeSpec = Callable[..., ExperimentSpec]
@@ -338,18 +338,6 @@ def test_a_run_killed_before_its_first_transaction_can_be_resumed(make_spec: Mak
         with pytest.raises(StoreError, match="is still empty; wait for its run"):
             Store.open(tmp_path / name)
         assert run(make_spec(), store=tmp_path / name).finished == 12
-
-
-def test_a_signal_during_a_checksum_interrupts() -> None:
-    """SQLite replaces what its functions raise; a signal must not look like an error of the store."""
-
-    def interrupt(*_: object) -> bytes:
-        raise KeyboardInterrupt
-
-    connection = sqlite3.connect(":memory:")
-    connection.create_function("hash_row", -1, interrupt)
-    with closing(connection), pytest.raises(KeyboardInterrupt), translate_errors(Path("a.sqlite")):
-        connection.execute("SELECT hash_row(1)")
 
 
 def test_a_store_of_another_version_is_refused(make_spec: MakeSpec) -> None:
