@@ -40,8 +40,9 @@ from peekbench.execution.determinism import one_thread_pools
 from peekbench.formatting import list_names, shorten
 from peekbench.plugins import registry
 from peekbench.plugins.entries import Entry
-from peekbench.plugins.local_code import Snapshot, find_pickled_snapshots, is_installed
-from peekbench.plugins.names import is_code, split_name
+from peekbench.plugins.local_code import PREFIX, load_module
+from peekbench.plugins.names import Code, is_code, split_name
+from peekbench.plugins.source_files import is_installed
 
 HASH_VARIABLE = "PYTHONHASHSEED"
 HALF_A_DAY = 12 * 3600  # seconds; what is morning here is afternoon there
@@ -130,7 +131,7 @@ def call(use: str, function: Callable[..., Any], *arguments: Any) -> CallReport:
     path = [str(Path(folder).absolute()) for folder in sys.path]
     with TemporaryDirectory() as folder:
         question, answer, printed, working = (Path(folder) / name for name in ("question", "answer", "printed", "work"))
-        question.write_bytes(pickle.dumps((_own_modules(use), find_pickled_snapshots(content), content)))
+        question.write_bytes(pickle.dumps((_own_modules(use), _find_files(content), content)))
         working.mkdir()
         code = f"import sys; sys.path[:] = {path!r}; from {__name__} import main; main({folder!r})"
         status = run_code(code, os.environ | variables, printed, working)
@@ -198,14 +199,21 @@ def main(folder: str) -> None:
     (Path(folder) / "answer").write_bytes(pickle.dumps(answer))
 
 
-def _answer(own_modules: set[str], snapshots: list[tuple[Path, Mapping[str, bytes]]], content: bytes) -> CallReport:
+def _find_files(content: bytes) -> list[Code]:
+    """Return the files that the new process has to import before it unpickles objects."""
+    names = [name for name in list(sys.modules) if name.startswith(PREFIX) and name.encode() in content]
+    paths = [Path(str(sys.modules[name].__file__)) for name in names]
+    return [Code(path.name, path.parent) for path in paths]
+
+
+def _answer(own_modules: set[str], files: list[Code], content: bytes) -> CallReport:
     running, state = _list_running(), take_state()
     sys.meta_path.insert(0, _LibraryImports(own_modules, state, running))
     warnings.showwarning = _ignore_warning
     logging.lastResort = logging.NullHandler()
     try:
-        for root, contents in snapshots:
-            Snapshot.of(root, contents)
+        for file in files:
+            load_module(file)
         function, arguments = _Unpickler(io.BytesIO(content)).load()
         value, error = function(*arguments), ""
     except Exception as raised:

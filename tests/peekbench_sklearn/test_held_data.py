@@ -202,13 +202,13 @@ def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
     path = tmp_path / "my reviews.csv.gz"
     pd.DataFrame(columns).to_csv(path, sep=";", index=False, encoding="utf-16")
     for data in (columns, pd.DataFrame(columns).to_dict("records")):  # other data would be refused
-        assert measure(TFIDF, data, text="review", label="topic", name="in-memory").failed == 0
+        assert measure("controls.null", data, text="review", label="topic", name="in-memory").failed == 0
     for design in (DESIGN, {"num_subsamples": 2}):
         run = measure(TFIDF, path, text="review", label="topic", delimiter=";", design=design)
         assert ([task.name for task in run.spec.tasks], run.failed) == (["my-reviews"], 0)
     assert run.predictions.to_pandas()["label"].nunique() == 3
     pd.DataFrame(columns)[::-1].to_csv(path, index=False)
-    assert measure(TFIDF, path, text="review", label="topic", name="file").failed == 0
+    assert measure("controls.null", path, text="review", label="topic", name="file").failed == 0
     pd.DataFrame(columns).to_csv(path, index=False)
     with pytest.raises(pb.PeekbenchError, match="data of task my-reviews"):
-        measure(TFIDF, path, text="review", label="topic", name="file")
+        measure("controls.null", path, text="review", label="topic", name="file")

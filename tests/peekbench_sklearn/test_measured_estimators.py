@@ -278,13 +278,13 @@ def test_texts_and_labels_are_two_columns() -> None:
 
 def test_forms_of_the_same_rows_are_the_same_run() -> None:
     named = FRAME.rename(columns={"text": "review", "label": "topic"})
-    first = measure(TFIDF, FRAME, name="forms")
+    first = measure("controls.null", FRAME, name="forms")
     for data in ((TEXTS, NAMES), (FRAME["text"], FRAME["label"]), lambda: FRAME, pb.Dataset(*read(FRAME))):
-        assert measure(TFIDF, data, name="forms").resumed == 2
-    assert measure(TFIDF, named, text="review", label="topic", name="forms").resumed == 2
+        assert measure("controls.null", data, name="forms").resumed == 2
+    assert measure("controls.null", named, text="review", label="topic", name="forms").resumed == 2
     both = measure(TFIDF, {"mine": FRAME, "names": "toy.words"})
     assert ([task.name for task in both.spec.tasks], both.failed) == (["mine", "names"], 0)
-    assert pb.load_run(first.name).report().verdicts[0].method == "pipeline"
+    assert pb.load_run(first.name).report().verdicts[0].method == "controls.null"
 
 
 def read(data: Any) -> Any:
@@ -319,9 +319,7 @@ def test_labels_are_classes_or_numbers() -> None:
 
 
 def test_scores_of_scikit_learn_are_computed_from_the_stored_predictions() -> None:
-    measure(REGRESSORS[0], (X, Y), name="scores")
-    run = measure(REGRESSORS[0], (X, Y), name="scores", score="neg_mean_absolute_error", region=0.1)
-    assert run.resumed == 2  # the trials are the same
+    run = measure(REGRESSORS[0], (X, Y), score="neg_mean_absolute_error", region=0.1)
     table = run.report().tables["by task"].to_pandas()
     frame = run.predictions.to_pandas()
     errors = (frame["predicted_value"] - frame["target"]).abs().groupby(frame["arm"]).mean()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import json
 import re
@@ -23,7 +24,6 @@ from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
 from peekbench.plugins.functions import find_toolkit, is_estimator, make_entry
 from peekbench.plugins.names import OF_FEW, Code, find_nearest, hold, locate_code
-from peekbench.plugins.session_code import hash_text, hash_thing
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset, OfficialSplits
 from peekbench.results.region import default_region
@@ -32,6 +32,7 @@ from peekbench.spec.experiment import ExperimentSpec
 
 DESIGN: Mapping[str, Any] = {"num_train": 50, "num_test": 200, "num_subsamples": 20}
 MIN_TEST = 20  # rows of a test set that nobody chose
+DIGITS = 8  # of the hash in the name of a run
 DEFAULT_NAME = "method"  # of a function without a name
 FILES = "files"  # data source of paths
 DATA_OPTIONS = (
@@ -71,10 +72,9 @@ def measure(
     """Measure the bias of a method on data that you hold: scikit-learn estimators, functions, data frames, arrays.
 
     A function of a module runs in worker processes. Functions of a notebook or a script, estimators, and data in memory
-    are used in this process, one trial after the other. With a `name`, the same call resumes its run, more subsamples
-    extend it, and another method, option or data set is refused. Without a name, functions of a session and estimators
-    make a new run at each call. A method or data set that a name identifies, such as 'my_file.py:fit', is resumed as
-    long as its code, its options, the data and the rest of the design are the same.
+    are used in this process, one trial after the other, and each call makes a new run. A method that a name
+    identifies, such as 'my_file.py:fit', is resumed as long as its code, its options, the data and the rest of the
+    design are the same; more subsamples extend the run.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def measure(
         chosen["unlabeled_step"] = unlabeled_step
     named_methods = []
     for name, one in methods.items():
-        named_methods.append({"use": _find_use(one, name, is_named="name" in spec), "options": chosen})
+        named_methods.append({"use": _find_use(one, name), "options": chosen})
         if name:
             named_methods[-1]["name"] = name
     grader = spec.pop("grader", None)
@@ -207,7 +207,7 @@ def measure(
         if grader is not None:
             task["grader"] = grader
         if "grader" in task:
-            task["grader"] = _find_grader(task["grader"], is_named="name" in spec)
+            task["grader"] = _find_grader(task["grader"])
     forget()  # files may have changed
     held = [
         (task.get("name", ""), load_dataset(task["use"], task.get("options")))
@@ -264,7 +264,8 @@ def _make_name(parts: Mapping[str, Any], held: Sequence[Dataset]) -> str:
     known = describe_code([use for use in uses if isinstance(use, Code)])
     rows = [fingerprint(dataset) for dataset in held]
     identity = {**parts, "design": design, "executor": None, "known": known, "rows": rows}
-    return f"{first}-{hash_text(json.dumps(identity, sort_keys=True, default=str))}"
+    content = json.dumps(identity, sort_keys=True, default=str)
+    return f"{first}-{hashlib.sha256(content.encode()).hexdigest()[:DIGITS]}"
 
 
 def _list_methods(method: Any) -> dict[str, Any]:
@@ -353,7 +354,7 @@ def _make_task(data: Any, name: str, methods: Sequence[Any], options: Mapping[st
     if dataset.kind == "generation" and not isinstance(dataset.grader, str):
         held["grader"] = dataset.grader  # it is then compared as methods are
         dataset = replace(dataset, grader="exact")
-    return {"use": hold(_loader(dataset), "load", fingerprint(dataset)), **held}
+    return {"use": hold(_loader(dataset), "load"), **held}
 
 
 def _suggest_key(unknown: Collection[str]) -> str:
@@ -438,30 +439,30 @@ def _name_of(fit: Any) -> str:
     return DEFAULT_NAME
 
 
-def _find_use(fit: Any, given: str, *, is_named: bool) -> str:
-    """Return the name of a method for specs; for a run with a name, with a hash if only this process has the method.
+def _find_use(fit: Any, given: str) -> str:
+    """Return the name of a method for specs.
 
     Methods of a session that have different names in a run have different names there, too.
     """
     if isinstance(fit, str):
         return locate_code(fit, Path.cwd())
     make_entry(fit, _name_of(fit))  # raises an error if it is no method
-    return _hold(fit, given.replace(".", "-") or _name_of(fit), is_named=is_named)
+    return _hold(fit, given.replace(".", "-") or _name_of(fit))
 
 
-def _find_grader(grader: Any, *, is_named: bool) -> str:
+def _find_grader(grader: Any) -> str:
     """Return the name of a grader for specs, as `_find_use` does that of a method."""
     if isinstance(grader, str):
         return locate_code(grader, Path.cwd())
     if not callable(grader):
         raise SpecError(f"grader is a {type(grader).__name__}; give a function of an answer and a reference, or a name")
-    return _hold(grader, _name_of(grader), is_named=is_named)
+    return _hold(grader, _name_of(grader))
 
 
-def _hold(thing: Any, given: str, *, is_named: bool) -> Code:
+def _hold(thing: Any, given: str) -> Code:
     """Return the name of a function of a module, or one of what only this process has."""
     name = _name_of(thing)
     module = getattr(thing, "__module__", "__main__")
     if inspect.isfunction(thing) and module != "__main__" and getattr(sys.modules.get(module), name, None) is thing:
         return Code(f"{module}:{name}", Path.cwd())
-    return hold(thing, given, hash_thing(thing) if is_named else "")
+    return hold(thing, given)

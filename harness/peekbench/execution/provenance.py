@@ -35,9 +35,18 @@ from peekbench.errors import PeekbenchError
 from peekbench.gpus import list_gpus
 from peekbench.plugins import registry
 from peekbench.plugins.entries import MethodEntry
-from peekbench.plugins.local_code import PACKAGE, find_files, find_files_of_code, locate, read_code, read_imports
+from peekbench.plugins.local_code import find_modules
 from peekbench.plugins.names import Code, is_code
 from peekbench.plugins.references import find_reference, iterate_callables
+from peekbench.plugins.source_files import (
+    find_files,
+    find_local_files,
+    is_installed,
+    locate,
+    read_code,
+    read_imports,
+    root_of,
+)
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.differences import Files, Identity, files_of, plugin_of
 
@@ -65,7 +74,7 @@ def describe_code(uses: Iterable[str]) -> dict[str, Files]:
     PluginError
         If a file cannot be read.
     """
-    return {plugin: _hash_code(plugin) for plugin in dict.fromkeys(map(plugin_of, uses))}
+    return {plugin: _hash_files(find_code(plugin)) for plugin in dict.fromkeys(map(plugin_of, uses))}
 
 
 def identify(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts: Mapping[str, Any]) -> Identity:
@@ -86,13 +95,6 @@ def identify(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]], facts
     return Identity({**code, **core}, relevant_versions(code), files_of(facts), data)
 
 
-def _hash_code(plugin: str) -> Files:
-    if isinstance(plugin, Code) and plugin.module is not None:
-        held = [name for name in vars(plugin.module) if not name.startswith("__")]
-        return dict.fromkeys(held, plugin.digest[:DIGITS])
-    return _hash_files(find_code(plugin))
-
-
 def _hash_files(files: Mapping[str, Path]) -> Files:
     return {name: hashlib.sha256(read_code(path)).hexdigest()[:DIGITS] for name, path in sorted(files.items())}
 
@@ -101,13 +103,12 @@ def find_code(plugin: str) -> dict[str, Path]:
     """Return the files of a plugin by their path below the folder from which they are imported, sorted."""
     entries = registry.load(plugin).entries(MethodEntry)
     if isinstance(plugin, Code):
-        files, names = find_files_of_code(plugin), []
+        files, names = _find_local_code(plugin), []
     else:
         files, names = {}, [registry.installed()[plugin][0].module]
     functions = [function for entry in entries.values() for _, function in iterate_callables(entry)]
     references = [reference for function in functions if (reference := find_reference(function))]
-    modules = [reference.target.partition(":")[0] for reference in references]
-    names += [module for module in modules if not module.startswith(PACKAGE)]  # those beside are among the files
+    names += [reference.target.partition(":")[0] for reference in references]
     names += _imported_libraries(files)
     done = {CORE}
     while names:
@@ -119,6 +120,21 @@ def find_code(plugin: str) -> dict[str, Path]:
         files |= new
         names += _imported_libraries(new)
     return dict(sorted(files.items()))
+
+
+def _find_local_code(code: Code) -> dict[str, Path]:
+    """Return the files of code and of the modules beside it that it needs, by their path below their folder."""
+    if code.module is not None:
+        return {}
+    _, _, files = find_modules(code)
+    if code.path:
+        return {code.path.name: code.path, **files}
+    found = locate(code.rstrip(":"))
+    if files or found is None:
+        return files
+    if is_installed(root_of(*found)):
+        return find_files(*found)
+    return find_local_files(root_of(*found), [found[0]])
 
 
 def _imported_libraries(files: Mapping[str, Path]) -> list[str]:

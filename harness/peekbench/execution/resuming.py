@@ -136,6 +136,12 @@ class StoredRun:
             If trials would be run by new code and this is not allowed.
         """
         versions = find_versions(spec, self.sessions, self.session_of)
+        if held := [name.partition(":")[2] for name in versions if name.startswith(f"{SESSION}:")]:
+            raise StoreError(
+                f"store {self.path}: its trials are of {', '.join(held)} in a session, whose code cannot be compared, "
+                "so the run cannot be resumed. Choose another name for the run, or delete its trials with fresh=True. "
+                "A run of a function or estimator in a file can be resumed: give its name, as in `my_file.py:fit`"
+            )
         changed = [name for name in versions if any(version.code != code[name] for version in versions[name])]
         if not is_allowed:
             pending = self.pending(spec, trials)
@@ -145,8 +151,7 @@ class StoredRun:
             new = {
                 name: versions[name]
                 for name in changed
-                if (name in needed or name.startswith(SESSION))
-                and all(version.code != code[name] for version in versions[name])
+                if name in needed and all(version.code != code[name] for version in versions[name])
             }
             if new:
                 raise self._new_code_error(new, code)
@@ -161,13 +166,9 @@ class StoredRun:
         remedy = (
             "More trials would mix results of old and new code. To measure the new code alone, choose another name for "
             "the run, or delete the stored trials with `peekbench run --fresh` (in Python, fresh=True); otherwise "
-            "restore the old code"
+            "restore the old code, or resume the run with --allow-changed-code (in Python, allow_changed_code=True); "
+            "the report then warns that versions are mixed"
         )
-        if not any(plugin.startswith(SESSION) for plugin in changed):
-            remedy += (
-                ", or resume the run with --allow-changed-code (in Python, allow_changed_code=True); the report then "
-                "warns that versions are mixed"
-            )
         return StoreError("\n".join([*lines, remedy]))
 
     def prefetch_methods(self, spec: ExperimentSpec, note: Callable[[str], None]) -> dict[str, dict[str, Any]]:

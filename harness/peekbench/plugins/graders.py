@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from peekbench.errors import ContractError, PeekbenchError, PluginError
@@ -22,7 +22,6 @@ from peekbench.identity import compare
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.local_code import load_module
 from peekbench.plugins.names import locate_code, names_code, split_name
-from peekbench.plugins.session_code import hash_thing, read_closure
 from peekbench.records.data import as_texts
 
 if TYPE_CHECKING:
@@ -323,23 +322,13 @@ def _is_right(grader: Grader, answer: Reference, reference: Reference) -> bool:
 
 
 def describe_grader(grader: str | Grader) -> str:
-    """Return a text that differs if a grader differs, or what it uses.
-
-    It is the name of a grader, or the source of the module of a function, and the values of its closure and defaults;
-    of other callables, and without source, a hash.
-
-    Raises
-    ------
-    PluginError
-        If it uses a value whose state cannot be read, such as a lock.
-    """
+    """Return a text that differs if a grader differs: its name, or the source of its module."""
     if isinstance(grader, str):
         return grader
+    while isinstance(grader, partial):
+        grader = grader.func
+    name = getattr(grader, "__qualname__", type(grader).__qualname__)
     try:
-        source = inspect.getsource(sys.modules[grader.__module__])
+        return f"{name} {inspect.getsource(sys.modules[grader.__module__])}"
     except (OSError, TypeError, KeyError):
-        source = ""
-    if not source or not isinstance(grader, FunctionType):
-        return hash_thing(grader)
-    values = (read_closure(grader), grader.__defaults__, grader.__kwdefaults__)
-    return f"{grader.__qualname__} {hash_thing(values)} {source}"
+        return name

@@ -32,8 +32,6 @@ class Code(str):
         Folder where relative paths start, and where modules are searched. Codes of different folders differ.
     module
         Module that holds what only this process has. Other processes get the name without it.
-    digest
-        Hash of the content of the module, if something compares it.
 
     Examples
     --------
@@ -43,16 +41,15 @@ class Code(str):
     PosixPath('/a/my_file.py')
     """
 
-    __slots__ = ("digest", "folder", "module")
+    __slots__ = ("folder", "module")
 
     folder: Path
     module: ModuleType | None
-    digest: str
 
-    def __new__(cls, text: str, folder: Path, module: ModuleType | None = None, digest: str = "") -> Code:
+    def __new__(cls, text: str, folder: Path, module: ModuleType | None = None) -> Code:
         """Make a name of code."""
         code = super().__new__(cls, text)
-        code.folder, code.module, code.digest = folder, module, digest
+        code.folder, code.module = folder, module
         return code
 
     def __eq__(self, other: object) -> bool:
@@ -101,11 +98,11 @@ def locate_code(use: str, folder: Path) -> str:
     return Code(f"{file}:{name}", folder.absolute())
 
 
-def hold(thing: object, name: str, digest: str = "") -> Code:
+def hold(thing: object, name: str) -> Code:
     """Return a name for a function, an estimator or data that only this process has."""
     module = ModuleType(SESSION)
     setattr(module, name, thing)
-    return Code(f"{SESSION}:{name}", Path.cwd(), module, digest)
+    return Code(f"{SESSION}:{name}", Path.cwd(), module)
 
 
 def names_code(use: str) -> bool:
@@ -157,7 +154,7 @@ def split_name(use: str) -> tuple[str, str]:
     if not is_code(code):
         code = f"{code}:"
     if isinstance(use, Code):
-        code = Code(code, use.folder, use.module, use.digest)
+        code = Code(code, use.folder, use.module)
     return code, name
 
 

@@ -23,14 +23,14 @@ from packaging.utils import canonicalize_name
 
 from peekbench.errors import PluginError
 from peekbench.formatting import shorten
-from peekbench.plugins.local_code import REFERENCE, find_specs, read_imports
+from peekbench.plugins.source_files import REFERENCE, find_specs, read_imports
 
 MAX_ERROR = 300  # characters of another package's error in a message
 
 F = TypeVar("F")
 
 
-@dataclass(unsafe_hash=True)
+@dataclass(frozen=True)
 class Reference:
     """A callable known by name, which is imported when it is called.
 

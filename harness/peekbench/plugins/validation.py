@@ -36,7 +36,6 @@ from peekbench.plugins.entries import (
     kind_of,
 )
 from peekbench.plugins.functions import is_estimator, make_entry
-from peekbench.plugins.local_code import complete_target
 from peekbench.plugins.names import SESSION, is_code
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
@@ -200,9 +199,6 @@ def _collect(manager: pluggy.PluginManager, module: ModuleType, kind: PluginKind
         if name in entries:
             raise PluginError(f"{hook} returns two entries named {name!r}; rename one")
         entries[name] = entry
-        for _, function in iterate_callables(entry):
-            if reference := find_reference(function):
-                reference.target = complete_target(reference.target, module)
     try:
         check_entries(entries)
     except PluginError as error:
