@@ -76,7 +76,8 @@ def prefetch(*, options: Encoder, folders: Folders) -> Mapping[str, Any]:
     check_modules(folder)
     check_weights(folder)
     load_tokenizer(folder)
-    return describe_model(options.model, options.revision, folders)
+    description = describe_model(options.model, options.revision, folders)
+    return description | provision.describe_precision(options, getattr(options, "training", None))
 
 
 def check(*, options: Encoder, folders: Folders) -> None:

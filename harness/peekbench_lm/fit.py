@@ -17,6 +17,7 @@ from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.model_files import find_model
 from peekbench_lm.network import PackedNetwork
 from peekbench_lm.options import LanguageModelOptions, ModelFolder, ModelOptions, TrainingSettings, WeightMode
+from peekbench_lm.precision import choose_precision
 from peekbench_lm.provision import check_requirement
 from peekbench_lm.seeds import seed_for
 
@@ -211,7 +212,7 @@ def prepare_training(model: LanguageModel, settings: TrainingSettings, seed: int
     seed
         Seed of the fit.
     """
-    model.precision = settings.precision
+    model.precision = choose_precision(settings.precision, model.device)
     if (lora := settings.lora) is not None:
         model.add_adapters(lora.rank, lora.alpha, lora.dropout, seed_for(seed, "adapters"))
 

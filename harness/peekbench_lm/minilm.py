@@ -27,6 +27,7 @@ from peekbench_lm.extras import explain_missing
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.loading import quiet_transformers
 from peekbench_lm.options import Recipe
+from peekbench_lm.precision import choose_precision
 from peekbench_lm.pretraining import mean_loss, pretrain
 from peekbench_lm.tokenizer import encode, load_tokenizer
 
@@ -153,7 +154,7 @@ def train_minilm_mlm(name: str, folder: Path, source: Path) -> dict[str, Any]:
         tokenizer.save_pretrained(folder)
         _add_head(source, unigram_log_probabilities(texts, tokenizer)).save_pretrained(folder)
         model = LanguageModel(folder, device)
-        model.precision = "bf16"
+        model.precision = choose_precision("auto", device)
         first_loss = mean_loss(model, held_out_texts, MASK_PROBABILITY, seed=0)
         for stage, (recipe, part) in enumerate(stages):
             for weight in model.body.parameters():

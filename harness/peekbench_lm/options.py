@@ -21,6 +21,7 @@ Schedule: TypeAlias = Literal["linear", "constant"]
 """Learning rate over the steps: linear decay to zero, or constant."""
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
 Precision: TypeAlias = Literal["bf16", "fp32"]
+PrecisionOption: TypeAlias = Literal["auto", "bf16", "fp32"]
 """Data type of matrix products."""
 WeightMode: TypeAlias = Literal["trained", "frozen", "nf4"]
 """Weight mode of a model. ``trained``: all weights are trainable, and a copy of them is kept to restore the model.
@@ -122,8 +123,9 @@ class TrainedModelOptions(LanguageModelOptions):
 
     lora: Lora | None = None
     """Adapters to train instead of all weights."""
-    precision: Precision = "bf16"
-    """Precision of matrix products in training. Weights and predictions are always fp32."""
+    precision: PrecisionOption = "auto"
+    """Precision of matrix products in training. auto: bf16 if this machine multiplies faster in it, otherwise fp32.
+    Weights and predictions are always fp32."""
 
     @property
     def weight_mode(self) -> WeightMode:
@@ -139,7 +141,7 @@ class TrainingSettings(Protocol):
         """Adapters to train instead of all weights."""
 
     @property
-    def precision(self) -> Precision:
+    def precision(self) -> PrecisionOption:
         """Precision of matrix products in training."""
 
 

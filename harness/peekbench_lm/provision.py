@@ -114,7 +114,25 @@ def prefetch(*, options: LanguageModelOptions, folders: Folders) -> Mapping[str,
     check_requirement(options.model, kind, options.requirement, tokenizer)
     if options.requirement == "pooler":
         read_pooler(folder)
-    return description
+    return description | describe_precision(options, options)
+
+
+def describe_precision(options: ModelOptions, training: Any) -> dict[str, str]:
+    """Return the precision of training as a fact that all machines of a run share; empty if `auto` does not choose it.
+
+    Parameters
+    ----------
+    options
+        Device of the model.
+    training
+        Options that have the precision, if the model is trained.
+    """
+    if getattr(training, "precision", "") != "auto":
+        return {}
+    from peekbench_lm.devices import choose_device  # noqa: PLC0415 - torch takes seconds to import
+    from peekbench_lm.precision import choose_precision  # noqa: PLC0415
+
+    return {"precision": choose_precision("auto", choose_device(options.device))}
 
 
 def resources(*, options: ModelOptions, folders: Folders) -> Resources:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from peekbench_encoders.options import Encoder
-from peekbench_lm.options import Precision, RecipeOptions, Schedule
+from peekbench_lm.options import PrecisionOption, RecipeOptions, Schedule
 
 
 class Linear(Encoder):
@@ -62,8 +62,9 @@ class EncoderTraining(RecipeOptions):
     """Initial learning rate."""
     context_length: int = Field(default=64, ge=8)
     """Maximum number of tokens of each text in training. Predictions read as many as the encoder."""
-    precision: Precision = "bf16"
-    """Precision of matrix products in training. Weights and predictions are always fp32."""
+    precision: PrecisionOption = "auto"
+    """Precision of matrix products in training. auto: bf16 if this machine multiplies faster in it, otherwise fp32.
+    Weights and predictions are always fp32."""
 
 
 class SimcseTraining(EncoderTraining):

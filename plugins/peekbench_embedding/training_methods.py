@@ -22,6 +22,7 @@ from peekbench_encoders.embeddings import Embedder, check_texts
 from peekbench_lm.devices import deterministic, to_device
 from peekbench_lm.fit import Lease, acquire_from, computing
 from peekbench_lm.layout import Part, Step
+from peekbench_lm.precision import choose_precision
 from peekbench_lm.seeds import seed_for
 from peekbench_lm.training_loop import Batch, TrainingResult
 
@@ -327,7 +328,7 @@ def _load(
     """Load the pretrained encoder for one fit, and compute reproducibly inside the `with` block."""
     with computing(options):
         lease = acquire_from(encoders, options, context, metrics)
-        lease.model.precision = options.training.precision
+        lease.model.precision = choose_precision(options.training.precision, lease.model.device)
         yield lease
 
 

@@ -15,6 +15,8 @@ from peekbench_lm.continuations import score_continuations, supports_trees
 from peekbench_lm.devices import deterministic
 from peekbench_lm.fit import Lease, load_for_fit, record_memory
 from peekbench_lm.language_model import LanguageModel
+from peekbench_lm.options import Precision
+from peekbench_lm.precision import choose_precision
 from peekbench_lm.seeds import seed_for
 from peekbench_prompting.frame import fill_template, frame_prompt
 from peekbench_prompting.options import BatchCalibration, BatchCalibrationFewShot, FewShot, Prompting, Scoring, ZeroShot
@@ -22,6 +24,13 @@ from peekbench_prompting.prompts import AnswerTokens, Example, ExamplePrompts, P
 
 CONTENT_FREE = ("N/A", "[MASK]", "")
 """Texts without content (Zhao et al. 2021, arXiv 2102.09690, section 5)."""
+
+
+def scoring_precision(scoring: Scoring, model: LanguageModel) -> Precision:
+    """Return the precision of products in predictions, which is fp32 by default unless weights have four bits."""
+    if scoring.precision == "auto" and model.weight_mode != "nf4":
+        return "fp32"
+    return choose_precision(scoring.precision, model.device)
 
 
 class Scorer:
@@ -38,7 +47,7 @@ class Scorer:
     def __init__(self, model: LanguageModel, scoring: Scoring) -> None:
         self._model = model
         self._scoring = scoring
-        self._precision = scoring.choose_precision(model.weight_mode)
+        self._precision = scoring_precision(scoring, model)
         self._num_scored = self._num_by_tree = 0
 
     @property

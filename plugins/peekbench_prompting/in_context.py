@@ -26,7 +26,7 @@ from peekbench_lm.forward_context import forward_context
 from peekbench_lm.language_model import LanguageModel
 from peekbench_lm.layout import Part, Step
 from peekbench_lm.tokenizer import encode
-from peekbench_prompting.fit import make_encoder, make_predictor
+from peekbench_prompting.fit import make_encoder, make_predictor, scoring_precision
 from peekbench_prompting.frame import PromptFrame
 from peekbench_prompting.options import Criterion, NeighborVoting, PromptChoice, Selection, SelfLabeled
 from peekbench_prompting.prompts import ExamplePrompts
@@ -190,7 +190,7 @@ def embed_texts(model: LanguageModel, texts: Inputs, options: NeighborVoting) ->
     limit = model.context_limit(options.context_length)
     ids = encode(model.tokenizer, [PromptFrame.cut(text) for text in texts], limit)
 
-    precision = options.scoring.choose_precision(model.weight_mode)
+    precision = scoring_precision(options.scoring, model)
 
     def average(parts: Sequence[Part]) -> Tensor:
         means = []

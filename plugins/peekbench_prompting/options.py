@@ -16,7 +16,7 @@ from peekbench_lm.options import (
     LanguageModelOptions,
     Lora,
     Optimizer,
-    Precision,
+    PrecisionOption,
     RecipeOptions,
     Requirement,
     WeightMode,
@@ -40,15 +40,10 @@ class Scoring(Options):
     arXiv 2102.09690), so that no class is favored for its name alone."""
     batch_size: int = Field(default=32, ge=1)
     """Texts per batch; changes results by rounding only."""
-    precision: Literal["auto"] | Precision = "auto"
+    precision: PrecisionOption = "auto"
     """Precision of matrix products. With bf16, the prediction for a text depends noticeably on the other texts of its
-    batch. auto: bf16 with `weights: nf4`, whose own rounding is larger, otherwise fp32."""
-
-    def choose_precision(self, weights: WeightMode) -> Precision:
-        """Return the precision of matrix products for a model in a weight mode."""
-        if self.precision != "auto":
-            return self.precision
-        return "bf16" if weights == "nf4" else "fp32"
+    batch. auto: bf16 with `weights: nf4`, whose own rounding is larger, if this machine multiplies faster in bf16;
+    otherwise fp32."""
 
 
 class Prompting(LanguageModelOptions):
@@ -199,8 +194,8 @@ class Adapted(Prompting):
     """Format of the model's weights: fp32, or nf4 (QLoRA, Dettmers et al. 2023, arXiv 2305.14314)."""
     lora: Lora | None = Lora()
     """LoRA adapters to train; null trains all weights, which requires `weights: fp32`."""
-    precision: Precision = "bf16"
-    """Precision of matrix products in training."""
+    precision: PrecisionOption = "auto"
+    """Precision of matrix products in training. auto: bf16 if this machine multiplies faster in it, otherwise fp32."""
     gradient_checkpointing: Literal["auto"] | bool = "auto"
     """Recompute layers in the backward pass to save memory. auto: only on a GPU, and only in
     steps with more tokens than fit into the memory of the largest step with recomputed layers."""

@@ -12,7 +12,7 @@ from peekbench import Folders
 from peekbench.records import TokenCounts
 from peekbench_lm.extras import check_extra
 from peekbench_lm.model_files import find_model
-from peekbench_lm.provision import count_tokens_without_limit
+from peekbench_lm.provision import count_tokens_without_limit, describe_precision
 from peekbench_lm.provision import prefetch as prefetch_model
 from peekbench_lm.tokenizer import load_tokenizer
 from peekbench_prompting.frame import PromptFrame
@@ -31,6 +31,8 @@ def prefetch(*, options: Prompting, folders: Folders) -> Mapping[str, Any]:
     if isinstance(options, Packed):
         tokenizer = load_tokenizer(find_model(options.model, options.revision, folders).path)
         check_packing(options.chat_template == "auto" and bool(tokenizer.chat_template), options)
+    if options.weights == "nf4":
+        description = {**description, **describe_precision(options, options.scoring)}
     return description
 
 

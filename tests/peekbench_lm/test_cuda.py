@@ -19,8 +19,11 @@ from small_models import load_without_quantization, save_encoder, save_model
 
 from peekbench import Predictor
 from peekbench.records import FloatArray
+from peekbench_embedding import training_methods
 from peekbench_finetune import classification
+from peekbench_lm import fit as fit_of_models
 from peekbench_lm import language_model
+from peekbench_prompting import fit as prompting_fit
 
 HAS_CARD = torch.cuda.is_available()
 needs_card = pytest.mark.skipif(not HAS_CARD, reason="this machine has no GPU that torch can use")
@@ -65,6 +68,13 @@ def save(name: str, temporary: Path) -> Path:
     if name == "encoder":
         return save_encoder(temporary / name)
     return save_model(name, temporary / name, positions=64 if name == "bert" else 256)
+
+
+@pytest.fixture(autouse=True)
+def bf16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train in bf16 on both devices, whichever is faster here."""
+    for module in (fit_of_models, prompting_fit, training_methods):
+        monkeypatch.setattr(module, "choose_precision", lambda option, device: "bf16")
 
 
 @pytest.fixture(scope="module")

@@ -58,8 +58,9 @@ class Identity:
     """Source files by plugin; those of the core by 'peekbench'."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Versions of Python and of the distributions that the plugins need."""
-    files: Mapping[str, Files] = field(default_factory=dict)
-    """Prefetched files, such as weights, by method; those of a task with options of its own by method and task."""
+    files: Mapping[str, str | Files] = field(default_factory=dict)
+    """Prefetched files, such as weights, and the precision, by method; those of a task with options of its own by
+    method and task."""
     data: Mapping[str, str] = field(default_factory=dict)
     """Fingerprints of the data by task."""
     place: str = ""
@@ -87,14 +88,23 @@ NOTHING_KNOWN = Identity()
 """Identity that differs from none."""
 
 
-def files_of(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, Files]:
-    """Return the digests of prefetched files, given the facts of methods as `prefetch_method` returns them."""
-    found = {}
+def files_of(facts: Mapping[str, Mapping[str, Any]]) -> dict[str, str | Files]:
+    """Return the digests of prefetched files, and the precision that `auto` means on this machine.
+
+    Parameters
+    ----------
+    facts
+        Facts of methods as `prefetch_method` returns them.
+    """
+    found: dict[str, str | Files] = {}
     for method, of_method in facts.items():
-        for name, files in of_method.items():
+        for name, value in of_method.items():
             task, _, key = name.rpartition(": ")
+            user = f"{method}, task {task}".removesuffix(", task ")
             if key == "sha256":
-                found[f"{method}, task {task}".removesuffix(", task ")] = files
+                found[user] = value
+            elif key == "precision":
+                found[f"{user}: precision"] = value
     return found
 
 
@@ -200,7 +210,7 @@ def run_identifier(
     >>> run_identifier(spec, {"news": {"fingerprint": "ab12"}}, sessions=[])
     '7e9bdca60ee7d626098a521e29b67fa0'
     """
-    files: dict[str, Files] = {}
+    files: dict[str, str | Files] = {}
     for session in sessions:  # which cannot differ in files, except that later ones have more tasks
         files |= files_of(session.get("methods", {}))
     content = {
