@@ -32,20 +32,17 @@ def import_scores(
         typer.Option(
             "--arm",
             metavar="ARM=LOG",
-            help="Log of an arm: extra=PATH; repeatable. Several logs of an arm, such as one for each training seed, "
-            "are paired with those of the other arms in the order in which they are given.",
+            help="Log of an arm: extra=PATH; repeatable. Several logs of an arm are paired in their order.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="CSV file to write.")],
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Metric or scorer to import; repeatable, for tasks with others. Default: each task's only one."
-        ),
+        typer.Option(metavar="METRIC", help="Metric or scorer; repeatable. Default: each task's only one."),
     ] = None,
     task: Annotated[
         list[str] | None,
-        typer.Option(help="Task to import; repeatable. Default: all tasks of the logs."),
+        typer.Option(metavar="TASK", help="Task to import; repeatable. Default: all."),
     ] = None,
     method: Annotated[str, typer.Option(help="Label of the method.")] = "method",
     region: Annotated[

@@ -36,7 +36,6 @@ def check(
         float | None,
         typer.Option(min=0.001, help="Seconds that each fit and each prediction of a method may take. Default: 300."),
     ] = None,
-    traceback: Annotated[bool, typer.Option("--traceback", help="Print the tracebacks of failed checks.")] = False,
 ) -> None:
     """Check an entry of a plugin, such as a method or a data source, against its contract.
 
@@ -55,11 +54,11 @@ def check(
                     echo(f"{'passed ' if outcome.passed else 'FAILED '} {outcome.name}{note}")
                     if not outcome.passed:
                         num_failed += 1
-                        echo(indent(outcome.traceback.rstrip() if traceback else outcome.message, "    "))
+                        echo(indent("\n".join(filter(None, (outcome.message, outcome.traceback.rstrip()))), "    "))
                 else:
                     num_left += 1
         except PluginError as error:
-            if traceback and error.__cause__ is not None:
+            if error.__cause__ is not None:
                 echo("".join(format_exception(error.__cause__)), err=True)
             raise
     if num_left:
@@ -93,7 +92,6 @@ def new(
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder for the files. Default: peekbench-NAME."),
     ] = None,
-    author: Annotated[str, typer.Option(metavar="AUTHOR", help="Author of the plugin.")] = "",
     install: Annotated[
         bool, typer.Option("--install", help="Also install the plugin with pip, in editable mode.")
     ] = False,
@@ -102,7 +100,7 @@ def new(
 
     Example: peekbench new method my_method
     """
-    plugin = make_plugin(kind, name, author)
+    plugin = make_plugin(kind, name)
     folder = Path(plugin.distribution) if folder is None else folder
     for path in write_plugin(plugin, folder):
         echo(f"written: {path}")

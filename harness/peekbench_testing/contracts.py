@@ -219,6 +219,6 @@ def _make_test(kind: str, name: str) -> Callable[[ContractTests], None]:
         if not outcome.was_run:
             raise SkipTest(outcome.message)  # pytest skips the test
         if not outcome.passed:
-            raise ContractError(f"{outcome.message}\n\n{outcome.traceback}")
+            raise ContractError(f"{outcome.message}\n\n{outcome.traceback}".rstrip())
 
     return test

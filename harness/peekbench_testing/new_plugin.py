@@ -1,8 +1,7 @@
-"""The name, the author and the files of a new plugin, rendered from templates."""
+"""The name and the files of a new plugin, rendered from templates."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -69,8 +68,6 @@ class NewPlugin:
     """Kind of its entry; one of `list_kinds()`."""
     name: str
     """Name of the plugin."""
-    author: str = ""
-    """Author of the distribution; can be empty."""
     entry: str = ""
     """Name of its entry; by default that of the plugin."""
 
@@ -95,7 +92,7 @@ def list_kinds() -> list[str]:
     return sorted(folder.name for folder in TEMPLATES.iterdir() if folder.is_dir() and folder.name != COMMON)
 
 
-def make_plugin(kind: str, name: str, author: str = "") -> NewPlugin:
+def make_plugin(kind: str, name: str) -> NewPlugin:
     """Check what a user asks for.
 
     Parameters
@@ -104,8 +101,6 @@ def make_plugin(kind: str, name: str, author: str = "") -> NewPlugin:
         Kind of the entry.
     name
         Name of the plugin, or of the plugin and its entry, such as 'mydata.tickets'.
-    author
-        Name of the author.
 
     Raises
     ------
@@ -120,7 +115,7 @@ def make_plugin(kind: str, name: str, author: str = "") -> NewPlugin:
     if not (dot and ENTRY_NAME.fullmatch(entry) and len(entry) <= MAX_NAME):
         plugin, entry = name, ""
     check_name(plugin)
-    return NewPlugin(kind, plugin, author, entry)
+    return NewPlugin(kind, plugin, entry)
 
 
 def render_plugin(plugin: NewPlugin) -> dict[str, str]:
@@ -143,9 +138,8 @@ def render_plugin(plugin: NewPlugin) -> dict[str, str]:
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        autoescape=False,  # noqa: S701 - writes no HTML; the filter `quoted` writes text of users
+        autoescape=False,  # noqa: S701 - writes no HTML
     )
-    environment.filters["quoted"] = lambda text: json.dumps(text, ensure_ascii=False)
     values: Mapping[str, object] = {
         "plugin": plugin,
         "name": plugin.name,

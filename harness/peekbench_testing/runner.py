@@ -46,7 +46,7 @@ class CheckOutcome:
     """Problem and remedy, with the arm in which it occurs; if the check was skipped or not run, why; a warning if it
     passed with one; otherwise empty."""
     traceback: str = ""
-    """Traceback of the exception that failed the check; empty if the check passed."""
+    """Traceback of an exception of other code; empty if the check passed, or the message explains its failure."""
     was_run: bool = True
     """False for a check that was not run, and so did not pass, because its outcome would repeat an earlier failure."""
 
@@ -111,7 +111,9 @@ def _run(name: str, check: Callable[[Any], str | None], subject: object) -> tupl
         raise
     except BaseException as error:  # also SystemExit, which fails a trial in a run, too
         message = str(error) if isinstance(error, PeekbenchError) else f"it raised {describe_exception(error, HERE)}"
-        outcome = CheckOutcome(name, False, message, "".join(traceback.format_exception(error)))
+        is_explained = isinstance(error, ContractError) or (isinstance(error, PeekbenchError) and not error.__cause__)
+        lines = [] if is_explained else traceback.format_exception(error)
+        outcome = CheckOutcome(name, False, message, "".join(lines))
         return outcome, isinstance(error, TimeLimitError)
     return CheckOutcome(name, True, note or ""), False
 

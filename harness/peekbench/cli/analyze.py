@@ -50,7 +50,7 @@ def analyze(
         typer.Option(
             "--analysis",
             metavar="PLUGIN.THING",
-            help="Analysis to do; repeatable. Default: as in a spec that names none.",
+            help="Analysis to do; repeatable.",
         ),
     ] = None,
     spec: Annotated[

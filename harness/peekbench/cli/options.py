@@ -59,24 +59,24 @@ RunArgument = Annotated[
 SpecArgument = Annotated[Path, typer.Argument(metavar="SPEC", help="YAML spec of an experiment.")]
 StoreOption = Annotated[
     Path | None,
-    typer.Option("--store", metavar="FILE", help="Store of the run. Default: runs/NAME.sqlite."),
+    typer.Option("--store", metavar="FILE", help="Store. Default: runs/NAME.sqlite."),
 ]
 ReportsOption = Annotated[Path, typer.Option("--reports", metavar="FOLDER", help="Folder for reports.")]
 WorkersOption = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="Override the executor's option `workers`. It changes no number."),
+    typer.Option("--workers", min=1, help="Override the executor's option `workers`."),
 ]
 KeepGoingOption = Annotated[
-    bool, typer.Option("--keep-going", help="Try all trials of a method even if its first ten fail alike.")
+    bool, typer.Option("--keep-going", help="Do not stop a method whose first ten trials fail.")
 ]
 ChangedCodeOption = Annotated[
     bool,
     typer.Option(
         "--allow-changed-code",
-        help="Go on although the code of a method changed; the report warns that versions are mixed.",
+        help="Resume although the code of a method changed; the report warns of it.",
     ),
 ]
-FreshOption = Annotated[bool, typer.Option("--fresh", help="Delete the trials of an earlier run of the same name.")]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Delete the stored trials first.")]
 IncompleteOption = Annotated[
     bool, typer.Option("--allow-incomplete", help="Analyze the complete trials if trials are missing.")
 ]
@@ -91,23 +91,22 @@ class TableFlags:
         typer.Option(
             FLAGS["columns"],
             metavar="COLUMN=TARGET",
-            help="Meaning of a column of the table, such as seed=subsample, or of a value of the column of arms, such "
-            "as none=base; repeatable.",
+            help="Meaning of a column or of an arm, such as seed=subsample or none=base; repeatable.",
         ),
     ] = None
     ignore: Annotated[
         list[str] | None,
-        typer.Option(FLAGS["ignore"], metavar="COLUMN", help="Column that says nothing about the scores; repeatable."),
+        typer.Option(FLAGS["ignore"], metavar="COLUMN", help="Column to ignore; repeatable."),
     ] = None
     pair_by_order: Annotated[
-        bool, typer.Option(FLAGS["pair_by_order"], help="Pair rows that have no number of the draw in their order.")
+        bool, typer.Option(FLAGS["pair_by_order"], help="Pair rows without a number of the draw in order.")
     ] = False
     percent: Annotated[bool, typer.Option(FLAGS["percent"], help="Read scores as percentages.")] = False
     independent_tasks: Annotated[
         bool,
         typer.Option(
             FLAGS["independent_tasks"],
-            help="Different tasks have independent draws: the same number, such as a seed, does not mean related rows.",
+            help="Draws of different tasks are independent.",
         ),
     ] = False
     region: Annotated[
@@ -116,12 +115,12 @@ class TableFlags:
             FLAGS["region"],
             metavar="WIDTH",
             min=0,
-            help="Largest bias that is negligible, in the unit of the table's scores.",
+            help="Largest bias that is negligible.",
         ),
     ] = None
     tasks: Annotated[
         list[str] | None,
-        typer.Option(FLAGS["tasks"], metavar="TASK", help="Task of the table to read; repeatable. Default: all tasks."),
+        typer.Option(FLAGS["tasks"], metavar="TASK", help="Task to read; repeatable. Default: all."),
     ] = None
     earlier: Annotated[
         list[int] | None,
@@ -129,8 +128,7 @@ class TableFlags:
             FLAGS["earlier"],
             metavar="NUMBER",
             min=1,
-            help="Mean number of subsamples per task at an earlier analysis of the table, if it was extended since; "
-            "repeatable, ascending.",
+            help="Subsamples per task at an earlier analysis of a table that grew; repeatable, ascending.",
         ),
     ] = None
 

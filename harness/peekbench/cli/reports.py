@@ -31,8 +31,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="Format to write instead of the usual ones, such as html, or PLUGIN.THING of `peekbench show formats`; "
-        "repeatable.",
+        help="Format to write, such as html; repeatable.",
     ),
 ]
 
@@ -45,7 +44,7 @@ class Printer:
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False
     json: Annotated[
         bool,
-        typer.Option("--json", help="Print the report as JSON, as in report.json; everything else goes to stderr."),
+        typer.Option("--json", help="Print report.json; everything else goes to stderr."),
     ] = False
 
     def start(self) -> None:

@@ -66,6 +66,15 @@ class RunOptions:
         return shlex.join(["peekbench", "run", str(spec), *flags])
 
 
+@dataclass(frozen=True, slots=True)
+class QuickstartOptions:
+    """Those options of `peekbench run` that a first run needs."""
+
+    reports: ReportsOption = Path("reports")
+    workers: WorkersOption = None
+    fresh: FreshOption = False
+
+
 @take_records
 def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
     """Run a spec, or resume its run, and write the report.
@@ -77,7 +86,7 @@ def run(spec: SpecArgument, options: RunOptions, printer: Printer) -> None:
 
 @take_records
 def quickstart(
-    options: RunOptions,
+    options: QuickstartOptions,
     printer: Printer,
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="TRAIN TEST [EXTRA]", help="With --official: its files.")
@@ -86,13 +95,12 @@ def quickstart(
         bool,
         typer.Option(
             "--official",
-            help="Write official.yaml, which asks whether a score on the official test set in the file TEST is "
-            "inflated, and run it.",
+            help="Write and run official.yaml: is a score on the official test set in the file TEST inflated?",
         ),
     ] = False,
-    text: Annotated[str | None, typer.Option(help="With --official: column of the texts, by default 'text'.")] = None,
-    label: Annotated[str | None, typer.Option(help="With --official: column of the labels, 'label'.")] = None,
-    group: Annotated[str | None, typer.Option(help="With --official: column of groups, such as authors.")] = None,
+    text: Annotated[str | None, typer.Option(help="With --official: column of the texts.")] = None,
+    label: Annotated[str | None, typer.Option(help="With --official: column of the labels.")] = None,
+    group: Annotated[str | None, typer.Option(help="With --official: column of groups.")] = None,
 ) -> None:
     """Write quickstart.yaml, a spec to start from, and run it: one or two minutes, no download.
 
@@ -115,7 +123,8 @@ def quickstart(
     spec.write_text(content, encoding="utf-8")
     if official:
         _state_splits(spec)
-    _run_and_report(spec, options, printer)
+    run_options = RunOptions(reports=options.reports, workers=options.workers, fresh=options.fresh)
+    _run_and_report(spec, run_options, printer)
 
 
 FILE_OPTIONS, COLUMN_OPTIONS = ("path", "test_path", "extra_path"), ("text", "label", "group")

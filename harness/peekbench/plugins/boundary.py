@@ -121,7 +121,7 @@ class Foreign:
         if isinstance(error, SystemExit):
             return "return a value or raise an exception instead of ending the process"
         if self.use:
-            return f"`{check_command(self.use, self.options)} --traceback` prints the traceback"
+            return f"`{check_command(self.use, self.options)}` prints the traceback"
         return "correct this code"
 
 

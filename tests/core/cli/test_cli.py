@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import typer.testing
 import yaml
 from commands import run_command, shell
+from typer.core import TyperGroup
 
 import peekbench
 from peekbench import cli
-from peekbench.cli.app import GROUPS
+from peekbench.cli.app import GROUPS, app
 
 COMMANDS = [name for group in GROUPS.values() for name in group]
 
@@ -33,9 +35,18 @@ def spec(make_raw: Any) -> str:
     return "small.yaml"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_each_command_has_an_example(command: str) -> None:
-    assert f"Example: peekbench {command}" in " ".join(peek(command, "--help").stdout.split())
+def test_commands_are_few_and_the_help_of_each_is_one_screen() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    commands = group.commands
+    assert set(commands) == set(COMMANDS)
+    assert len(commands) <= 12
+    options = [option for command in commands.values() for option in command.params]
+    assert sum(option.param_type_name == "option" for option in options) <= 85
+    for name in commands:
+        shown = typer.testing.CliRunner().invoke(app, [name, "--help"], terminal_width=80).stdout
+        assert f"Example: peekbench {name}" in " ".join(shown.split())
+        assert len(shown.splitlines()) <= 40
 
 
 @pytest.mark.slow

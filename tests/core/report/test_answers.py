@@ -343,8 +343,8 @@ def test_tables_cannot_show_what_the_intervals_assume() -> None:
     [
         (["peekbench", "quickstart", "--workers", "1"], "peekbench run quickstart.yaml --workers 1"),
         (
-            shlex.split("peekbench quickstart --official a.csv b.csv --text body --label=topic --store x.sqlite"),
-            "peekbench run official.yaml --store x.sqlite",
+            shlex.split("peekbench quickstart --official a.csv b.csv --text body --label=topic --workers 2"),
+            "peekbench run official.yaml --workers 2",
         ),
         (["__main__.py", "run", "my spec.yaml"], "python -m peekbench run 'my spec.yaml'"),
         (["ipykernel_launcher.py", "-f", "kernel.json"], ""),
