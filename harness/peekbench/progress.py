@@ -139,7 +139,7 @@ class Display:
         assert self.tally is not None
         self.tally.planned -= num_trials
         trials = pluralize(num_trials, "other trial is", "other trials are")
-        self.note(f"{method}: its first trials all failed in the same way; its {trials} not tried")
+        self.note(f"{method}: its first trials all failed; its {trials} not tried")
 
     def __enter__(self) -> Self:
         """Return the display."""

@@ -41,7 +41,7 @@ LONG = 20.0
 """Seconds of a trial that an executor has to end."""
 BROKEN = "this is the error of the sample work"
 NUM_TEST, NUM_CLASSES = 40, 3
-NUM_PLAIN = 40  # trials of the ordinary run; the first ten decide whether the others are handed out
+NUM_PLAIN = 40  # trials of the ordinary run
 
 
 def this_process() -> tuple[str, int]:
@@ -211,17 +211,14 @@ class ExecutorCase:
         return self.entry.execute(items, SampleWork(self.folder, timeout), options=self.options)
 
     def run(self, items: Sequence[WorkItem], timeout: float | None = None) -> ExecutorRun:
-        """Do items as the core does: methods go on if their first trials succeed."""
+        """Do items as the core does."""
         done = ExecutorRun(items)
         queue = WorkQueue(items)
         start = time.monotonic()
-        num_left = -1
-        while len(queue) not in (0, num_left):
-            num_left = len(queue)
-            with closing(self.batches(queue, timeout)) as batches:
-                for batch in batches:
-                    for outcome in done.receive(batch, time.monotonic() - start):
-                        queue.record(outcome)
+        with closing(self.batches(queue, timeout)) as batches:
+            for batch in batches:
+                for outcome in done.receive(batch, time.monotonic() - start):
+                    queue.record(outcome)
         return done
 
     @property

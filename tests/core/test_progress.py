@@ -52,7 +52,7 @@ def test_remaining_time_follows_from_the_pace() -> None:
         tally.started -= 20.0
         assert tally.pace() == "0.5 trials/s, about 18 s left"
         display.stop("x", 9)
-    assert lines[-1] == "x: its first trials all failed in the same way; its 9 other trials are not tried"
+    assert lines[-1] == "x: its first trials all failed; its 9 other trials are not tried"
     assert tally.planned == tally.handled
     assert tally.pace() == "0.5 trials/s"
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from peekbench.results.planned_looks import MIN_SUBSAMPLES
 from peekbench_stats import confidence_sequence_level, group_sequential_levels
 from peekbench_stats.looks import MIN_LEVEL
 
@@ -44,11 +43,11 @@ def test_repeated_looks_keep_the_level() -> None:
 
 
 @pytest.mark.parametrize("score", ["continuous", "coarse"])
-def test_intervals_of_a_watched_run_cover_at_every_subsample(score: str) -> None:
+def test_a_confidence_sequence_covers_at_every_subsample(score: str) -> None:
     """With estimated variances and a look after each subsample, at least 95% of 2,000 runs never miss the bias of 0."""
     rng = np.random.default_rng(3)
     biases = rng.normal(size=(2000, 100)) if score == "continuous" else rng.binomial(20, 0.5, size=(2000, 100)) - 10.0
-    sizes = np.arange(MIN_SUBSAMPLES, 101)
+    sizes = np.arange(5, 101)
     sums, squares = (values.cumsum(axis=1)[:, sizes - 1] for values in (biases, biases**2))
     errors = np.sqrt((squares - sums**2 / sizes) / (sizes - 1) / sizes)
     levels = np.array([confidence_sequence_level(size / 100, 0.05) for size in sizes])

@@ -59,7 +59,7 @@ def run(
     progress
         Whether to show the progress: a bar in a terminal, lines elsewhere, on standard error.
     keep_going
-        Try all trials of a method, even if its first ten fail in the same way.
+        Try all trials of a method, even if its first ten fail.
     allow_changed_code
         Resume the run although the code of a method's plugin has changed since its trials were stored. The report then
         warns that its trials are of several versions.
@@ -132,7 +132,7 @@ def _warn_of_failures(finished: Run) -> None:
     """
     first, summary = finished.failures.iloc[0], finished.summary
     stopped = "".join(
-        f"; the first trials of {method} failed in the same way, and its other {number:,} were not tried"
+        f"; the first trials of {method} failed, and its other {number:,} were not tried"
         for method, number in summary.stopped.items()
     )
     error = visible(" ".join(shorten(first["error"], MAX_ERROR).split()))

@@ -40,7 +40,6 @@ COMMANDS = {
     "validate": ("validate.validate", "Check specs, and whether the data suffice for the design."),
     "plan": ("plan.plan", "Estimate the work of a spec on this machine before a run."),
     "run": ("run.run", "Run a spec, or resume its run, and write the report."),
-    "watch": ("watch.watch", "Watch a run that is going on."),
     "analyze": ("analyze.analyze", "Analyze the scores of a run or of any other tool."),
     "report": ("analyze.report", "Write the report of a run again, from its store."),
     "compare": ("analyze.compare", "Rank the methods of runs by their uncontaminated score; compare two runs."),
@@ -48,7 +47,7 @@ COMMANDS = {
 }
 """Function and summary of each command of the core."""
 GROUPS = {
-    "Run": ("quickstart", "validate", "plan", "run", "watch"),
+    "Run": ("quickstart", "validate", "plan", "run"),
     "Read": ("analyze", "report", "compare", "import"),
     "Write plugins": ("show", "new", "check"),
 }

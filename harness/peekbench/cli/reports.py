@@ -18,7 +18,7 @@ from peekbench.plugins.names import Code, locate_code
 from peekbench.plugins.registry import check_format
 from peekbench.records import Report
 from peekbench.records.report import Analysis
-from peekbench.report import changed_texts, render_text, report_of_run, write_report
+from peekbench.report import render_text, report_of_run, write_report
 from peekbench.report.facts.run_facts import make_command
 from peekbench.report.render.files import check_same_report, folder_name
 from peekbench.report.render.json_report import render_json
@@ -127,7 +127,6 @@ class ReportOptions:
         ),
     ] = None
     formats: FormatOption = None
-    texts: Annotated[bool, typer.Option("--texts", help="Show texts whose answers change, in report.html.")] = False
 
 
 def report_run(
@@ -145,10 +144,6 @@ def report_run(
         path, allow_incomplete=options.allow_incomplete, analyses=analyses, given=code, on_analysis=on_analysis
     )
     report = replace(report, formats=formats or report.formats)
-    if options.texts:
-        if "html" not in report.formats:
-            raise PeekbenchError("--texts: only the HTML report shows texts; add --format html")
-        report = replace(report, texts=changed_texts(path, code))
     run = str(path)
     if path == RUNS / f"{path.stem}.sqlite":
         run = path.stem

@@ -254,7 +254,7 @@ def describe_failures(summary: RunSummary, command: str) -> str:
     lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.store} has all tracebacks"]
     for method, num_trials in summary.stopped.items():
         trials = pluralize(num_trials, "trial was", "trials were")
-        first = f"its first {FIRST_TRIALS} trials failed in the same way"
+        first = f"its first {FIRST_TRIALS} trials failed"
         lines.append(f"  {method}: {first}; its other {trials} not tried")
     retry = f"To retry them: {command}"
     if summary.stopped:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 from typing import TypeGuard
 
@@ -28,27 +27,13 @@ from peekbench.store.writer import StoreWriter
 MAX_SHOWN = 200  # characters of a wrong value in messages
 FIRST_TRIALS = 10
 """Number of first trials of a method that decide whether its others are tried."""
-NUMBER = re.compile(r"0x[0-9a-f]+|\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
-
-
-@dataclass(slots=True)
-class _FirstTrials:
-    """First trials of a method and the ways in which they failed."""
-
-    trials: set[Trial]
-    waiting: set[Trial]
-    """Those without an outcome."""
-    errors: set[str] = field(default_factory=set)
-    """Errors of those that failed, with numbers replaced."""
 
 
 class WorkQueue(Iterator[WorkItem]):
     """Iterator over the work items of a run, in their order.
 
-    A method is *stopped* if its first trials, in the order of the items, all fail in the same way: with the same
-    exception and the same message, apart from numbers. Which methods are stopped does not depend on workers, because
-    no later trial of a method is handed out before one of its first trials has succeeded or failed in another way. If
-    that is not known yet, the iteration ends early; iterate again after `record` has received more outcomes.
+    If the first outcomes of a method are all failures, its other trials are left out; those that were handed out before
+    are not.
 
     Parameters
     ----------
@@ -60,59 +45,41 @@ class WorkQueue(Iterator[WorkItem]):
 
     def __init__(self, items: Iterable[WorkItem], *, keep_going: bool = False) -> None:
         self._items = deque(items)
-        num_trials = Counter(trial.method for item in self._items for trial in item.trials)
-        self._undecided: dict[str, _FirstTrials] = {}
-        self._stopped: dict[str, int] = {}
-        for trial in (trial for item in self._items for trial in item.trials):
-            if keep_going or num_trials[trial.method] <= FIRST_TRIALS:  # there is nothing to save
-                continue
-            first = self._undecided.setdefault(trial.method, _FirstTrials(set(), set()))
-            if len(first.trials) < FIRST_TRIALS:
-                first.trials.add(trial)
-                first.waiting.add(trial)
-
-    @property
-    def stopped(self) -> dict[str, int]:
-        """Number of trials that are not tried, by stopped method."""
-        return dict(self._stopped)
+        self._keep_going = keep_going
+        self._num_failed: Counter[str] = Counter()
+        self._working: set[str] = set()
+        self.stopped: dict[str, int] = {}
+        """Number of trials that are not tried, by stopped method; 0 if all were handed out before."""
 
     def __len__(self) -> int:
-        """Return the number of items that are left, those of undecided methods included."""
+        """Return the number of items that are left."""
         return len(self._items)
 
     def __next__(self) -> WorkItem:
-        """Return the next item, if it is known that its methods go on."""
-        if not self._items or any(self._is_too_early(trial) for trial in self._items[0].trials):
+        """Return the next item."""
+        if not self._items:
             raise StopIteration
         return self._items.popleft()
-
-    def _is_too_early(self, trial: Trial) -> bool:
-        first = self._undecided.get(trial.method)
-        return first is not None and trial not in first.trials
 
     def record(self, outcome: Outcome) -> None:
         """Take account of the outcome of a trial that was handed out."""
         method = outcome.trial.method
-        first = self._undecided.get(method)
-        if first is None or outcome.trial not in first.waiting:
-            return
-        first.waiting.discard(outcome.trial)
-        if isinstance(outcome, TrialFailure):
-            first.errors.add(NUMBER.sub("#", outcome.error))
-        if not isinstance(outcome, TrialFailure) or len(first.errors) > 1:
-            del self._undecided[method]
-        elif not first.waiting:
-            del self._undecided[method]
-            self._stop(method)
+        if not isinstance(outcome, TrialFailure):
+            self._working.add(method)
+        elif method not in self._working:
+            self._num_failed[method] += 1
+            if self._num_failed[method] == FIRST_TRIALS and not self._keep_going:
+                self._stop(method)
 
     def _stop(self, method: str) -> None:
-        """Leave out all trials of a method."""
-        items, self._items = self._items, deque()
-        for item in items:
-            trials = tuple(trial for trial in item.trials if trial.method != method)
-            self._stopped[method] = self._stopped.get(method, 0) + len(item.trials) - len(trials)
-            if trials:
-                self._items.append(replace(item, trials=trials))
+        """Leave out the remaining trials of a method."""
+        num_before = sum(len(item.trials) for item in self._items)
+        rest = [
+            replace(item, trials=tuple(trial for trial in item.trials if trial.method != method))
+            for item in self._items
+        ]
+        self._items = deque(item for item in rest if item.trials)
+        self.stopped[method] = num_before - sum(len(item.trials) for item in self._items)
 
 
 class Driver:
@@ -129,7 +96,7 @@ class Driver:
     observers
         Are told of the outcomes.
     keep_going
-        Try all trials of a method, even if its first ten fail in the same way.
+        Try all trials of a method, even if its first ten fail.
     """
 
     def __init__(self, spec: ExperimentSpec, store: StoreWriter, observers: Observers, *, keep_going: bool) -> None:
@@ -148,7 +115,7 @@ class Driver:
         self.stopped: dict[str, int] = {}
 
     def do(self, pending: list[Trial], work: SpecWork) -> None:
-        """Try all pending trials, except those of methods whose first trials all fail in the same way.
+        """Try all pending trials, except those of methods whose first ten fail.
 
         Raises
         ------
@@ -161,7 +128,7 @@ class Driver:
         self._open.update(pending)
         self._closed -= self._open
         queue = WorkQueue(group_trials(pending, self._base_keys, self._bases), keep_going=self._keep_going)
-        with closing(_execute(self._spec, queue, work)) as batches:
+        with closing(execute(self._spec.executor, queue, work)) as batches:
             for batch in batches:
                 outcomes = [event for event in batch if self._receive(event)]
                 if outcomes or not batch:
@@ -220,7 +187,7 @@ class Driver:
 
     def _record(self, outcomes: Sequence[Outcome], queue: WorkQueue) -> None:
         """Report stored outcomes, and stop methods that always fail."""
-        stopped_before = queue.stopped
+        stopped_before = set(queue.stopped)
         for outcome in outcomes:
             queue.record(outcome)
             self._observers.advance(outcome)
@@ -241,19 +208,8 @@ class Driver:
 
     def _stop(self, method: str, num_trials: int) -> None:
         self.stopped[method] = self.stopped.get(method, 0) + num_trials
-        self._observers.stop(method, num_trials)
-
-
-def _execute(spec: ExperimentSpec, queue: WorkQueue, work: SpecWork) -> Generator[Sequence[Event], None, None]:
-    """Let the executor do the items of a queue.
-
-    An executor that takes items before it has yielded the outcomes of earlier ones reaches the end of the queue before
-    it is known which methods go on. It is then called again.
-    """
-    num_left = -1
-    while len(queue) not in (0, num_left):
-        num_left = len(queue)
-        yield from execute(spec.executor, queue, work)
+        if num_trials:
+            self._observers.stop(method, num_trials)
 
 
 def execute(executor: ExecutorSpec, items: Iterable[WorkItem], work: Work) -> Generator[Sequence[Event], None, None]:

@@ -189,7 +189,7 @@ class Observers:
         self._show("show_capacity", capacity)
 
     def stop(self, method: str, num_trials: int) -> None:
-        """Show that the other trials of a method are not tried, because its first ones failed in the same way."""
+        """Show that the other trials of a method are not tried, because its first ones failed."""
         self._show("stop", method, num_trials)
 
     def wait(self) -> None:

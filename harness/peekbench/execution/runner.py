@@ -44,7 +44,7 @@ class RunSummary:
     failed: int
     """Trials that failed in this run. The store has their tracebacks, and the next run tries them again."""
     stopped: Mapping[str, int] = field(default_factory=dict)
-    """Number of trials that were not tried, by method, because the first ones of the method failed in the same way."""
+    """Number of trials that were not tried, by method, because the first ones of the method failed."""
     look: PlannedLook | None = None
     """The last planned look before the maximum; None if there is none."""
     notes: tuple[str, ...] = ()
@@ -152,8 +152,9 @@ def run(
             look = _look(opened, spec, number, is_unchanged=not pending)
             if look.stops:
                 break
+    stopped = {method: number for method, number in driver.stopped.items() if number}
     return RunSummary(
-        spec, path, len(trials), num_done, driver.finished, driver.failed, driver.stopped, look, tuple(notes),
+        spec, path, len(trials), num_done, driver.finished, driver.failed, stopped, look, tuple(notes),
     )  # fmt: skip
 
 

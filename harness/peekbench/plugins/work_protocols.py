@@ -138,7 +138,7 @@ class Executor(Protocol[O_contra]):
     ----------
     items
         Work items, each with one or several trials. Take an item when there is room for it, rather than all at once:
-        after each batch of outcomes, the core decides which items remain. It calls the executor again if some do.
+        after each batch of outcomes, the core decides which items remain.
     work
         Function that does one item and yields the outcomes of its trials. It can be pickled.
     options

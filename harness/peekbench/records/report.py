@@ -376,8 +376,6 @@ class Report:
     """Formats to write, unless `write_report` is told otherwise; empty for a report that is only printed."""
     renderer: str = ""
     """Renderer of the figures, as `plugin.thing`; empty for the only one installed."""
-    texts: tuple[Table, ...] = ()
-    """Test texts whose answers change between the arms; only the HTML file has them."""
     read_run: Callable[[], RunContent] | None = None
     """Function that reads the run or the table of scores, for formats that write more than a report has; None if the
     report is of neither."""

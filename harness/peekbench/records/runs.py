@@ -293,14 +293,3 @@ class StoredMethod:
     """One line for lists."""
     metrics: Mapping[str, str]
     """Descriptions, by name, of the metrics that the method's fits record."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialGroup:
-    """Trials of one method at one design point that were made in the last session, or before it."""
-
-    kind: tuple[str, int, int]
-    """Method, num_train and num_test."""
-    is_last_session: bool
-    is_failed: bool
-    trials: int

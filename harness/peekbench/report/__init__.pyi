@@ -1,4 +1,3 @@
-from .facts.changed_texts import changed_texts as changed_texts
 from .facts.reports import report_of_run as report_of_run
 from .facts.reports import report_of_table as report_of_table
 from .facts.several_runs import report_of_comparison as report_of_comparison

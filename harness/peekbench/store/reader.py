@@ -17,7 +17,7 @@ import numpy as np
 from peekbench.errors import StoreError
 from peekbench.records.answers import Predicted, find_grades, join_predicted, number_label_sets
 from peekbench.records.data import Answers, FloatArray, IntArray, Reference
-from peekbench.records.runs import PlannedLook, StoredMethod, TrialGroup
+from peekbench.records.runs import PlannedLook, StoredMethod
 from peekbench.records.trials import Draw, Repeat, Trial, TrialFailure
 from peekbench.records.verdicts import RowName
 from peekbench.spec.compatibility import Experiment
@@ -285,33 +285,13 @@ class Store:
         rows = self._query("SELECT draw, owner FROM arms WHERE arm = 'base'")
         return {(draws[draw], intern(owner)) for draw, owner in rows}
 
-    def count(self) -> tuple[int, int]:
-        """Return the numbers of finished trials and of stored arms."""
-        query = "SELECT (SELECT count(*) FROM trials WHERE error IS NULL), (SELECT count(*) FROM arms)"
-        ((trials, arms),) = self._query(query)
-        return int(trials), int(arms)
-
-    def progress(self) -> list[TrialGroup]:
-        """Return the numbers of trials so far, by method, design point, session and outcome."""
-        rows = self._query(
-            "SELECT trials.method, num_train, num_test, trials.session = (SELECT max(id) FROM sessions), "
-            "error IS NOT NULL, count(*) FROM trials JOIN draws ON draws.id = trials.draw GROUP BY 1, 2, 3, 4, 5"
-        )
-        return [TrialGroup((row[0], row[1], row[2]), bool(row[3]), bool(row[4]), row[5]) for row in rows]
-
-    def first_failure(self) -> TrialFailure | None:
-        """Return the first trial of the last session that failed; None if none did."""
-        return next(iter(self._failures("session DESC, draws.id LIMIT 1")), None)
-
     def failures(self) -> list[TrialFailure]:
         """Return the trials that failed and have not been repeated successfully."""
-        return self._failures("tasks.position, methods.position, num_train, num_test, subsample")
-
-    def _failures(self, order: str) -> list[TrialFailure]:
         rows = self._query(
             f"{SELECT_DRAW}, method, error, traceback "
             "FROM trials JOIN draws ON draws.id = trials.draw JOIN tasks ON tasks.name = draws.task "
-            f"JOIN methods ON methods.name = trials.method WHERE error IS NOT NULL ORDER BY {order}"
+            f"JOIN methods ON methods.name = trials.method WHERE error IS NOT NULL "
+            "ORDER BY tasks.position, methods.position, num_train, num_test, subsample"
         )
         return [TrialFailure(Trial(Draw(*draw), method), error, text) for *draw, method, error, text in rows]
 

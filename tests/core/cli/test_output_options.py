@@ -101,16 +101,6 @@ def test_quiet_prints_errors_only() -> None:
 
 
 @pytest.mark.slow
-def test_texts_are_in_the_html_report_on_demand() -> None:
-    assert "add --format html" in run_command("report", "small", "--texts").stderr
-    formats = ("--format", "html", "--format", "json")
-    for flags, is_shown in ((["--texts"], True), ([], False)):
-        assert run_command("report", "small", *formats, *flags).returncode == 0
-        assert ("Texts that change most" in Path("reports/small/report.html").read_text()) == is_shown
-        assert "Texts that change most" not in Path("reports/small/report.json").read_text()
-
-
-@pytest.mark.slow
 def test_full_prints_every_table() -> None:
     screen, full = run_command("report", "small"), run_command("report", "small", "--full")
     assert len(screen.stdout.splitlines()) < len(full.stdout.splitlines()) / 2

@@ -21,14 +21,14 @@ def test_saved_outcomes_reach_the_disk_while_no_trial_ends(
     make_spec: Callable[..., ExperimentSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = make_spec(methods=["toy.constant"], design={"num_train": 12, "num_test": 30, "num_subsamples": 1})
-    execute = module._execute
+    execute = module.execute
 
     def wait_between(*arguments: object) -> Generator[Sequence[Event], None, None]:
         for batch in execute(*arguments):  # type: ignore[arg-type]
             yield batch
             yield []
 
-    monkeypatch.setattr(module, "_execute", wait_between)
+    monkeypatch.setattr(module, "execute", wait_between)
     sizes: list[int] = []
     with StoreWriter.for_run("small.sqlite", spec, describe_tasks(spec)) as store:
         store.add_session(SESSION, "here")

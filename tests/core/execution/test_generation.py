@@ -20,7 +20,6 @@ from peekbench.execution.observers import Observers
 from peekbench.execution.pilot import run_pilot
 from peekbench.execution.runner import run as execute
 from peekbench.records.data import Dataset, SourceRef, Task
-from peekbench.report.facts.changed_texts import changed_texts
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.store.reader import Store
 
@@ -102,16 +101,6 @@ def test_scores_are_grades_in_points_and_answers_are_stored(run: Any) -> None:
         assert {len(answers) for answers in store.generated(trial).values()} == {80}
         answers = store.answers("load_sums", "fit", 10, 40, ["extra", "test"])
         assert answers.scores["test"].mean() > answers.scores["extra"].mean()
-
-
-def test_the_viewer_shows_prompts_references_and_answers(run: Any) -> None:
-    counts, texts = changed_texts(run.store, run.spec.code)
-    assert {row[0] for row in counts.rows} == {"fit", "controls.leak", "controls.null"}
-    names = [column.name for column in texts.columns]
-    row: dict[str, Any] = dict(zip(names, next(row for row in texts.rows if row[0] == "fit"), strict=True))
-    assert sum(map(int, row["text"].split("+"))) == int(row["label"]) == int(row["answer, test"])
-    assert row["answer, extra"] == "0"
-    assert row["right, test"] > row["right, extra"]
 
 
 def test_a_pilot_forecasts_the_disk_space_of_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,7 +283,6 @@ def test_reading_results_imports_no_code_that_only_a_store_names(
         result = CliRunner().invoke(app, [*command, str(store)])
         assert "is not imported" in f"{result.output} {result.exception}", command
     assert "is a run, not a spec" in str(CliRunner().invoke(app, ["plan", str(store)]))
-    assert CliRunner().invoke(app, ["watch", "--once", str(store)]).exit_code == 0
     assert done.report(["summary"]).verdicts is not None
     assert not (tmp_path / "executed").exists()
     if ".py" in use:  # a module that was edited is not imported again

@@ -104,7 +104,6 @@ def hostile(text: str) -> Report:
         details={"spec": {text: text}},
         methods=(MethodFacts(text, text, text, text),),
         command=text,
-        texts=(Table(text, columns, ((text, text, 1.0),), text),),
     )
 
 

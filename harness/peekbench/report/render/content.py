@@ -184,10 +184,7 @@ def lay_out(report: Report, *, is_page: bool = False) -> Content:
     ['answers', 'verdicts', 'warnings']
     """
     report = make_printable(report)
-    texts: tuple[Table, ...] = ()
-    max_failures = MAX_FAILURES
-    if is_page:
-        texts, max_failures = report.texts, MAX_FAILURES_OF_PAGES
+    max_failures = MAX_FAILURES_OF_PAGES if is_page else MAX_FAILURES
     sections = make_sections(report)
     in_sections = [picture for section in sections for picture in section.pictures]
     pictures = [picture for picture in name_figures(report) if picture not in in_sections]
@@ -200,7 +197,6 @@ def lay_out(report: Report, *, is_page: bool = False) -> Content:
         Part("warnings", "Warnings", tuple(_warn(report))),
         Part("tables", "Tables", tuple(tables["results"])),
         Part("figures", "Figures", tuple(pictures)),
-        Part("texts", "Texts", texts),
         Part("methods", "Methods", tuple(tables["methods"])),
         Part(
             "failures",

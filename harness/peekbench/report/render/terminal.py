@@ -32,8 +32,6 @@ from peekbench.report.render.content import (
     Paragraph,
     Part,
     lay_out,
-    make_printable,
-    make_sections,
 )
 from peekbench.report.render.pictures import UNDRAWN, Picture, Scale
 
@@ -192,21 +190,6 @@ def render_tables(tables: Iterable[Table], console: Console) -> None:
     for table in tables:
         _print_table(table, console, full=True)
         console.print()
-
-
-def render_verdicts(verdicts: Sequence[Verdict], console: Console) -> None:
-    """Print verdicts on methods by question, then those on controls.
-
-    Parameters
-    ----------
-    verdicts
-        Verdicts; of several on one method, the first leads.
-    console
-        Console of rich.
-    """
-    for section in make_sections(make_printable(Report("", "", tuple(verdicts)))):
-        console.print()
-        _print_findings(section, console, full=False)
 
 
 def _print_findings(section: Findings, console: Console, *, full: bool) -> None:
