@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from attack_tally import Budget, Tally
 
 from peekbench import DataError, Dataset, load_dataset
-from peekbench.data.loading import check_dataset, forget
+from peekbench.data.dataset_checks import check_dataset
+from peekbench.data.loading import forget
 from peekbench_sklearn.held_data import read_held
 
 ROWS = 24

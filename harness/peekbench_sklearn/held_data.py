@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from peekbench import DataError, Dataset
+from peekbench.data.dataset_checks import groups_in_both
 from peekbench.data.label_sets import find_unlabeled, name_label_sets, refuse_hidden_sets, refuse_other_separators
 from peekbench.data.labels import (
     ClassNames,
@@ -25,7 +26,7 @@ from peekbench.data.labels import (
     refuse_joined,
     refuse_missing,
 )
-from peekbench.data.loading import fingerprint, groups_in_both
+from peekbench.data.loading import fingerprint
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.identity import key_of
 from peekbench.records import Split

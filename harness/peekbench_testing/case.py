@@ -17,7 +17,7 @@ import numpy as np
 
 from peekbench.cache import cache_folder
 from peekbench.data import loading as data
-from peekbench.data.labels import name_labels
+from peekbench.data.dataset_checks import check_dataset, class_counts
 from peekbench.data.sampling import Sampler
 from peekbench.errors import ContractError, DataError, PeekbenchError
 from peekbench.execution.prediction_checks import (
@@ -42,13 +42,12 @@ from peekbench.spec.components import MethodSpec
 from peekbench.spec.design import Design
 from peekbench_testing.conditions import time_limit
 from peekbench_testing.runner import HERE, Attempt, Memo
-from peekbench_testing.samples import sample_features, sample_numbers, sample_texts
+from peekbench_testing.samples import sample_kind, sample_long_texts, sample_texts
 
 SAMPLE = "peekbench_testing.sample"
 """Name of the data source of rows that come from no data source."""
 MAX_TRAIN, MIN_TEST, MAX_TEST = 60, 30, 60  # rows: enough to reveal errors, few enough to be quick
 VARIANT_TRAIN, VARIANT_TEST = 132, 30  # rows: more than most minibatches have
-LONG_EVERY, LONG_PARTS = 5, 20  # every fifth text of the variant has about 2,000 characters, made of 20 texts
 TIMEOUT = 300.0  # seconds that a fit or a prediction may take by default
 EXACT_SUM_TOLERANCE = 1e-5
 """Largest difference between 1 and a sum of probabilities in single or double precision. Runs tolerate more."""
@@ -257,11 +256,11 @@ def make_case(
             "multilabel", "tabular_multilabel", "generation",
         )  # fmt: skip
         kind = next(kind for kind in order if kind in entry.task_kinds)
-        dataset = _sample(kind, sample_texts(), 2)
-        other_rows = _sample(kind, _sample_long_texts(), 4)
+        dataset = sample_kind(kind, sample_texts(), 2)
+        other_rows = sample_kind(kind, sample_long_texts(VARIANT_TRAIN + 2 * VARIANT_TEST), 4)
         variant = _draw(use, entry, options, folders, other_rows, None, (VARIANT_TRAIN, VARIANT_TEST))
         variant = replace(variant, name=_describe_rows(variant))
-    data.check_dataset(dataset, "the dataset to check on")
+    check_dataset(dataset, "the dataset to check on")
     num_train = _num_train(dataset)
     num_test = min(MAX_TEST, (len(dataset.labels) - num_train) // 2)
     if num_test < MIN_TEST:
@@ -271,44 +270,6 @@ def make_case(
         )
     case = _draw(use, entry, options, folders, dataset, source, (num_train, num_test))
     return replace(case, variant=variant)
-
-
-def _sample(kind: str, texts: Dataset, num_levels: int) -> Dataset:
-    """Return synthetic rows of a kind of task, as many as there are texts."""
-    num_rows = len(texts.inputs)
-    match kind:
-        case "regression":
-            return sample_numbers(num_rows)
-        case "tabular_classification":
-            return sample_features(num_rows, num_classes=num_levels)
-        case "text_regression":
-            return Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression")
-        case "language_modeling":
-            return Dataset(texts.inputs, kind="language_modeling")
-        case "generation":
-            return Dataset(texts.inputs, name_labels(texts.labels, texts.class_names), kind="generation")
-        case "multilabel":
-            return _with_label_sets(texts)
-        case "tabular_multilabel":
-            return _with_label_sets(sample_features(num_rows, num_classes=3))
-    return texts
-
-
-def _with_label_sets(dataset: Dataset) -> Dataset:
-    """Return rows whose class is one of their labels; another label depends on the row's number."""
-    labels = np.eye(len(dataset.class_names), dtype=np.int64)[np.asarray(dataset.labels)]
-    labels[::3, 0] = 1
-    return replace(dataset, labels=labels, kind="multilabel")
-
-
-def _sample_long_texts() -> Dataset:
-    """Return texts of two classes, some of which are long."""
-    num_rows = VARIANT_TRAIN + 2 * VARIANT_TEST
-    dataset = sample_texts(num_rows, num_classes=2)
-    texts = list(dataset.inputs)
-    for row in range(0, num_rows, LONG_EVERY):
-        texts[row] = " ".join(dataset.inputs[(row + 2 * part) % num_rows] for part in range(LONG_PARTS))  # of its class
-    return replace(dataset, inputs=texts)
 
 
 def _describe_rows(case: Case) -> str:
@@ -326,7 +287,7 @@ def _num_train(dataset: Dataset) -> int:
     if dataset.kind != "classification":
         return MAX_TRAIN
     num_classes = len(dataset.class_names)
-    counts = data.class_counts(dataset)
+    counts = class_counts(dataset)
     smallest = min(counts.get(label, 0) for label in range(num_classes))
     return num_classes * max(1, min(max(2, MAX_TRAIN // num_classes), smallest // 2))
 

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from peekbench.cache import cache_folder
-from peekbench.data.loading import check_dataset, find_absent_class, fingerprint, hash_rows
+from peekbench.data.dataset_checks import check_dataset, find_absent_class
+from peekbench.data.loading import fingerprint, hash_rows
 from peekbench.data.preflight import find_empty_texts
 from peekbench.errors import ContractError, PeekbenchError, ResultsError, SpecError
 from peekbench.formatting import pluralize

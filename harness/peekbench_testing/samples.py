@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from peekbench.data.labels import name_labels
 from peekbench.records.data import Answers, Dataset
 from peekbench.records.figures import Forest, Interval
 from peekbench.records.report import Column, MethodFacts, Quantity, Report, RunContent, ScoreEstimate, Table
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NUM_TRAIN, NUM_TEST = 50, 100
+LONG_EVERY, LONG_PARTS = 5, 20  # every fifth text has about 2,000 characters, made of 20 texts
 COLUMNS = ["task", "method", "num_train", "num_test", "subsample", "arm", "score"]
 
 
@@ -252,3 +254,40 @@ def _read_sample_run() -> RunContent:
         results=results.reset_index(drop=True),
         estimates=tuple(estimates),
     )
+
+
+def sample_kind(kind: str, texts: Dataset, num_levels: int) -> Dataset:
+    """Return synthetic rows of a kind of task, as many as there are texts."""
+    num_rows = len(texts.inputs)
+    match kind:
+        case "regression":
+            return sample_numbers(num_rows)
+        case "tabular_classification":
+            return sample_features(num_rows, num_classes=num_levels)
+        case "text_regression":
+            return Dataset(texts.inputs, np.array(texts.labels, dtype=float), kind="regression")
+        case "language_modeling":
+            return Dataset(texts.inputs, kind="language_modeling")
+        case "generation":
+            return Dataset(texts.inputs, name_labels(texts.labels, texts.class_names), kind="generation")
+        case "multilabel":
+            return _with_label_sets(texts)
+        case "tabular_multilabel":
+            return _with_label_sets(sample_features(num_rows, num_classes=3))
+    return texts
+
+
+def _with_label_sets(dataset: Dataset) -> Dataset:
+    """Return rows whose class is one of their labels; another label depends on the row's number."""
+    labels = np.eye(len(dataset.class_names), dtype=np.int64)[np.asarray(dataset.labels)]
+    labels[::3, 0] = 1
+    return replace(dataset, labels=labels, kind="multilabel")
+
+
+def sample_long_texts(num_rows: int) -> Dataset:
+    """Return texts of two classes, some of which are long."""
+    dataset = sample_texts(num_rows, num_classes=2)
+    texts = list(dataset.inputs)
+    for row in range(0, num_rows, LONG_EVERY):
+        texts[row] = " ".join(dataset.inputs[(row + 2 * part) % num_rows] for part in range(LONG_PARTS))  # of its class
+    return replace(dataset, inputs=texts)

@@ -15,7 +15,7 @@ import pytest
 from tool_logs import import_table, write_lm_eval
 
 import peekbench as pb
-from peekbench.data.loading import check_dataset
+from peekbench.data.dataset_checks import check_dataset
 from peekbench.identity import Sameness
 from peekbench.plugins.graders import exact
 from peekbench.records.data import TableOptions, as_texts

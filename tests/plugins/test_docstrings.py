@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from peekbench.data.loading import check_dataset, hash_rows
+from peekbench.data.dataset_checks import check_dataset
+from peekbench.data.loading import hash_rows
 from peekbench.data.sizes import check_sizes
 from peekbench.errors import DataError
 from peekbench.plugins import registry

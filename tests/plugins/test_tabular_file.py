@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 import peekbench as pb
 from peekbench.cli.validate import validate
-from peekbench.data.loading import check_dataset, fingerprint, forget
+from peekbench.data.dataset_checks import check_dataset
+from peekbench.data.loading import fingerprint, forget
 from peekbench.data.preflight import check_tasks
 from peekbench.errors import DataError
 from peekbench.execution.work import SpecWork

@@ -16,7 +16,8 @@ from typing import Any
 from peekbench.api.inputs import load
 from peekbench.api.run import run
 from peekbench.api.run_view import Run
-from peekbench.data.loading import check_dataset, fingerprint, forget, load_dataset
+from peekbench.data.dataset_checks import check_dataset
+from peekbench.data.loading import fingerprint, forget, load_dataset
 from peekbench.data.sampling import largest_set
 from peekbench.data.text_files import suffix_of
 from peekbench.errors import DataError, PluginError, SpecError, public

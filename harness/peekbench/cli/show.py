@@ -14,8 +14,9 @@ from pydantic_core import PydanticUndefined, to_jsonable_python
 
 from peekbench.cache import cache_folder
 from peekbench.cli.output import echo
+from peekbench.data.dataset_checks import class_counts
 from peekbench.data.labels import name_labels
-from peekbench.data.loading import class_counts, load_dataset
+from peekbench.data.loading import load_dataset
 from peekbench.errors import PluginError, UnavailableError
 from peekbench.formatting import pluralize, shorten, visible
 from peekbench.plugins import registry

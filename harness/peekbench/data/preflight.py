@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from peekbench.data.loading import class_counts, fingerprint, load_dataset, make_task
+from peekbench.data.dataset_checks import class_counts
+from peekbench.data.loading import fingerprint, load_dataset, make_task
 from peekbench.data.overlap import check_copies, count_copied, expected_share, find_copies, name_rows
 from peekbench.data.sizes import check_sizes
 from peekbench.errors import ContractError, DataError, PluginError, UnavailableError

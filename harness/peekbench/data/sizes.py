@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from peekbench.data.loading import class_counts, find_absent_class
+from peekbench.data.dataset_checks import class_counts, find_absent_class
 from peekbench.errors import DataError
 from peekbench.formatting import pluralize
 from peekbench.records.data import Dataset

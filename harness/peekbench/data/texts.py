@@ -19,7 +19,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from peekbench.data.loading import class_counts, load_dataset
+from peekbench.data.dataset_checks import class_counts
+from peekbench.data.loading import load_dataset
 from peekbench.data.sampling import Sampler
 from peekbench.plugins.boundary import Foreign
 from peekbench.records.data import Dataset, IntArray, Split, TokenCounts

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from peekbench.cache import cache_folder
-from peekbench.data.loading import class_counts, fingerprint, hash_rows, load_dataset, make_task, remember
+from peekbench.data.dataset_checks import class_counts
+from peekbench.data.loading import fingerprint, hash_rows, load_dataset, make_task, remember
 from peekbench.errors import ContractError, DataError, PluginError, SpecError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import DataSourceEntry
