@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from peekbench import DataError, Folders
-from peekbench_hub.downloads import FULL_SHA, NotFoundError, download, list_files, resolve
+from peekbench_hub.downloads import FULL_SHA, NotFoundError, download, find_commit
 from peekbench_lm.builtin_models import BUILTIN_PREFIX, DESCRIPTION, FILES, build_model, build_once
 from peekbench_lm.defects import check_config, check_gguf
 from peekbench_lm.extras import check_extra
@@ -165,25 +165,25 @@ def _find_commit(model: str, revision: str, cache: Path) -> str:
     if FULL_SHA.fullmatch(revision):
         return revision
     try:
-        return resolve("model", model, revision or "main", cache, f"the model {model}")
+        return find_commit("model", model, revision or "main", cache).sha
     except NotFoundError as error:
         raise _unknown_model_error(model, error) from error
 
 
 def _download(model: str, sha: str, cache: Path) -> Path:
     """Download the configuration, the tokenizer and the safetensors weights of a model; return their folder."""
-    description = f"the model {model}, commit {sha}"
     try:
-        available = list_files("model", model, sha, cache, description)
+        commit = find_commit("model", model, sha, cache)
+        available = commit.files
         files = [file for file in available if "/" not in file and not file.startswith(DUPLICATE_PREFIX)]
         modules = [file for file in available if file.count("/") == 1 and MODULE_FOLDER.fullmatch(file.split("/")[0])]
         if not any(file.endswith(".safetensors") for file in files):
             raise DataError(
-                f"{description}: it has no weights in safetensors, and peekbench does not load other formats, which "
+                f"{commit}: it has no weights in safetensors, and peekbench does not load other formats, which "
                 "may contain code; choose another model, or convert it and give the folder"
             )
-        selected = {file: available[file] for file in [*files, *modules] if file.endswith(DOWNLOADED_SUFFIXES)}
-        paths = download("model", model, sha, selected, cache, description)
+        selected = [file for file in [*files, *modules] if file.endswith(DOWNLOADED_SUFFIXES)]
+        paths = download(commit, selected, cache)
     except NotFoundError as error:
         raise _unknown_model_error(model, error) from error
     return paths[0].parent

@@ -37,7 +37,13 @@ class HubFiles:
 
     def __str__(self) -> str:
         """Return the location as shown in messages."""
-        return f"{self.files} in the dataset repository {self.repository}, branch {self.branch}"
+        return f"{self.first_pattern} in the dataset repository {self.repository}, branch {self.branch}"
+
+    @property
+    def first_pattern(self) -> str:
+        """The first of the patterns, for messages; there can be many."""
+        first, *others = self.files.split(" | ")
+        return f"{first} or similar" if others else first
 
     def choose(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return the matching files, sorted.

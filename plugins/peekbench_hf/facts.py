@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from peekbench import Folders
 from peekbench.cache import read_cached, write_cached
 from peekbench.records import TaskFacts
 from peekbench_hf.definition import HubTask
+
+if TYPE_CHECKING:
+    from peekbench_hf.prepared import PreparedTask  # imports pyarrow
 
 
 def task_facts(folders: Folders, task: HubTask) -> TaskFacts:
@@ -34,7 +36,7 @@ def task_facts(folders: Folders, task: HubTask) -> TaskFacts:
     )
 
 
-def record_facts(task: HubTask, folders: Folders, num_classes: int, num_rows: int, details: Mapping[str, Any]) -> None:
+def record_facts(task: HubTask, folders: Folders, prepared: PreparedTask) -> None:
     """Store facts about a loaded task for later calls of `task_facts`.
 
     Parameters
@@ -43,15 +45,13 @@ def record_facts(task: HubTask, folders: Folders, num_classes: int, num_rows: in
         Definition of the task.
     folders
         Folders of the spec and the cache.
-    num_classes, num_rows
-        Size of the loaded task.
-    details
-        Details of the loaded task, with percentiles of the texts' lengths under `characters`.
+    prepared
+        Its rows.
     """
-    characters = details["characters"]
+    characters = prepared.details["characters"]
     facts = {
-        "num_classes": num_classes,
-        "num_rows": num_rows,
+        "num_classes": len(prepared.class_names),
+        "num_rows": len(prepared.labels),
         "characters": [characters["25"], characters["75"]],
     }
     write_cached(_facts_path(task, folders), facts)

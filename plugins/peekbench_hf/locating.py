@@ -1,4 +1,4 @@
-"""Locate a task's files on the Hub at one commit, on the web or in a local mirror, and download them.
+"""Locate a task's files on the Hub at one commit, on the web or in a local mirror.
 
 This module does not use `datasets.load_dataset`. That function refuses repositories with a loading script, joins all
 configurations of the conversion branch without warning, and offline returns the newest cached copy for any requested
@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from peekbench import DataError
 from peekbench_hf.definition import CONVERSION, HubFiles, Location, WebFile
-from peekbench_hub.downloads import (
-    FULL_SHA,
-    NotFoundError,
-    download,
-    download_web_file,
-    list_files,
-    resolve,
-)
+from peekbench_hub.downloads import NotFoundError, download, download_web_file, find_commit
 
 SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.")
 
@@ -63,35 +56,34 @@ def locate(location: Location, revision: str, cache: Path) -> LocatedFiles:
         If the Hub is unavailable or requires an account.
     """
     if isinstance(location, WebFile):
-        return _locate_on_web(location, cache)
+        folder = cache / "hf" / "web" / hashlib.sha256(location.url.encode()).hexdigest()[:16]
+        path = folder / location.url.rpartition("/")[2]
+        if not path.is_file():  # there is no other way to find out whether it exists
+            download_web_file(location.url, path)
+        return _locate_on_disk(location, [path], location.url)
     reference = revision or location.revision or location.branch
-    requested = f"{location.files} in the dataset repository {location.repository}, {reference}"
-    if FULL_SHA.fullmatch(reference):
-        sha = reference
-    else:
-        sha = resolve("dataset", location.repository, reference, cache, requested)
-    files = list_files("dataset", location.repository, sha, cache, requested)
-    chosen = location.choose(files)
+    commit = find_commit("dataset", location.repository, reference, cache)
+    chosen = location.choose(commit.files)
     if not chosen:
-        raise NotFoundError(f"{requested}: no such file; {_describe_alternatives(location, list(files))}")
-    _check_shards(requested, chosen)
-    origin = f"{location.files} in the dataset repository {location.repository}, commit {sha}"
-    digests = {file: files[file] for file in chosen}
-    fetch = partial(download, "dataset", location.repository, sha, digests, cache, origin)
-    return LocatedFiles(location, origin, sha, f"{location.repository}@{sha} {digests}", fetch)
+        place = f"{location.first_pattern} in the dataset repository {location.repository}, {reference}"
+        raise NotFoundError(f"{place}: {_describe_alternatives(location, list(commit.files))}")
+    _check_shards(f"{commit}", chosen)
+    fetch = partial(download, commit, chosen, cache)
+    identity = f"{location.repository}@{commit.sha} {chosen}"
+    return LocatedFiles(location, f"{location.first_pattern} in {commit}", commit.sha, identity, fetch)
 
 
-def locate_in_mirror(location: Location, mirror: Path, revision: str) -> LocatedFiles:
+def locate_in_mirror(location: Location, revision: str, mirror: Path) -> LocatedFiles:
     """Find the files of a location in a local mirror.
 
     Parameters
     ----------
     location
         Files on the Hub or on the web.
-    mirror
-        Root folder of the mirror.
     revision
         Commit or branch that replaces the location's own; may be empty.
+    mirror
+        Root folder of the mirror.
 
     Raises
     ------
@@ -100,19 +92,19 @@ def locate_in_mirror(location: Location, mirror: Path, revision: str) -> Located
     DataError
         If some of the files are missing.
     """
+    origin = f"{location}, in a local mirror"
     if isinstance(location, WebFile):
-        path = mirror / "web" / location.url.partition("://")[2]
-        return _locate_on_disk(location, [path], f"{location}, in a local mirror")
-    branch = revision or location.branch
-    folders = [
-        mirror / "datasets" / location.repository / name.replace("/", "@") for name in (location.revision, branch)
-    ]
-    for folder in folders if location.revision and not revision else folders[1:]:
-        paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-        if chosen := location.choose(paths):
+        return _locate_on_disk(location, [mirror / "web" / location.url.partition("://")[2]], origin)
+    branches = [revision or location.branch]
+    if location.revision and not revision:
+        branches.insert(0, location.revision)
+    for branch in branches:
+        folder = mirror / "datasets" / location.repository / branch.replace("/", "@")
+        chosen = location.choose(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        if chosen:
             _check_shards(str(folder), chosen)
-            return _locate_on_disk(location, [folder / name for name in chosen], f"{location}, in a local mirror")
-    raise NotFoundError(f"{folders[-1] / location.files}: no such file")
+            return _locate_on_disk(location, [folder / name for name in chosen], origin)
+    raise NotFoundError(f"{folder / location.files}: no such file")
 
 
 def _locate_on_disk(location: Location, paths: list[Path], origin: str) -> LocatedFiles:
@@ -123,33 +115,23 @@ def _locate_on_disk(location: Location, paths: list[Path], origin: str) -> Locat
     return LocatedFiles(location, origin, "", repr(states), lambda: paths)
 
 
-def _describe_alternatives(location: HubFiles, files: list[str]) -> str:
+def _describe_alternatives(location: HubFiles, files: Sequence[str]) -> str:
     """Describe what a repository contains instead of the requested files."""
     config, split, *_ = [*location.files.split("/"), "", ""]
     if any(file.startswith(f"{config}/partial-{split}/") for file in files):
-        return (
-            f"the Hub's copy is truncated ({config}/partial-{split} contains only the first rows), and peekbench does "
-            "not load truncated data"
-        )
+        return f"the Hub's copy has only the first rows, in {config}/partial-{split}"
     if location.branch == CONVERSION:
         splits = sorted({file.rpartition("/")[0] for file in files if file.endswith(".parquet")})
         return (
-            f"available configurations and splits: {', '.join(splits) or 'none'}; set `config`, `split` and "
+            f"no such configuration and split; available: {', '.join(splits) or 'none'}. Set `config`, `split` and "
             "`test_split` to these"
         )
-    return f"available files: {', '.join(files[:8]) or 'none'}{', ...' if len(files) > 8 else ''}"
+    if f"{location.repository.partition('/')[2]}.py" in files:
+        return "no such file, only a loading script, which peekbench does not run"
+    return f"no such file; available files: {', '.join(files[:8]) or 'none'}{', ...' if len(files) > 8 else ''}"
 
 
-def _check_shards(requested: str, files: tuple[str, ...]) -> None:
+def _check_shards(place: str, files: Sequence[str]) -> None:
     shards = [match.groups() for match in map(SHARD.search, files) if match]
     if shards and len(shards) != int(shards[0][1]):
-        raise DataError(f"{requested}: only {len(shards)} of {int(shards[0][1])} files exist; add the missing files")
-
-
-def _locate_on_web(location: WebFile, cache: Path) -> LocatedFiles:
-    """Download the file if it is not cached; there is no other way to find out whether it exists."""
-    folder = cache / "hf" / "web" / hashlib.sha256(location.url.encode()).hexdigest()[:16]
-    name = location.url.rpartition("/")[2]
-    if not (folder / name).is_file():
-        download_web_file(location.url, folder / name)
-    return _locate_on_disk(location, [folder / name], location.url)
+        raise DataError(f"{place}: only {len(shards)} of {int(shards[0][1])} files exist; add the missing files")

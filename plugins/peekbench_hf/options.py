@@ -12,6 +12,7 @@ from peekbench import Options
 from peekbench.identity import key_of
 from peekbench_hf.definition import CONVERSION, HubFiles, HubTask, Location
 
+DropDuplicates: TypeAlias = Literal["none", "exact", "near"]
 FORMATS = (".parquet", ".jsonl", ".json", ".csv", ".arrow")
 
 
@@ -21,9 +22,6 @@ class HubOptions(Options):
     revision: str = ""
     """Full SHA of the dataset's commit, or a branch. Default: the commit in the task's definition, or else the newest
     commit at the time when the task was first loaded on this machine."""
-    fingerprint: str = ""
-    """SHA-256 that the class names, texts and labels must have; `peekbench validate --lock` writes it to the
-    lock file. Default: any."""
     data_dir: Path | None = None
     """Folder of a local mirror, with files at datasets/NAMESPACE/NAME/BRANCH/ (slashes in BRANCH are written as @).
     Relative paths start at the spec's folder. Default: $PEEKBENCH_HUB_MIRROR, or else the Hub."""
@@ -32,12 +30,9 @@ class HubOptions(Options):
     are drawn from the dataset's train split, extra and test texts from its split `test_split`."""
     test_split: str = Field(default="test", pattern=r"^[\w.-]+$")
     """Name of the split that extra and test texts are drawn from with official splits, such as validation."""
-    drop_duplicates: Literal["none", "exact", "near"] = "none"
+    drop_duplicates: DropDuplicates = "none"
     """Keep only the first of several rows with the same text (exact) or nearly the same text (near); if their labels
     differ, drop all of them."""
-    max_gigabytes: float | None = Field(default=None, gt=0)
-    """Refuse compressed files that unpack to more. Default: 50 times the size of the file, but at least 0.25 and at
-    most 16."""
 
     @model_validator(mode="after")
     def _check_test_split(self) -> Self:

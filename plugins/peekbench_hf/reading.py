@@ -1,252 +1,125 @@
-"""Read the text and label columns from files of every format that datasets use, within limits of their sizes."""
+"""Read the columns of texts, labels and groups from files of every format that datasets use."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from warnings import catch_warnings
 
+import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet as pq
+from datasets import Dataset, Features, Json, disable_progress_bars
+from datasets.exceptions import DatasetsError
 
 from peekbench import DataError
-from peekbench.data import class_names_of, decode, read_parquet, size_limit
-from peekbench.data.labels import align_classes
+from peekbench.identity import key_of
+from peekbench_hf.definition import HubTask
 from peekbench_hf.semeval import read_articles
-
-GIGABYTE = 10**9
-REMEDY = "if you trust the file, set the option `max_gigabytes` to a larger number"
-BYTES_PER_ROW = 16  # at least, in memory, even if all rows have the same value
-
-
-def check_unpacked_sizes(paths: Sequence[Path], max_gigabytes: float | None) -> None:
-    """Refuse files that would be much larger when unpacked, from the sizes that they declare.
-
-    Parameters
-    ----------
-    paths
-        Files to check. Those of formats without compression are not opened.
-    max_gigabytes
-        Largest unpacked size of a file. By default 50 times its size, but at least 0.25 and at most 16.
-
-    Raises
-    ------
-    DataError
-        If a file declares a larger size.
-    """
-    for path in paths:
-        try:
-            declared = _declared_size(path)
-            size = path.stat().st_size
-        except (OSError, ValueError, BadZipFile, NotImplementedError, pa.ArrowException):
-            continue  # reading the file reports the problem
-        limit = size_limit(size, max_gigabytes)
-        if declared > limit:
-            raise DataError(
-                f"{path}: its {size:,} bytes unpack to {declared / GIGABYTE:,.2f} GB, more than the limit of "
-                f"{limit / GIGABYTE:,.2f} GB; {REMEDY}"
-            )
-
-
-def _declared_size(path: Path) -> int:
-    """Return the size in bytes that a file declares for its unpacked content; 0 for formats without compression."""
-    if path.suffix == ".zip":
-        with ZipFile(path) as archive:
-            return sum(member.file_size for member in archive.infolist())
-    if path.suffix == ".parquet":
-        with pq.ParquetFile(path) as file:
-            metadata = file.metadata
-            groups = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-            return int(groups + metadata.num_rows * BYTES_PER_ROW)
-    return 0
-
-
-BLOCK_SIZE = 64 * 2**20  # bytes; pyarrow requires that every line fits into a block
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """The columns of a split, or of the train split followed by the test split."""
+    """The columns of a split as its files have them, and labels of a `ClassLabel` by name."""
 
-    table: pa.Table
-    """The requested columns, in the requested order."""
+    texts: list[tuple[Any, ...]]
+    labels: list[Any]
+    groups: list[Any]
+    """None in each row if the task has no groups."""
     class_names: tuple[str, ...] | None
-    """Names of the labels 0, 1, and so on, if the label column has a ClassLabel, or lists of them."""
-    num_test: int = 0
-    """Number of rows of the test split, which are the last ones."""
+    """Names of a `ClassLabel`, in order; None if the labels have no names."""
 
 
-def read_splits(
-    splits: Sequence[Sequence[Path]],
-    text: Sequence[str],
-    label: str,
-    max_gigabytes: float | None = None,
-    group: str = "",
-) -> Columns:
-    """Read the columns of texts, labels and groups of one or two splits.
-
-    Parameters
-    ----------
-    splits
-        Files of the train split, and those of the test split if train and test rows are kept apart.
-    text
-        Columns of the text.
-    label
-        Column of the label.
-    max_gigabytes
-        Largest unpacked size of a file, see `peekbench.data.size_limit`.
-    group
-        Column of the group; empty if there is none.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read, is too large or lacks a column, the splits have different columns, or only one of them
-        has names of classes.
-    """
-    columns = [read(paths, text, label, max_gigabytes, group) for paths in splits]
-    if len(columns) == 1:
-        return columns[0]
-    if any((split.class_names is None) != (columns[0].class_names is None) for split in columns):
-        train, test = (split.class_names for split in columns)
-        raise DataError(
-            f"column {label!r} has the classes {train} in the train split, but {test} in the test split; set `splits` "
-            "to pooled"
-        )
-    names, numbers = align_classes([split.class_names for split in columns])
-    tables = [_renumber(split, label, new) for split, new in zip(columns, numbers, strict=True)]
-    return Columns(_concatenate(tables, "the splits have"), names, len(tables[1]))
-
-
-def read(
-    paths: Sequence[Path], text: Sequence[str], label: str, max_gigabytes: float | None = None, group: str = ""
-) -> Columns:
-    """Read the columns of texts, labels and groups of all files.
+def read(paths: Sequence[Path], task: HubTask, label: str) -> Columns:
+    """Read the columns of a split.
 
     Parameters
     ----------
     paths
         Files of the split, in order.
-    text
-        Columns of the text.
+    task
+        Names of the columns of texts and groups.
     label
-        Column of the label.
-    max_gigabytes
-        Largest unpacked size of a file, see `peekbench.data.size_limit`.
-    group
-        Column of the group; empty if there is none.
+        Name of the label column in these files.
 
     Raises
     ------
     DataError
-        If a file cannot be read, is too large or lacks a column.
+        If a file cannot be read or lacks a column.
     """
-    columns = [column for column in (*text, label, group) if column]
+    names = [*task.text, label, *filter(None, [task.group])]
     if paths[0].suffix == ".zip":
-        return Columns(_select(read_articles(paths), columns, paths[0]), None)
-    parts = []
-    for path in paths:
-        try:
-            table = _READERS[path.suffix](path, text, columns, size_limit(path.stat().st_size, max_gigabytes))
-        except (pa.ArrowException, ValueError, OSError) as error:
-            raise DataError(
-                f"{path}: cannot be read as {path.suffix[1:]}: {error}; download it again, or correct the file"
-            ) from error
-        parts.append(Columns(_select(table, columns, path), class_names_of(table.schema.metadata, label)))
-    names, numbers = align_classes([part.class_names for part in parts])
-    tables = [_renumber(part, label, new) for part, new in zip(parts, numbers, strict=True)]
-    return Columns(_concatenate(tables, f"{paths[0].parent}: its files have"), names)
+        columns, class_names = _check_columns(read_articles(paths), names, paths[0]), None
+    else:
+        parts = [_read_file(path, names, task, label) for path in paths]
+        columns = {name: [value for part, _ in parts for value in part[name]] for name in names}
+        class_names = tuple(dict.fromkeys(name for _, own in parts for name in own or ())) or None
+    groups = columns[task.group] if task.group else [None] * len(columns[label])
+    return Columns(list(zip(*(columns[name] for name in task.text), strict=True)), columns[label], groups, class_names)
 
 
-def _concatenate(tables: Sequence[pa.Table], subject: str) -> pa.Table:
+def _read_file(
+    path: Path, names: Sequence[str], task: HubTask, label: str
+) -> tuple[dict[str, list[Any]], tuple[str, ...] | None]:
+    """Return columns of a file, and the names of the labels if they are a `ClassLabel` or lists of it."""
     try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowException as error:
+        data = _open(path, names)
+    except (DatasetsError, pa.ArrowException, pd.errors.ParserWarning, ValueError, OSError) as error:
+        cause = str(error.__cause__ or error).partition("\n")[0]
         raise DataError(
-            f"{subject} different column types: {error}; set `files` in hf.dataset to files with the same types"
+            f"{path}: cannot be read as {path.suffix[1:]}: {cause}; download it again, or correct the file"
         ) from error
+    columns = {name: data.data.column(name).to_pylist() for name in data.column_names}
+    _check_columns(columns, names, path)
+    for name in names:
+        if isinstance(data.features[name], Json):
+            raise DataError(f"{path}: column {name!r} has values of several types; store one type, such as text")
+    feature = data.features[label]
+    class_names = getattr(getattr(feature, "feature", feature), "names", None)
+    if class_names is None:
+        return columns, None
+    class_names = tuple(key_of(name) or "" for name in class_names)
+    known: dict[int, str | None] = dict(enumerate(class_names))
+    if task.is_generation:
+        known[-1] = None  # the code of a missing label, which is no reference
 
-
-def _select(table: pa.Table, columns: Sequence[str], path: Path) -> pa.Table:
-    for column in columns:
-        if table.column_names.count(column) != 1:
-            available = ", ".join(map(repr, table.column_names)) or "none"
-            problem = "several columns" if column in table.column_names else "no column"
-            raise DataError(
-                f"{path}: {problem} {column!r}; available columns: {available}. Set `text` and `label` in "
-                "hf.dataset, or another `revision`"
-            )
-    return table.select(columns).replace_schema_metadata(None)
-
-
-def _renumber(columns: Columns, label: str, numbers: Mapping[int, int]) -> pa.Table:
-    """Return a table with the numbers of classes that `align_classes` gives."""
-    if all(old == new for old, new in numbers.items()):
-        return columns.table
-    column, position = columns.table.column(label), columns.table.column_names.index(label)
-
-    def renumber(value: Any) -> Any:
+    def decode(value: Any) -> Any:
         if isinstance(value, list):
-            return [renumber(number) for number in value]
-        return numbers.get(value, value)
+            return [known.get(code, code) for code in value]
+        return known.get(value, value)
 
-    new = pa.array(map(renumber, column.to_pylist()), column.type)
-    return columns.table.set_column(position, label, new)
-
-
-def _read_parquet(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:
-    schema = pq.read_schema(path)
-    if any(schema.names.count(column) != 1 for column in columns):
-        return schema.empty_table()  # the error message lists its columns
-    return read_parquet(path, columns, max_bytes, REMEDY).replace_schema_metadata(schema.metadata)
+    return {**columns, label: list(map(decode, columns[label]))}, class_names
 
 
-def _read_arrow(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:
-    """Read Arrow's stream format, which `datasets` writes, or its file format."""
-    with pa.memory_map(str(path)) as source:
-        try:
-            table = pa.ipc.open_stream(source).read_all()
-        except pa.ArrowInvalid:
-            table = pa.ipc.open_file(source).read_all()
-        return decode(table, str(path), max_bytes, REMEDY)
+def _open(path: Path, names: Sequence[str]) -> Dataset:
+    """Read a file with `datasets` into memory, because a damaged file in its own cache can lose rows unnoticed."""
+    disable_progress_bars()
+    logging.getLogger("datasets").setLevel(logging.CRITICAL)  # it repeats the errors that it raises
+    if path.suffix == ".arrow":
+        return Dataset.from_file(str(path))
+    with TemporaryDirectory() as folder:
+        options: dict[str, Any] = {"cache_dir": folder, "keep_in_memory": True}
+        if path.suffix == ".parquet":
+            _check_columns(Features.from_arrow_schema(pq.read_schema(path)), names, path)
+            return Dataset.from_parquet(str(path), columns=list(names), **options)
+        if path.suffix == ".csv":
+            header = dict.fromkeys(pd.read_csv(path, nrows=0).columns, str)
+            # Texts only, because parts of a file could have different types; and the first column is no index.
+            options |= {"converters": header, "keep_default_na": False, "index_col": False}
+            with catch_warnings(action="error", category=pd.errors.ParserWarning):  # more fields than in the header
+                return Dataset.from_csv(str(path), **options)
+        return Dataset.from_json(str(path), **options)
 
 
-def _read_json(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:
-    """Read one object per line, or a single list of objects."""
-    with path.open("rb") as file:
-        if file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
-            return pa.Table.from_pylist(json.loads(path.read_bytes()))
-    schema = pa.schema([(column, pa.large_string()) for column in text])  # keeps texts that look like dates as strings
-    return pyarrow.json.read_json(
-        path,
-        read_options=pyarrow.json.ReadOptions(block_size=BLOCK_SIZE),
-        parse_options=pyarrow.json.ParseOptions(explicit_schema=schema),
-    )
-
-
-def _read_csv(path: Path, text: Sequence[str], columns: Sequence[str], max_bytes: int) -> pa.Table:
-    return pyarrow.csv.read_csv(
-        path,
-        read_options=pyarrow.csv.ReadOptions(block_size=BLOCK_SIZE),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
-            # Groups as well, which may begin with zeros; the type of labels decides how they are named.
-            column_types=dict.fromkeys((*text, *columns[len(text) + 1 :]), pa.large_string()),
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    )
-
-
-_READERS = {
-    ".parquet": _read_parquet,
-    ".arrow": _read_arrow,
-    ".json": _read_json,
-    ".jsonl": _read_json,
-    ".csv": _read_csv,
-}
+def _check_columns(columns: dict[str, Any], names: Sequence[str], path: Path) -> dict[str, Any]:
+    for name in names:
+        if name not in columns:
+            raise DataError(
+                f"{path}: no column {name!r}; available columns: {', '.join(map(repr, columns)) or 'none'}. Set `text` "
+                "and `label` in hf.dataset, or another `revision`"
+            )
+    return columns

@@ -366,7 +366,7 @@ def test_a_model_of_the_hub_is_downloaded_at_one_commit_without_files_that_may_c
     assert answer["sha256"] == describe_model(str(folder), "", Folders(tmp_path, tmp_path))["sha256"]
     (branch / "README.md").write_text("The branch has moved.")
     assert describe(hub, tmp_path, "some/model")["commit"] == commit, "the first answer is cached"
-    assert "no such repository" in describe(hub, tmp_path, "some/unknown")["error"]
+    assert "some/unknown: it does not exist" in describe(hub, tmp_path, "some/unknown")["error"]
     hub.gated.add("some/gated")
     assert "huggingface.co/some/gated" in describe(hub, tmp_path, "some/gated")["error"]
     hub.stop()

@@ -70,17 +70,11 @@ def test_every_format_gives_the_same_rows(name: str, load: Load) -> None:
     assert dataset.fingerprint == load(records, "data/train-00000-of-00001.parquet").fingerprint
 
 
-def test_json_lists_arrow_files_and_dictionary_columns_are_read(load: Load, tmp_path: Path) -> None:
+def test_a_list_of_json_objects_is_read_and_columns_of_several_types_are_refused(load: Load) -> None:
     records = rows(["a", "b"])
-    assert list(load("\ufeff " + json.dumps(records), "train.json").inputs) == ["text 0", "text 1"]
-    path = tmp_path / "file.arrow"
-    table = pa.Table.from_pylist(records)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    assert list(load(path.read_bytes(), "train.arrow").inputs) == ["text 0", "text 1"]
-    categories = pa.table({"text": ["x", "y"], "label": pa.array(["q", "p"]).dictionary_encode()})
-    pq.write_table(categories, path)
-    assert load(path.read_bytes()).class_names == ("p", "q")
+    assert list(load(json.dumps(records), "train.json").inputs) == ["text 0", "text 1"]
+    with pytest.raises(DataError, match="train.jsonl: column 'label' has values of several types; store one type"):
+        load([*records, {"text": "x", "label": 1}], "train.jsonl")
 
 
 @pytest.mark.parametrize("name", ["train.jsonl", "train.csv"])
@@ -126,8 +120,8 @@ def test_labels_of_every_type_become_classes(
         ([ROW, {"text": " \n", "label": "b"}], {}, "row 2: .*'text'"),
         ([ROW, {"text": "x", "label": None}], {}, "column 'label': 1 of 2 rows have the label ''"),
         (rows(["a", "b"]), {"text": "label", "label": "text", "class_names": ["text 0", "x"]}, "'text 1' has no class"),
-        (rows([1.5, 2.0]), {}, "column 'label' .*fractions"),
-        ([{"text": 3, "label": "a"}, {"text": 4, "label": "b"}], {}, "column 'text' .*int64"),
+        (rows([1.5, 2.0]), {}, "column 'label' .*such as 1.5, which cannot be labels"),
+        ([{"text": 3, "label": "a"}, {"text": 4, "label": "b"}], {}, "column 'text' contains int, not text"),
         (rows(["a", "b"]), {"class_names": ["a", "b", "c"]}, "no row has the class 'c', one of 3"),
         (rows(["a", "b", "c"]), {"class_names": ["a", "b"]}, "column 'label': .*'c' has no class; .*its 1 row"),
         (rows([0, 1, 2]), {"class_names": ["a", "b"]}, "column 'label': .*'2' has no class; .*'a', 'b'.*its 1 row"),
@@ -171,7 +165,6 @@ def test_the_order_of_class_names_is_kept_by_specs_and_stores(load: Load, tmp_pa
         ("train.parquet", b"PAR1 but no more", "cannot be read as parquet"),
         ("train.jsonl", '{"text": "x", "label": 1}\n{"text": ', "cannot be read as jsonl"),
         ("train.json", '[{"text": "x"', "cannot be read as json"),
-        ("train.jsonl", '{"text": 5, "label": 1}\n', "cannot be read as jsonl"),
         ("train.csv", "text,label\n1,2,3\n", "cannot be read as csv"),
         ("train.arrow", b"not an Arrow file", "cannot be read as arrow"),
         ("train.parquet", b"", "cannot be read as parquet"),
@@ -326,20 +319,6 @@ def test_the_environment_may_name_a_mirror(tmp_path: Path, monkeypatch: pytest.M
         load_dataset("hf.silicone")
 
 
-def test_parquet_files_that_unpack_to_much_more_are_refused(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("peekbench.data.loading.ALWAYS_ALLOWED", 2**16)
-    texts = [f"{'x' * 100_000}{row}" for row in range(100)]
-    buffer = pa.BufferOutputStream()
-    table = pa.table({"text": texts, "label": ["a", "b"] * 50})
-    pq.write_table(table, buffer, compression="zstd", use_dictionary=False)
-    content = buffer.getvalue().to_pybytes()
-    with pytest.raises(DataError, match=r"train\.parquet: its .* bytes unpack to 0\.01 GB, .*`max_gigabytes`"):
-        load(content)
-    assert list(load(content, max_gigabytes=1).inputs) == texts
-    with pytest.raises(DataError, match="more than the limit"):
-        load([{"text": "x", "label": "a"}] * 50_000, max_gigabytes=0.0005)
-
-
 def test_files_on_the_web_are_downloaded(tmp_path: Path) -> None:
     web = tmp_path / "hub" / "web"
     web.mkdir(parents=True)
@@ -358,8 +337,6 @@ def test_files_on_the_web_are_downloaded(tmp_path: Path) -> None:
         hub.stop()
         again = load_task(options=HubTaskOptions(), folders=folders, task=task("train.json"))
         assert again.fingerprint == dataset.fingerprint
-        with pytest.raises(DataError, match="web/other.json: cannot be reached"):
-            load_task(options=HubTaskOptions(), folders=folders, task=task("other.json"))
 
 
 def test_task_definitions_are_complete() -> None:
@@ -407,7 +384,7 @@ def test_a_task_names_the_split_that_is_scored(load: Load) -> None:
 
 def test_official_splits_that_are_missing_or_do_not_match_are_errors(load: Load) -> None:
     with pytest.raises(
-        DataError, match=r"hf\.dataset has no split named test: .*set `test_split` to .* validation, or `splits` to p"
+        DataError, match=r"hf\.dataset: no split named test: .*set `test_split` to .* validation, or `splits` to p"
     ):
         load(rows(["a", "b"]), splits="official")
     load(rows([0, 1]), "test.parquet", names=("neg", "pos"), split="test")
