@@ -78,9 +78,8 @@ def test_the_score_of_an_estimator_is_that_of_its_own_predictions(estimator: Any
 
 def test_samplers_of_imbalanced_learn_change_only_rows_with_labels() -> None:
     pipelines = pytest.importorskip("imblearn.pipeline")
-    from imblearn.under_sampling import RandomUnderSampler
-
-    sampler = RandomUnderSampler(sampling_strategy={0: 4, 1: 10}, random_state=0)
+    under_sampling = pytest.importorskip("imblearn.under_sampling")
+    sampler = under_sampling.RandomUnderSampler(sampling_strategy={0: 4, 1: 10}, random_state=0)
     pipeline = pipelines.make_pipeline(PCA(2), sampler, LogisticRegression())
 
     def fit(unlabeled: Any, train: Any, task: Any) -> Any:

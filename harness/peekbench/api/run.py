@@ -259,11 +259,13 @@ def analyze(
             raise ResultsError(f"{scores.store} is the store of a run, whose columns are known; remove {first}=")
         return scores.report(analyses, allow_incomplete=allow_incomplete)
     if isinstance(scores, list | tuple) and scores and all(isinstance(path, str | Path) for path in scores):
-        scores = [Path(path) for path in scores]
-    elif not isinstance(scores, Path):
-        scores, name = _to_pandas(scores), name or "scores"
+        source: pd.DataFrame | Path | list[Path] = [Path(path) for path in scores]
+    elif isinstance(scores, Path):
+        source = scores
+    else:
+        source, name = _to_pandas(scores), name or "scores"
     with python_messages(options.table):
-        return ReportView(report_of_table(analyze_scores(scores, options), name))
+        return ReportView(report_of_table(analyze_scores(source, options), name))
 
 
 def _read_options(table: TableKeywords) -> TableOptions:

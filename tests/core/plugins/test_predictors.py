@@ -83,7 +83,8 @@ def test_the_labels_of_a_model_are_those_that_it_predicts() -> None:
         def predict_proba(self, inputs: Any) -> Any:
             return FOUND[:, ::-1]
 
-    for result in (Cautious(), Cautious().predict_proba, Predictor(Cautious()), Predictor(Cautious().predict_proba)):
+    model: Any = Cautious()
+    for result in (model, model.predict_proba, Predictor(model), Predictor(model.predict_proba)):
         found = as_predictor(result, TASK, LABELS).predict(INPUTS)
         np.testing.assert_array_equal(found.labels, [2, 2])
         np.testing.assert_array_equal(found.numbers, FOUND)
