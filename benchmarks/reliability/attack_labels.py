@@ -23,8 +23,8 @@ from attack_tally import Budget, Tally
 
 from peekbench import DataError, Dataset, load_dataset
 from peekbench.data.dataset_checks import check_dataset
+from peekbench.data.held_data import read_held
 from peekbench.data.loading import forget
-from peekbench_sklearn.held_data import read_held
 
 ROWS = 24
 TEXTS = [f"text {row}" for row in range(ROWS)]

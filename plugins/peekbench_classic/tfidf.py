@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from peekbench import Context, DataError, Folders, Inputs, Labeled, Options, Predictor, Task
+from peekbench.plugins.estimators import fit_classifier
 from peekbench.records import TokenCounts
 from peekbench_classic import Lsa, SelfTraining
-from peekbench_sklearn.label_sets import fit_classifier
 
 TFIDF_WORDS = "two or more letters or digits"
 

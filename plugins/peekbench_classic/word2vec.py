@@ -10,10 +10,10 @@ from gensim.utils import simple_preprocess
 from sklearn.linear_model import LogisticRegression
 
 from peekbench import Context, Folders, Inputs, Labeled, Options, Predictor, Task
+from peekbench.plugins.estimators import fit_classifier
 from peekbench.records import FloatArray, TokenCounts
 from peekbench_classic import Word2Vec
 from peekbench_classic.tfidf import too_few_words_error
-from peekbench_sklearn.label_sets import fit_classifier
 
 WORDS = "two to fifteen letters"
 

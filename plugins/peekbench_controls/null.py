@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from peekbench import Context, DataError, Inputs, Labeled, Options, Predictor, Task
+from peekbench.plugins.estimators import fit_classifier
 from peekbench.records import FloatArray, IntArray
-from peekbench_sklearn.label_sets import fit_classifier
 
 NUM_SYMBOLS = 257  # bytes, and the end of a text
 

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from peekbench import Context, DataError, Inputs, Labeled, Predictor, Task
+from peekbench.plugins.estimators import fit_classifier
 from peekbench.records import FloatArray
 from peekbench_embedding.options import AllButTheTop, CorpusContext, Linear, Whitening
 from peekbench_encoders.embeddings import Embedder, unit_length
-from peekbench_sklearn.label_sets import fit_classifier
 
 
 def linear_predictor(

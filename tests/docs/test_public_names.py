@@ -86,7 +86,7 @@ FUNCTIONS = {
 
 def modules_with_examples() -> Iterator[str]:
     """Every module of the core and of the shared libraries of analyses whose docstrings have an example."""
-    for package in ("peekbench", "peekbench_sklearn", "peekbench_stats"):
+    for package in ("peekbench", "peekbench_stats"):
         walked = pkgutil.walk_packages(import_module(package).__path__, f"{package}.")
         for name in (package, *(module.name for module in walked)):
             source = importlib.util.find_spec(name)

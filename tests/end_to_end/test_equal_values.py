@@ -16,13 +16,13 @@ from tool_logs import import_table, write_lm_eval
 
 import peekbench as pb
 from peekbench.data.dataset_checks import check_dataset
+from peekbench.data.held_data import read_held
 from peekbench.identity import Sameness
 from peekbench.plugins.graders import exact
 from peekbench.records.data import TableOptions, as_texts
 from peekbench.results import tidy
 from peekbench.results.read import read_file
 from peekbench.results.tidying import tidy_table
-from peekbench_sklearn.held_data import read_held
 
 NFC, NFD = "caf\u00e9", "cafe\u0301"
 VALUES: list[tuple[Any, Any, Sameness]] = [

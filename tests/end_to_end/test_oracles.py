@@ -25,12 +25,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer
 
 import peekbench as pb
+from peekbench.data.held_data import read_held
 from peekbench.execution.prediction_checks import as_stored, compute_scores
 from peekbench.plugins.entries import DataSourceEntry
 from peekbench.plugins.predictors import as_predictor
 from peekbench.plugins.registry import find
 from peekbench.records.data import OfficialSplits, SourceRef
-from peekbench_sklearn.held_data import read_held
 
 VALUES: dict[str, list[Any]] = {"names": ["sad", "happy", "bored"], "numbers": [3, 1, 2], "booleans": [True, False]}
 LABELS = ["urgent", "bug", "login"]

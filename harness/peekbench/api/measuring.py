@@ -17,14 +17,18 @@ from peekbench.api.inputs import load
 from peekbench.api.run import run
 from peekbench.api.run_view import Run
 from peekbench.data.dataset_checks import check_dataset
+from peekbench.data.held_data import read_held
 from peekbench.data.loading import fingerprint, forget, load_dataset
 from peekbench.data.sampling import largest_set
 from peekbench.data.text_files import suffix_of
 from peekbench.errors import DataError, PluginError, SpecError, public
 from peekbench.execution.provenance import describe_code
 from peekbench.formatting import shorten
-from peekbench.plugins.functions import find_toolkit, is_estimator, make_entry
+from peekbench.plugins.estimators import unlabeled_steps
+from peekbench.plugins.functions import make_entry
 from peekbench.plugins.names import OF_FEW, Code, find_nearest, hold, locate_code
+from peekbench.plugins.protocols import is_estimator
+from peekbench.plugins.scorers import check_score
 from peekbench.plugins.validation import DATA_SUFFIXES
 from peekbench.records.data import Dataset, OfficialSplits
 from peekbench.results.region import default_region
@@ -216,7 +220,7 @@ def measure(
         if _is_in_reach(task["use"])
     ]
     for estimator in filter(is_estimator, methods.values()):
-        find_toolkit().unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
+        unlabeled_steps(estimator, unlabeled_step, type(estimator).__name__)
     if isinstance(design, Mapping):  # another kind is refused with the spec
         design = {**design, **of_design}
         if has_splits and "num_test" not in design:
@@ -349,7 +353,7 @@ def _make_task(data: Any, name: str, methods: Sequence[Any], options: Mapping[st
             f"{', '.join(unknown)}: no key of a spec, of its design, or option of data in memory, which are "
             f"{', '.join(DATA_OPTIONS)}{_suggest_key(unknown)}"
         )
-    dataset = find_toolkit().read_held(data, name, methods, **options)
+    dataset = read_held(data, name, methods, **options)
     check_dataset(dataset, name)
     held: dict[str, Any] = {"name": name}
     if dataset.kind == "generation" and not isinstance(dataset.grader, str):
@@ -414,9 +418,7 @@ def _analyses(
     if score not in ("score", "bits_per_byte"):
         experiment = load(parts)
         tasks = [(task.name, load_dataset(experiment.source(task))) for task in experiment.tasks]
-        kinds = {
-            find_toolkit().check_score(score, dataset, name, method) for name, dataset in tasks for method in methods
-        }
+        kinds = {check_score(score, dataset, name, method) for name, dataset in tasks for method in methods}
         score = STORED.get(score, {}).get("/".join(kinds), score)
     if region is None:
         region = default_region(score)

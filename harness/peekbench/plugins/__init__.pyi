@@ -12,6 +12,7 @@ from .entries import RendererEntry as RendererEntry
 from .entries import ReportFormatEntry as ReportFormatEntry
 from .entries import TaskGroupEntry as TaskGroupEntry
 from .entries import hookimpl as hookimpl
+from .estimators import fit_classifier as fit_classifier
 from .functions import ScoreOption as ScoreOption
 from .protocols import Form as Form
 from .protocols import Options as Options

@@ -1,8 +1,5 @@
 """Makes entries of plain functions and of estimators, so that they need no plugin.
 
-The core imports no library for estimators. The distribution of peekbench names one that implements `Toolkit`, as an
-entry point of the group `peekbench.toolkit`.
-
 A method takes any of the parameters of `peekbench.plugins.protocols.Method` by name; its other parameters are options:
 
 >>> def fit(unlabeled, train, task, seed, num_components: int = 10):
@@ -14,13 +11,9 @@ A method takes any of the parameters of `peekbench.plugins.protocols.Method` by 
 
 from __future__ import annotations
 
-import copy
 import inspect
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from importlib.metadata import distribution
-from typing import Annotated, Any, ClassVar, Protocol, TypeAlias, cast, get_args, get_type_hints
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, TypeAlias, get_args, get_type_hints
 
 from pydantic import AfterValidator, create_model
 from pydantic.errors import PydanticUserError
@@ -28,9 +21,7 @@ from pydantic.errors import PydanticUserError
 from peekbench.errors import PluginError
 from peekbench.plugins.entries import AnalyzerEntry, DataSourceEntry, MethodEntry, MethodTaskKind
 from peekbench.plugins.names import find_nearest
-from peekbench.plugins.protocols import Options
-from peekbench.records.answers import Predicted
-from peekbench.records.data import Dataset, TaskKind
+from peekbench.plugins.protocols import Options, is_estimator
 from peekbench.records.scores import SCORE_NAMES, ScoreName
 
 FunctionEntry: TypeAlias = MethodEntry | DataSourceEntry | AnalyzerEntry
@@ -50,7 +41,9 @@ def make_entry(thing: Any, name: str) -> FunctionEntry:
         If it is none of them, or has parameters that peekbench cannot pass.
     """
     if is_estimator(thing):
-        return find_toolkit().make_estimator_entry(thing, name)
+        from peekbench.plugins.estimators import make_estimator_entry  # noqa: PLC0415 - functions need no scikit-learn
+
+        return make_estimator_entry(thing, name)
     if isinstance(thing, type):
         raise PluginError(f"{name} is a class, not a function or an estimator; give an instance, such as {name}()")
     if not inspect.isroutine(thing):
@@ -179,61 +172,11 @@ def _pass_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def is_estimator(thing: Any) -> bool:
-    """Return whether an object is an estimator, not a class of estimators."""
-    kind = type(thing)  # a StackingClassifier has no `predict` before its fit, but its class does
-    return not isinstance(thing, type) and all(hasattr(kind, name) for name in ("fit", "predict", "get_params"))
-
-
-def clone_estimator(estimator: Any) -> Any:
-    """Return an unfitted copy of an estimator, or of a step that has no `get_params`."""
-    if hasattr(estimator, "get_params") and "sklearn.base" in sys.modules:
-        return sys.modules["sklearn.base"].clone(estimator, safe=False)
-    return copy.deepcopy(estimator)
-
-
-TOOLKIT_GROUP = "peekbench.toolkit"
-
-
-class Toolkit(Protocol):
-    """Makes entries of estimators, tasks of data in memory, and scores of stored predictions."""
-
-    def make_estimator_entry(self, estimator: Any, name: str) -> MethodEntry:
-        """Return the method of a classifier or regressor."""
-
-    def unlabeled_steps(self, estimator: Any, chosen: str | Sequence[str] | None, name: str) -> Any:
-        """Return the steps that are fitted on train and unlabeled rows, or refuse those that are chosen."""
-
-    def read_held(self, data: Any, name: str, methods: Sequence[Any], **options: Any) -> Dataset:
-        """Return the task of data frames, arrays, lists or data sets of other libraries."""
-
-    def check_scorer(self, name: str) -> None:
-        """Refuse the name of a score that the library does not have, with a ValueError that names the nearest one."""
-
-    def check_score(self, name: str, dataset: Dataset, task: str, method: Any) -> TaskKind:
-        """Return the kind of a task that has a score, or refuse the score with a SpecError."""
-
-    def load_scorer(self, name: str) -> Callable[[Predicted, Any], float]:
-        """Return a function of predictions and labels that computes a score."""
-
-
-@cache
-def find_toolkit() -> Toolkit:
-    """Import the toolkit.
-
-    Raises
-    ------
-    PluginError
-        If the metadata of the installed peekbench name none.
-    """
-    for point in distribution("peekbench").entry_points.select(group=TOOLKIT_GROUP):
-        return cast(Toolkit, point.load())
-    raise PluginError(f"peekbench has no entry point of the group {TOOLKIT_GROUP!r}; install peekbench again")
-
-
 def _check_name(name: str) -> str:
     if name not in SCORE_NAMES:
-        find_toolkit().check_scorer(name)
+        from peekbench.plugins.scorers import check_scorer  # noqa: PLC0415 - reading a spec must not import scikit-learn
+
+        check_scorer(name)
     return name
 
 

@@ -386,3 +386,9 @@ class Plot(Protocol):
 
     def __call__(self, figure: Figure, ax: Any = None) -> Any:
         """Draw the figure."""
+
+
+def is_estimator(thing: Any) -> bool:
+    """Return whether an object is an estimator, not a class of estimators."""
+    kind = type(thing)  # a StackingClassifier has no `predict` before its fit, but its class does
+    return not isinstance(thing, type) and all(hasattr(kind, name) for name in ("fit", "predict", "get_params"))

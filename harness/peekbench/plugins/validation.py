@@ -35,9 +35,9 @@ from peekbench.plugins.entries import (
     TaskGroupEntry,
     kind_of,
 )
-from peekbench.plugins.functions import is_estimator, make_entry
+from peekbench.plugins.functions import make_entry
 from peekbench.plugins.names import SESSION, is_code
-from peekbench.plugins.protocols import Options
+from peekbench.plugins.protocols import Options, is_estimator
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 
 API_VERSION = "2.0"

@@ -15,7 +15,6 @@ from peekbench.data.loading import load_dataset
 from peekbench.errors import ContractError, PluginError, ResultsError, SpecError
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
-from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.registry import find_default
 from peekbench.records.data import Predictions, TableOptions
 from peekbench.records.report import Analysis, Subject
@@ -435,7 +434,9 @@ def check_analyses(spec: ExperimentSpec, tasks: Mapping[str, Mapping[str, Any]])
         try:
             if score not in results:
                 for task in spec.tasks:
-                    find_toolkit().check_score(score, load_dataset(spec.source(task)), task.name, None)
+                    from peekbench.plugins.scorers import check_score  # noqa: PLC0415 - few reports need scikit-learn
+
+                    check_score(score, load_dataset(spec.source(task)), task.name, None)
                 scored = results.assign(**{score: results["score"]})
             with suppress(ResultsError):  # which is about the scores
                 run_analysis(analysis, scored, (), Seen(Looks(is_run=True)))

@@ -24,7 +24,6 @@ import pandas as pd
 from peekbench.data.text_files import DELIMITERS, find_dialect, read_lines, read_objects, suffix_of
 from peekbench.errors import DataError, ResultsError, SpecError, public
 from peekbench.formatting import pluralize
-from peekbench.plugins.functions import find_toolkit
 from peekbench.plugins.references import missing_remedy
 from peekbench.records.answers import GRADED, Predicted
 from peekbench.records.data import Answers, FloatArray, TableKeywords, TableOptions
@@ -210,7 +209,9 @@ class StoredPredictions:
         SpecError
             If the score is not defined for a trial.
         """
-        score = find_toolkit().load_scorer(name)
+        from peekbench.plugins.scorers import load_scorer  # noqa: PLC0415 - few reports need scikit-learn
+
+        score = load_scorer(name)
         values = np.full(len(results), np.nan)
         keys = results[["task", "num_train", "num_test", "subsample", "method"]]
         with Store.open(self._path, verified=False) as store:

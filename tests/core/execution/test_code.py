@@ -151,7 +151,7 @@ def test_code_of_a_first_party_plugin_includes_shared_libraries_but_not_the_core
     packages = {plugin: {name.split("/")[0] for name in code[plugin]} for plugin in code}
     assert packages == {
         "finetune": {"peekbench_finetune", "peekbench_lm", "peekbench_hub"},
-        "controls": {"peekbench_controls", "peekbench_sklearn"},
+        "controls": {"peekbench_controls"},
     }
 
 

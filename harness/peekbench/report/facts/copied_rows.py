@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from peekbench.data.overlap import count_copied
-from peekbench.plugins.functions import find_toolkit
 from peekbench.records.answers import Predicted
 from peekbench.records.data import IntArray
 from peekbench.records.report import Analysis
@@ -102,7 +101,9 @@ def _find_function(name: str, task: Mapping[str, Any]) -> ScoreOfSet:
     """Return a function that computes a score of predictions, of which higher values are better."""
     own = [score for score in SCORES if score.name == name]
     if not own:
-        return find_toolkit().load_scorer(name)
+        from peekbench.plugins.scorers import load_scorer  # noqa: PLC0415 - few reports need scikit-learn
+
+        return load_scorer(name)
     return partial(_compute, own[0], task)
 
 

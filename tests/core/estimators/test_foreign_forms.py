@@ -15,8 +15,7 @@ from sklearn.svm import SVC
 
 import peekbench as pb
 from peekbench.errors import PluginError
-from peekbench.plugins.functions import clone_estimator
-from peekbench_sklearn.parts import clone_with_seed
+from peekbench.plugins.estimator_parts import clone_estimator, clone_with_seed
 
 RNG = np.random.default_rng(0)
 Y = np.repeat(["no", "yes"], 60)

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from pandas import concat
+from scipy.sparse import issparse, vstack
+from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
@@ -24,8 +26,6 @@ from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTraini
 
 from peekbench.errors import PluginError
 from peekbench.identity import key_of
-from peekbench.plugins.functions import clone_estimator
-from peekbench_sklearn.rows import count_rows, divide_rows, stack_rows
 
 CONTAINERS = Pipeline | FeatureUnion | ColumnTransformer
 """They pass all rows on to their parts."""
@@ -250,3 +250,37 @@ def _dense_advice(part: Any) -> Iterator[None]:
             f"the step {type(part).__name__.lower()} takes no sparse matrices, as the step before it returns; put "
             "FunctionTransformer(lambda rows: rows.toarray(), accept_sparse=True) between them"
         ) from error
+
+
+def clone_estimator(estimator: Any) -> Any:
+    """Return an unfitted copy of an estimator, or of a step that has no `get_params`."""
+    return clone(estimator, safe=False)
+
+
+def count_rows(rows: Any) -> int:
+    """Return the number of rows."""
+    if hasattr(rows, "shape"):
+        return int(rows.shape[0])
+    return len(rows)
+
+
+def divide_rows(rows: Any, count: int) -> tuple[Any, Any]:
+    """Return the first rows and the others; None if there are no others."""
+    if count == count_rows(rows):
+        return rows, None
+    if hasattr(rows, "tocsr"):
+        rows = rows.tocsr()
+    rows = getattr(rows, "iloc", rows)
+    return rows[:count], rows[count:]
+
+
+def stack_rows(first: Any, second: Any) -> Any:
+    """Return the rows of two lists, arrays, sparse matrices or data frames below each other."""
+    if isinstance(first, list):
+        return first + second
+    if hasattr(first, "iloc"):  # of a step with set_output(transform="pandas")
+        return concat([first, second], ignore_index=True)
+    rows: Any = [first, second]
+    if issparse(first):
+        return vstack(rows).tocsr()
+    return np.concatenate(rows)

@@ -13,25 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from peekbench import DataError, Dataset
 from peekbench.data.dataset_checks import groups_in_both
-from peekbench.data.label_sets import find_unlabeled, name_label_sets, refuse_hidden_sets, refuse_other_separators
-from peekbench.data.labels import (
-    ClassNames,
-    align_classes,
-    find_missing,
-    group_key,
-    name_classes,
-    refuse_hidden,
-    refuse_joined,
-    refuse_missing,
-)
-from peekbench.data.loading import fingerprint
-from peekbench.formatting import pluralize, shorten, visible
-from peekbench.identity import key_of
-from peekbench.records import Split
-from peekbench.records.data import OfficialSplits
-from peekbench_sklearn.held_inputs import (
+from peekbench.data.held_inputs import (
     GENERATION,
     Likeness,
     check_kind,
@@ -46,9 +29,25 @@ from peekbench_sklearn.held_inputs import (
     refuse_missing_values,
     take_rows,
 )
-from peekbench_sklearn.label_sets import HeldLabels, find_label_sets, join_labels
-from peekbench_sklearn.parts import tags_of
-from peekbench_sklearn.rows import as_array
+from peekbench.data.held_labels import HeldLabels, as_array, find_label_sets, join_labels
+from peekbench.data.label_sets import find_unlabeled, name_label_sets, refuse_hidden_sets, refuse_other_separators
+from peekbench.data.labels import (
+    ClassNames,
+    align_classes,
+    find_missing,
+    group_key,
+    name_classes,
+    refuse_hidden,
+    refuse_joined,
+    refuse_missing,
+)
+from peekbench.data.loading import fingerprint
+from peekbench.errors import DataError
+from peekbench.formatting import pluralize, shorten, visible
+from peekbench.identity import key_of
+from peekbench.plugins.estimator_parts import tags_of
+from peekbench.records import Dataset, Split
+from peekbench.records.data import OfficialSplits
 
 HELD = (
     "names of tasks, a data frame, (texts, labels), (X, y), (X, y, groups), a data set of Hugging Face, the folder of "

@@ -13,10 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from peekbench import Dataset
 from peekbench.errors import SpecError
-from peekbench.plugins.functions import is_estimator
-from peekbench.records import FloatArray, IntArray, TaskKind
+from peekbench.plugins.protocols import is_estimator
+from peekbench.records import Dataset, FloatArray, IntArray, TaskKind
 from peekbench.records.answers import Predicted, find_answers
 from peekbench.records.scores import SCORE_NAMES, find_score
 

@@ -9,15 +9,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from peekbench import DataError, Dataset
-from peekbench.data import hash_rows, keep_first
+from peekbench.data.held_labels import as_array
 from peekbench.data.labels import read_reference
+from peekbench.data.loading import hash_rows
 from peekbench.data.overlap import number_copies
+from peekbench.data.texts import keep_first
+from peekbench.errors import DataError
 from peekbench.formatting import pluralize, shorten
-from peekbench.plugins.functions import is_estimator
-from peekbench.records import IntArray, TaskKind
-from peekbench_sklearn.estimators import accepts_missing, accepts_strings, selected_columns
-from peekbench_sklearn.rows import as_array
+from peekbench.plugins.estimators import accepts_missing, accepts_strings, selected_columns
+from peekbench.plugins.protocols import is_estimator
+from peekbench.records import Dataset, IntArray, TaskKind
 
 GENERATION: TaskKind = "generation"
 Likeness: TypeAlias = Literal["none", "exact", "near"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,20 +16,17 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from peekbench import Dataset, MethodEntry, Options
-from peekbench.errors import PluginError
-from peekbench.plugins import Preparation
-from peekbench.plugins.entries import MethodTaskKind
-from peekbench.plugins.functions import clone_estimator
-from peekbench.plugins.predictors import as_predictor
-from peekbench_sklearn.label_sets import accepts_label_sets, check_label_sets
-from peekbench_sklearn.parts import (
+from peekbench.errors import DataError, PluginError
+from peekbench.plugins.entries import MethodEntry, MethodTaskKind, Preparation
+from peekbench.plugins.estimator_parts import (
     CONTAINERS,
     WRAPPERS,
     Part,
+    clone_estimator,
     clone_with_seed,
     is_semi_supervised,
     leaves_of,
@@ -36,6 +34,9 @@ from peekbench_sklearn.parts import (
     parts_of,
     tags_of,
 )
+from peekbench.plugins.predictors import as_predictor
+from peekbench.plugins.protocols import Options
+from peekbench.records import Dataset, FloatArray, IntArray
 
 MULTILABEL = frozenset[MethodTaskKind]({"multilabel", "tabular_multilabel"})
 CLASSIFICATION = MULTILABEL | frozenset[MethodTaskKind]({"classification", "tabular_classification"})
@@ -112,6 +113,72 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
         task_kinds=KINDS[found] & _kinds_of_inputs(estimator),
         unlabeled_options=frozenset({"unlabeled_step"}),
     )
+
+
+def fit_classifier(classifier: Any, rows: Any, labels: IntArray | FloatArray) -> Any:
+    """Fit a classifier to classes, or a copy of it to each label of a multi-label task.
+
+    Parameters
+    ----------
+    classifier
+        A classifier with `predict_proba`.
+    rows
+        Features, (n_train, n_features).
+    labels
+        Classes, (n_train,), or 0 and 1, (n_train, n_labels). A label that all rows have is certain.
+
+    Returns
+    -------
+    estimator
+        Its `predict_proba` returns shape (n, n_classes) or (n, n_labels).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = fit_classifier(LogisticRegression(), [[0.0], [1.0], [2.0]], np.array([[1, 0], [1, 1], [1, 1]]))
+    >>> model.predict_proba([[5.0]]).round(1).tolist()
+    [[1.0, 1.0]]
+    """
+    if labels.ndim == 1:
+        return classifier.fit(rows, labels)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # that all rows have a label
+        return OneVsRestClassifier(classifier).fit(rows, labels)
+
+
+def check_label_sets(estimator: Any) -> None:
+    """Refuse a classifier that cannot be fitted to labels of shape (n, n_labels), with a DataError."""
+    if accepts_label_sets(estimator):
+        return
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    classifier = type(estimator).__name__
+    raise DataError(
+        f"{classifier} cannot be fitted to sets of labels; put sklearn.multiclass.OneVsRestClassifier"
+        f"({classifier}(...)) in its place, which fits a copy to each label"
+    )
+
+
+def accepts_label_sets(estimator: Any) -> bool:
+    """Return whether a classifier can be fitted to labels of shape (n, n_labels).
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.multiclass import OneVsRestClassifier
+    >>> accepts_label_sets(LogisticRegression()), accepts_label_sets(OneVsRestClassifier(LogisticRegression()))
+    (False, True)
+    """
+    if isinstance(estimator, Pipeline):
+        return accepts_label_sets(estimator.steps[-1][1])
+    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
+        return accepts_label_sets(estimator.estimator)
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return True  # nothing is known of it
+    tags = estimator.__sklearn_tags__()
+    if tags.classifier_tags is None:
+        return False
+    return bool(tags.classifier_tags.multi_label or tags.target_tags.multi_output)
 
 
 # Parts

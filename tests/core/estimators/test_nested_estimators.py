@@ -34,8 +34,8 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 import peekbench as pb
 from peekbench.data.sampling import Sampler
 from peekbench.errors import PluginError
+from peekbench.plugins.estimators import make_estimator_entry, unlabeled_steps
 from peekbench.records import Split
-from peekbench_sklearn.estimators import make_estimator_entry, unlabeled_steps
 from peekbench_testing import sample_texts
 
 DESIGN = {"num_train": 40, "num_test": 30, "num_subsamples": 1, "crossover": False}

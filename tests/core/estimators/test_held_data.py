@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import peekbench as pb
+from peekbench.data.held_data import read_held
 from peekbench.data.labels import name_labels
 from peekbench.data.loading import fingerprint
 from peekbench.data.sampling import Sampler
 from peekbench.records.data import OfficialSplits
-from peekbench_sklearn.held_data import read_held
 from peekbench_testing import sample_texts
 
 DESIGN = {"num_train": 12, "num_test": 20, "num_subsamples": 2}

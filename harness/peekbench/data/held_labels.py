@@ -1,8 +1,7 @@
-"""Labels of which a text has any number: fits of classifiers to them, and the forms in which users hold them."""
+"""The forms in which users hold labels of which a text has any number."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,11 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import Pipeline
 
-from peekbench import DataError
 from peekbench.data.label_sets import (
     LabelSet,
     is_label_set,
@@ -22,74 +17,14 @@ from peekbench.data.label_sets import (
     read_label_set,
     refuse_written_list,
 )
-from peekbench.records import FloatArray, IntArray
-from peekbench_sklearn.rows import as_array
+from peekbench.errors import DataError
 
 
-def fit_classifier(classifier: Any, rows: Any, labels: IntArray | FloatArray) -> Any:
-    """Fit a classifier to classes, or a copy of it to each label of a multi-label task.
-
-    Parameters
-    ----------
-    classifier
-        A classifier with `predict_proba`.
-    rows
-        Features, (n_train, n_features).
-    labels
-        Classes, (n_train,), or 0 and 1, (n_train, n_labels). A label that all rows have is certain.
-
-    Returns
-    -------
-    estimator
-        Its `predict_proba` returns shape (n, n_classes) or (n, n_labels).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> model = fit_classifier(LogisticRegression(), [[0.0], [1.0], [2.0]], np.array([[1, 0], [1, 1], [1, 1]]))
-    >>> model.predict_proba([[5.0]]).round(1).tolist()
-    [[1.0, 1.0]]
-    """
-    if labels.ndim == 1:
-        return classifier.fit(rows, labels)
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # that all rows have a label
-        return OneVsRestClassifier(classifier).fit(rows, labels)
-
-
-def check_label_sets(estimator: Any) -> None:
-    """Refuse a classifier that cannot be fitted to labels of shape (n, n_labels), with a DataError."""
-    if accepts_label_sets(estimator):
-        return
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    classifier = type(estimator).__name__
-    raise DataError(
-        f"{classifier} cannot be fitted to sets of labels; put sklearn.multiclass.OneVsRestClassifier"
-        f"({classifier}(...)) in its place, which fits a copy to each label"
-    )
-
-
-def accepts_label_sets(estimator: Any) -> bool:
-    """Return whether a classifier can be fitted to labels of shape (n, n_labels).
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.multiclass import OneVsRestClassifier
-    >>> accepts_label_sets(LogisticRegression()), accepts_label_sets(OneVsRestClassifier(LogisticRegression()))
-    (False, True)
-    """
-    if isinstance(estimator, Pipeline):
-        return accepts_label_sets(estimator.steps[-1][1])
-    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
-        return accepts_label_sets(estimator.estimator)
-    if not hasattr(estimator, "__sklearn_tags__"):
-        return True  # nothing is known of it
-    tags = estimator.__sklearn_tags__()
-    if tags.classifier_tags is None:
-        return False
-    return bool(tags.classifier_tags.multi_label or tags.target_tags.multi_output)
+def as_array(values: Any) -> Any:
+    """Return values as an array; numpy would make texts of the other values of a list with texts, as of NaN."""
+    array = np.asarray(values)
+    is_list = array.dtype.kind == "U" and not hasattr(values, "dtype")
+    return np.asarray(values, dtype=object) if is_list else array
 
 
 @dataclass(frozen=True, slots=True)

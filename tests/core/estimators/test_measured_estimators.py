@@ -31,13 +31,13 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC, LinearSVC
 
 import peekbench as pb
+from peekbench.data.held_data import read_held
 from peekbench.data.labels import name_labels
 from peekbench.errors import PluginError, SpecError
+from peekbench.plugins.estimators import adapts, make_estimator_entry
 from peekbench.records import SourceRef
 from peekbench.report import state
 from peekbench.store.files import RUNS
-from peekbench_sklearn.estimators import adapts, make_estimator_entry
-from peekbench_sklearn.held_data import read_held
 from peekbench_testing import sample_numbers, sample_texts
 
 DESIGN = {"num_train": 12, "num_test": 20, "num_subsamples": 2}
