@@ -36,7 +36,6 @@ from peekbench.data.loading import forget
 from peekbench.report import report_of_table, write_report
 from peekbench.results import load_results, tidy
 from peekbench.results.analyze import AnalysisOptions, analyze
-from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 from peekbench.spec.experiment import load_spec, make_spec, parse_spec
 from peekbench_logs import import_logs
 
@@ -185,7 +184,7 @@ def specs(budget: Budget) -> Tally:
             label = f"{name}, number {position} of seed {budget.seed}"
             if position % 2:
                 path.write_bytes(mutate_text(texts[name], rng).encode("utf-8", "surrogatepass"))
-                tally.attempt(label, lambda: load_analysis_only(path) if is_analysis_only(path) else load_spec(path))
+                tally.attempt(label, lambda: load_spec(path))
             else:
                 tally.attempt(label, partial(make_spec, mutate_values(values[name], rng), folder=Path(folder)))
     return tally

@@ -2,7 +2,7 @@
 
 FOLDERS contain accuracies from the study's repository, https://github.com/kddubey/pretrain-on-test, in folders
 few_shot, overtrained, zero_shot and zero_shot_packed (mM/nN/MODEL/TASK/accuracies.csv) and contamination (*.csv). The
-specs specs/paper/analysis_*.yaml define the analyses; pca.yaml is run. Slow parts are kept in the folder --work until
+specs reproduction_fits.py defines the analyses; pca.yaml is run. Slow parts are kept in the folder --work until
 the code, the specs or the scores change, so an interrupted command resumes. published.toml has the printed numbers.
 
     python benchmarks/study/reproduction.py FOLDER [FOLDER ...] [--work FOLDER] [--output docs/reproduction.md]

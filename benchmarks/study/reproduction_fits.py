@@ -18,7 +18,6 @@ from pages import Row, markdown, picture, points, rows
 
 from peekbench import Analysis, load_results
 from peekbench.results.analyze import AnalysisOptions, analyze
-from peekbench.spec.analysis_only import load_analysis_only
 from peekbench.spec.components import AnalysisSpec, make_component
 from peekbench_bayes.arrays import PairedArms, split_results
 from peekbench_bayes.options import CountPriors, DifferencePriors, Hierarchical
@@ -32,10 +31,21 @@ Scores = Mapping[str, pd.DataFrame]
 """The published scores by folder."""
 
 
-def run(spec: str, results: pd.DataFrame) -> tuple[Analysis, ...]:
-    """Run the analyses of `specs/paper/analysis_SPEC.yaml` on the rows that it selects."""
-    analysis_spec = load_analysis_only(SPECS / f"analysis_{spec}.yaml")
-    return analyze(analysis_spec.only.select_rows(results), AnalysisOptions(analysis_spec.analyses)).analyses
+ANALYSES = {
+    "table1": ("summary", "consistency"),
+    "permutation": ("permutation",),  # paired tests by task with Benjamini-Hochberg adjustment over tasks
+    "posteriors": tuple(f"{{use: bayes.hierarchical, options: {{preset: {preset}}}}}" for preset in PRESETS),
+    "checks": (
+        *(f"{{use: bayes.prior_check, options: {{preset: {preset}}}}}" for preset in PRESETS),
+        "bayes.recovery",
+    ),
+}
+"""Analyses of parts of the study: Table 1, section 8, section 6, appendix E.1."""
+
+
+def run(part: str, results: pd.DataFrame) -> tuple[Analysis, ...]:
+    """Run the analyses of a part of the study."""
+    return analyze(results, AnalysisOptions(ANALYSES[part])).analyses
 
 
 def run_with_options(name: str, results: pd.DataFrame, **options: Any) -> Analysis:
@@ -100,7 +110,8 @@ def shares(scores: Scores, folder: Path, slices: int = 10_000) -> dict[str, str]
             (row,) = rows(many, "Posterior means")
             cells = [f"{row[f'beyond {region}']:.0%}", f"{row['interval excludes 0']:.0%}"]
             body.append([f"{data}, n={size}, ±{region}", f"`{preset}`", study, *cells])
-    drawn = run("meta", scores["few_shot"].query("num_train == 100"))[0]
+    few = scores["few_shot"].query("num_train == 100 and num_test == 500")
+    drawn = run_with_options("bayes.meta", few, preset="random_slopes")
     headings = ["data and region", "model", "the study", "here", "intervals that exclude zero"]
     return {
         "shares": markdown(headings, body),

@@ -15,16 +15,16 @@ from typing import Any, Literal, TypeAlias
 
 from peekbench.errors import PeekbenchError, SpecError, warn_of_run
 from peekbench.plugins.names import Code, find_nearest_file
-from peekbench.spec.analysis_only import EXPERIMENT_KEYS
 from peekbench.spec.design import NAME
 from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec
 from peekbench.store.files import RUNS, is_store
 from peekbench.yaml_loader import read_limited, read_yaml
 
-Role: TypeAlias = Literal["store", "spec", "analysis spec", "scores", "yaml", "folder", "stream", "other"]
+Role: TypeAlias = Literal["store", "spec", "scores", "yaml", "folder", "stream", "other"]
 """What commands can do with a file."""
 
 STORE_SUFFIX = ".sqlite"
+SPEC_KEYS = ("tasks", "methods", "design")
 IRRELEVANT = ("executor", "observers")  # settings that change neither a run nor its report
 SCORES = (".csv", ".tsv", ".parquet", ".pq", ".json", ".jsonl", ".ndjson")
 
@@ -70,11 +70,8 @@ def identify(path: Path) -> Source:
     if not isinstance(raw, Mapping):
         return Source(path, "yaml", "a YAML file")
     name = str(raw.get("name", ""))
-    if any(key in raw for key in EXPERIMENT_KEYS):
+    if any(key in raw for key in SPEC_KEYS):
         return Source(path, "spec", "the spec of an experiment", name)
-    if "analyses" in raw:
-        remedy = f"`peekbench analyze FILE --spec {quote(str(path))}` analyzes scores with it"
-        return Source(path, "analysis spec", "a spec that only analyzes existing scores", name, remedy)
     return Source(path, "yaml", "a YAML file")
 
 
@@ -121,19 +118,6 @@ def check_new_store(path: Path) -> None:
         raise PeekbenchError(
             f"--store {path} is {source.words}, not a store; give the path of a store, or of a file that does not exist"
         )
-
-
-def find_analysis_spec(argument: Path) -> Path:
-    """Return the path of a spec that only analyzes scores."""
-    source = _find(argument, wanted="spec")
-    if source.role == "analysis spec" or source.words == "a YAML file with an error":
-        return source.path
-    if source.role == "spec":
-        raise SpecError(
-            f"--spec {source.path} is the spec of an experiment; give a spec with `name` and `analyses` only. "
-            f"`peekbench analyze {quote(str(source.path))}` analyzes its run"
-        )
-    raise _refuse(source, "a spec of analyses; give a YAML file with name and analyses")
 
 
 def find_spec(argument: str | Path) -> Path:

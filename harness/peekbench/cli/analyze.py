@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from peekbench.api.inputs import find_analysis_spec, find_run, find_scores
+from peekbench.api.inputs import find_run, find_scores
 from peekbench.cli.gates import FailOnOption, apply_gate, parse_gate
 from peekbench.cli.options import (
     IncompleteOption,
@@ -18,13 +18,11 @@ from peekbench.cli.options import (
     complete_runs,
     take_records,
 )
-from peekbench.cli.output import fail
 from peekbench.cli.reports import FormatOption, Printer, ReportOptions, check_formats, report_run, show_report
 from peekbench.report import report_of_comparison
 from peekbench.report.facts.reports import report_of_table
 from peekbench.results.analyze import AnalysisOptions
 from peekbench.results.analyze import analyze as analyze_scores
-from peekbench.spec.analysis_only import load_analysis_only
 
 FilesOption = Annotated[
     Path | None,
@@ -49,13 +47,9 @@ def analyze(
         list[str] | None,
         typer.Option(
             "--analysis",
-            metavar="PLUGIN.THING",
-            help="Analysis to do; repeatable.",
+            metavar="ANALYSIS",
+            help="Analysis to do, also with options: '{use: summary, options: {level: 0.9}}'; repeatable.",
         ),
-    ] = None,
-    spec: Annotated[
-        Path | None,
-        typer.Option("--spec", metavar="SPEC", help="YAML spec with a selection of scores and the analyses to do."),
     ] = None,
     reports: FilesOption = None,
     allow_incomplete: IncompleteOption = False,
@@ -75,21 +69,7 @@ def analyze(
     source: Path | list[Path] = paths
     if len(paths) == 1:
         source = find_scores(str(paths[0]))
-    if spec is not None:
-        if analyses:
-            fail("--spec and --analysis exclude each other; give one of them", 2)
-        analysis_spec = load_analysis_only(find_analysis_spec(spec))
-        settings = analysis_spec.report
-        with_spec = AnalysisOptions(
-            analysis_spec.analyses,
-            options.table.combine(analysis_spec.table),
-            allow_incomplete or settings.allow_incomplete,
-            analysis_spec.only,
-        )
-        report = report_of_table(analyze_scores(source, with_spec), analysis_spec.name, spec=spec, typed=options)
-        report = replace(report, formats=settings.formats, renderer=settings.renderer)
-    else:
-        report = report_of_table(analyze_scores(source, options))
+    report = report_of_table(analyze_scores(source, options))
     report = replace(report, formats=chosen or report.formats)
     show_report(report, reports, printer)
     apply_gate(gate, report)

@@ -122,9 +122,7 @@ class ReportOptions:
     allow_incomplete: IncompleteOption = False
     analyses: Annotated[
         list[str] | None,
-        typer.Option(
-            "--analysis", metavar="PLUGIN.THING", help="Analysis to do instead of those of the spec; repeatable."
-        ),
+        typer.Option("--analysis", metavar="ANALYSIS", help="Analysis to do instead of those of the spec; repeatable."),
     ] = None
     formats: FormatOption = None
 

@@ -17,7 +17,6 @@ from peekbench.execution.planning import estimate_size
 from peekbench.execution.preparation import check_files, download_all
 from peekbench.formatting import pluralize
 from peekbench.records.data import Folders
-from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 from peekbench.spec.experiment import DEFAULT_ANALYSES, ExperimentSpec, load_spec
 from peekbench.spec.lockfile import lock_path, make_lock, write_lock
 
@@ -75,11 +74,6 @@ def validate(
 
 def _validate(path: Path, *, with_data: bool, download: bool) -> list[str]:
     """Check one spec, print a summary of it with lines on tasks, and return warnings."""
-    if path.is_file() and is_analysis_only(path):  # a pipe can be read only once
-        names = [analysis.use for analysis in load_analysis_only(path).analyses]
-        analyses = pluralize(len(names), "analysis", "analyses")
-        echo(f"{path}: OK: {analyses} of existing scores: {', '.join(names)}")
-        return []
     experiment = load(path)
     if download:
         for line in download_all(experiment):

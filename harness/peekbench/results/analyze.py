@@ -13,6 +13,7 @@ import pandas as pd
 
 from peekbench.data.loading import load_dataset
 from peekbench.errors import ContractError, PluginError, ResultsError, SpecError
+from peekbench.formatting import list_names
 from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.entries import AnalyzerEntry, AnalyzerRole
 from peekbench.plugins.registry import find_default
@@ -34,14 +35,14 @@ from peekbench.results.read import (
 from peekbench.results.recorded_looks import look_at, read_looks
 from peekbench.results.tidying import TidyTable, tidy_table
 from peekbench.results.user_columns import find_metric
-from peekbench.spec.analysis_only import Selection
-from peekbench.spec.components import AnalysisSpec, make_component
+from peekbench.spec.components import AnalysisSpec, make_component, parse_analysis
 from peekbench.spec.design import designs_by_task, list_trials
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, DEFAULT_ANALYSES, ExperimentSpec
 from peekbench.store.files import is_store
 from peekbench.store.reader import Store
 from peekbench.store.writer import append_look
 
+MAX_LISTED = 20  # tasks that a message lists
 SUBSAMPLES = 3
 """Made-up subsamples of each task and size for `check_analyses`."""
 
@@ -69,7 +70,7 @@ NOTHING_SEEN = Seen()
 
 def _as_component(analysis: AnalysisSpec | str) -> AnalysisSpec:
     if isinstance(analysis, str):
-        return make_component(AnalysisSpec, analysis)
+        return parse_analysis(analysis)
     return analysis
 
 
@@ -84,14 +85,12 @@ class AnalysisOptions:
     """
 
     analyses: Sequence[AnalysisSpec | str] = ()
-    """Analyses by name or from a spec; by default `summary` and `permutation`, and `summary.texts` if a table has rows
-    of single texts of several runs."""
+    """Analyses by name, as YAML or from a spec; by default `summary` and `permutation`, and `summary.texts` if a
+    table has rows of single texts of several runs."""
     table: TableOptions = field(default_factory=TableOptions)
     """How to read a table of another tool."""
     allow_incomplete: bool = False
     """Analyze the complete trials of a design with missing trials. Each analysis then has a warning."""
-    only: Selection = field(default_factory=Selection)
-    """Scores to analyze; by default all."""
     origin: str = "the data frame"
     """What messages and reports call a data frame."""
 
@@ -270,11 +269,9 @@ def _complete(
     allow_incomplete: bool,
 ) -> Analyzed:
     """Select scores, and drop incomplete trials or refuse them."""
-    only = options.only
-    if options.table.tasks:
-        only = only.model_copy(update={"task": tuple(options.table.tasks)})
-    table = replace(table, results=only.select_rows(table.results))
-    planned = only.select_trials(planned)
+    if tasks := tuple(options.table.tasks):
+        table = replace(table, results=_select_tasks(table.results, tasks))
+        planned = [trial for trial in planned if trial.draw.task in tasks]
     complete = table.results
     warnings: tuple[str, ...] = ()
     if planned or options.reading().needs_pairs:
@@ -285,6 +282,15 @@ def _complete(
             has_texts_as_draws=table.has_texts_as_draws,
         )
     return Analyzed(source, options, table, complete, planned, read_looks(complete), warnings)
+
+
+def _select_tasks(results: pd.DataFrame, tasks: Sequence[str]) -> pd.DataFrame:
+    """Select the rows of tasks, which must all have scores."""
+    for task in tasks:
+        if not (results["task"] == task).any():
+            known = list_names(list(map(str, results["task"].unique())), MAX_LISTED)
+            raise ResultsError(f"--task: no score has {task!r}; the scores have {known}")
+    return results[results["task"].isin(tasks)].reset_index(drop=True)
 
 
 def with_region(analysis: AnalysisSpec, columns: ColumnUse) -> AnalysisSpec:

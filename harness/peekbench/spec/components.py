@@ -362,6 +362,19 @@ def make_component(model: type[ComponentT], use: str, options: Mapping[str, Any]
     return validate(model, {"use": use, "options": options}, Origin(Path.cwd()), use)
 
 
+def parse_analysis(text: str) -> AnalysisSpec:
+    """Make an analysis of its name, or of what a spec says about it, as YAML.
+
+    Examples
+    --------
+    >>> parse_analysis("{use: summary, options: {level: 0.9}}").options.level
+    0.9
+    """
+    if text.startswith("{"):
+        return validate(AnalysisSpec, read_yaml(text, "the analysis"), Origin(Path.cwd()), text)
+    return make_component(AnalysisSpec, text)
+
+
 ModelT = TypeVar("ModelT", bound=SpecModel)
 
 

@@ -14,7 +14,6 @@ from peekbench.plugins.names import join_name
 from peekbench.plugins.protocols import Options
 from peekbench.plugins.validation import options_schema
 from peekbench.records.runs import OWN_FORMATS
-from peekbench.spec.analysis_only import EXPERIMENT_KEYS, AnalysisOnlySpec
 from peekbench.spec.arms import BLOCK_RULES, NAMED
 from peekbench.spec.components import COMPONENTS
 from peekbench.spec.experiment import ExperimentSpec
@@ -50,10 +49,9 @@ ARM = {
 
 
 def make_schema() -> dict[str, Any]:
-    """Return the JSON Schema 2020-12 of specs, those that only analyze scores included; leave out broken plugins."""
+    """Make the JSON Schema 2020-12 of specs; leave out broken plugins."""
     schema = ExperimentSpec.model_json_schema(mode="validation")
-    analysis_only = AnalysisOnlySpec.model_json_schema(mode="validation")
-    definitions = {**analysis_only.pop("$defs"), **schema.pop("$defs")}
+    definitions = schema.pop("$defs")
     broken = broken_plugins()
     working = [name for name in registry.installed() if name not in broken]
     for component in COMPONENTS:
@@ -67,18 +65,15 @@ def make_schema() -> dict[str, Any]:
     formats = [*OWN_FORMATS, *_list_names(kind_of(ReportFormatEntry), working)]
     definitions["ReportSpec"]["properties"]["formats"]["items"] = {"enum": formats, "type": "string"}
     definitions.pop("Options", None)
-    definitions |= {"Arm": ARM, "ExperimentSpec": schema, "AnalysisOnlySpec": analysis_only}
+    definitions |= {"Arm": ARM, "ExperimentSpec": schema}
     for definition in definitions.values():
         if "description" in definition:  # a docstring, whose first paragraph is enough for users of a spec
             definition["description"] = definition["description"].partition("\n\n")[0]
-    of_experiments = {"anyOf": [{"required": [key]} for key in EXPERIMENT_KEYS]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "peekbench spec",
         "$defs": definitions,
-        "if": {"required": ["analyses"], "not": of_experiments},
-        "then": {"$ref": "#/$defs/AnalysisOnlySpec"},
-        "else": {"$ref": "#/$defs/ExperimentSpec"},
+        "$ref": "#/$defs/ExperimentSpec",
     }
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from commands import run_command
 
-from peekbench.api.inputs import find_analysis_spec, find_run, find_scores, find_spec
+from peekbench.api.inputs import find_run, find_scores, find_spec
 from peekbench.errors import PeekbenchError, RunWarning
 from peekbench.execution.runner import run
 from peekbench.spec.experiment import load_spec
@@ -29,7 +29,6 @@ def _files() -> None:
         "runs/notes.txt": b"",
         "small.yaml": SPEC.encode(),
         "new.yaml": SPEC.replace("small", "new").encode(),
-        "analyses.yaml": b"name: a\nanalyses: [summary]\n",
         "other.yaml": b"color: red\n",
         "latin.yaml": b"name: caf\xe9\n",
         "scores.csv": b"task,base,extra,test\n",
@@ -50,7 +49,6 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
     ("find", "argument", "message"),
     [
         (find_run, "scores.csv", "scores.csv is a table of scores, not a run; `peekbench analyze scores.csv`"),
-        (find_run, "analyses.yaml", "only analyzes existing scores, not a run; `peekbench analyze FILE --spec analy"),
         (find_run, "other.yaml", "is a YAML file, not a run; give the name"),
         (find_run, "runs", "runs is a folder, not a run; give one of its stores: small.sqlite"),
         (find_run, "new.yaml", "runs/new.sqlite does not exist; `peekbench run new.yaml` creates it"),
@@ -59,14 +57,10 @@ def test_a_run_is_given_by_its_name_its_spec_or_its_store(argument: str) -> None
         (find_run, "smoll.yaml", "smoll.yaml: no such file or folder; did you mean small.yaml?"),
         (find_run, "x.yaml", "x.yaml: no such file or folder; `peekbench run SPEC` creates a run"),
         (find_run, "a\x00b", "no run of this name"),
-        (find_scores, "analyses.yaml", "not scores; `peekbench analyze FILE --spec analyses.yaml`"),
         (find_scores, "runs", "give one of its stores: small.sqlite"),
         (find_spec, "small", "small is a run, not a spec; give its spec"),
         (find_spec, "scores.csv", "is a table of scores, not the spec of an experiment; `peekbench analyze"),
-        (find_spec, "analyses.yaml", "`peekbench analyze FILE --spec analyses.yaml`"),
         (find_spec, "small.yml", "small.yml: no such file or folder; did you mean small.yaml?"),
-        (find_analysis_spec, "small.yaml", "is the spec of an experiment; give a spec with `name` and `analyses` only"),
-        (find_analysis_spec, "scores.csv", "is a table of scores, not a spec of analyses"),
     ],
 )  # fmt: skip
 def test_other_files_are_named_with_the_right_command(
@@ -85,7 +79,6 @@ def test_scores_and_specs_are_accepted() -> None:
     assert find_spec(Path("latin.yaml")) == Path("latin.yaml"), "reading it reports the error"
     os.mkfifo("pipe")
     assert find_spec(Path("pipe")) == Path("pipe"), "as in `peekbench run <(make_spec)`"
-    assert find_analysis_spec(Path("analyses.yaml")) == Path("analyses.yaml")
 
 
 def test_a_changed_spec_stands_for_its_run_with_a_warning(make_raw: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -230,11 +231,11 @@ def test_an_exported_table_keeps_the_looks_at_its_run(make_spec: MakeSpec) -> No
 
 def test_the_command_analyze_accounts_for_looks_and_reads_predictions(make_spec: MakeSpec) -> None:
     store = run(sequential(make_spec, methods=("toy.vote",), looks=2)).store
-    Path("only.yaml").write_text(
-        "name: part\nonly: {task: [a]}\nanalyses: [{use: summary, options: {region: 0.02}}, summary.texts]\n"
-    )
-    assert run_command("analyze", str(store), "--spec", "only.yaml", "--reports", ".").returncode == 0
-    content = json.loads(Path("part/report.json").read_text())
+    analyses = ("--analysis", "{use: summary, options: {region: 0.02}}", "--analysis", "summary.texts")
+    printed = run_command("analyze", str(store), "--task", "a", *analyses, "--json").stdout
+    content = json.loads(printed)
+    assert content["verdicts"][0]["region"] == 0.02
+    assert shlex.split(content["command"])[3:7] == list(analyses)
     (verdict,) = analyze(store, AnalysisOptions(["summary"])).analyses[0].verdicts
     assert "This is look 2, at 100% of at most 12 subsamples" in state(verdict)
     assert "This is look 2, at 100% of at most 12 subsamples" in content["verdicts"][0]["sentence"]

@@ -103,8 +103,7 @@ def test_default_analyses_tell_seeds_and_texts_apart(tmp_path: Path) -> None:
     assert "Bias for other texts" not in done.stdout, "one interval of the bias"
     done = run_command("analyze", "rows.csv", "--analysis", "summary.texts")
     assert "Bias for other texts of these 2 tasks" in done.stdout, "the question that was asked"
-    (Path("only.yaml")).write_text("name: x\nonly: {task: [news]}\nanalyses: [summary.texts]\n")
-    done = run_command("analyze", "rows.csv", "--spec", "only.yaml")
+    done = run_command("analyze", "rows.csv", "--task", "news", "--analysis", "summary.texts")
     assert "Bias for other texts of this task" in done.stdout
     done = run_command("compare", "rows.csv")
     assert "2 tasks" in done.stdout, done.stderr

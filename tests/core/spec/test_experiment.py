@@ -12,7 +12,6 @@ import pytest
 from pydantic import ValidationError
 
 from peekbench.errors import SpecError
-from peekbench.spec.analysis_only import is_analysis_only, load_analysis_only
 from peekbench.spec.components import AnalysisSpec, MethodSpec, make_component, parse_options
 from peekbench.spec.experiment import ExperimentSpec, canonical, load_spec, make_spec, parse_spec
 
@@ -301,7 +300,7 @@ SPECS = sorted((Path(__file__).parents[3] / "specs").rglob("*.yaml"))
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
 def test_shipped_specs_are_valid(path: Path) -> None:
-    assert (load_analysis_only if is_analysis_only(path) else load_spec)(path).name
+    assert load_spec(path).name
 
 
 def with_differing_options(by_task: Any, name: str = "toy.vote", **options: Any) -> dict[str, Any]:

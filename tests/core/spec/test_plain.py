@@ -13,7 +13,6 @@ from pydantic import SecretStr
 
 from peekbench import Options
 from peekbench.errors import SpecError
-from peekbench.spec.analysis_only import is_analysis_only
 from peekbench.spec.compatibility import spec_from_plain, spec_to_plain
 from peekbench.spec.experiment import ExperimentSpec, load_spec
 
@@ -32,7 +31,7 @@ def rebuild(spec: ExperimentSpec) -> ExperimentSpec:
     return rebuilt
 
 
-@pytest.mark.parametrize("path", [path for path in SPECS if not is_analysis_only(path)], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
 def test_shipped_specs_are_rebuilt_from_less_than_10_kb(path: Path) -> None:
     spec = load_spec(path)
     rebuild(spec)

@@ -39,7 +39,7 @@ from peekbench.report.render.sentences import warn_of_controls
 from peekbench.results.analyze import AnalysisOptions, Analyzed, find_analysis, read_run, run_analysis, with_region
 from peekbench.results.columns import TRIAL
 from peekbench.results.recorded_looks import next_earlier
-from peekbench.spec.components import AnalysisSpec, make_component
+from peekbench.spec.components import AnalysisSpec, make_component, parse_analysis
 from peekbench.spec.experiment import ANALYSIS_OF_TEXTS, ExperimentSpec, canonical, make_spec
 from peekbench.store.differences import find_versions
 from peekbench.store.files import is_store
@@ -162,9 +162,7 @@ def report_of_run(
     return replace(report, read_run=partial(read_content, report, scores))
 
 
-def report_of_table(
-    scores: Analyzed, name: str = "", *, spec: Path | None = None, typed: AnalysisOptions | None = None
-) -> Report:
+def report_of_table(scores: Analyzed, name: str = "") -> Report:
     """Return a report on a table of scores that another tool produced, or on a part of the scores of a run.
 
     Parameters
@@ -173,10 +171,6 @@ def report_of_table(
         The scores with their analyses, as `peekbench.results.analyze.analyze` returns them.
     name
         Name of the report; by default the name of the file without its suffix.
-    spec
-        Spec of the analyses, if the command names one.
-    typed
-        Options of the command that makes the report; by default those with which the scores were analyzed.
 
     Returns
     -------
@@ -201,15 +195,14 @@ def report_of_table(
     if columns:
         provenance["columns"] = str(columns)
         details["columns"] = columns.as_json()
-    typed = typed or scores.options
-    make = _command_of(scores.files or (scores.source,), typed, spec)
-    command = make(typed.table)
+    make = _command_of(scores)
+    command = make(scores.options.table)
     if command:
         provenance["command"] = command
     if scores.source is not None and is_store(scores.source):
         extension = run_facts.extension_of(scores.source)
     else:
-        extension = extend_table(results, replace(typed.table, earlier=scores.options.table.earlier), make)
+        extension = extend_table(results, scores.options.table, make)
     report = Report(
         name=name or _name_of(scores),
         headline=f"{methods} on {tasks}, {trials}, from {scores.origin}",
@@ -233,15 +226,13 @@ def _name_of(scores: Analyzed) -> str:
     return f"{scores.files[0].stem}-and-{len(scores.files) - 1}-more"
 
 
-def _command_of(
-    sources: Sequence[Path | None], typed: AnalysisOptions, spec: Path | None
-) -> Callable[[TableOptions], str]:
+def _command_of(scores: Analyzed) -> Callable[[TableOptions], str]:
     """Return a function from options of a table to the command that makes the report; none reads a data frame."""
-    paths = [path for path in sources if path is not None]
+    paths = [path for path in scores.files or (scores.source,) if path is not None]
     if not paths:
         return lambda _: ""
-    uses = [str(use) for use in typed.analyses]
-    return partial(make_command, "analyze", paths, uses, spec=spec, allow_incomplete=typed.allow_incomplete)
+    uses = [str(use) for use in scores.options.analyses]
+    return partial(make_command, "analyze", paths, uses, allow_incomplete=scores.options.allow_incomplete)
 
 
 def extend_table(results: pd.DataFrame, options: TableOptions, make: Callable[[TableOptions], str]) -> Extension:
@@ -277,7 +268,7 @@ def _read_spec(store: Store, analyses: Sequence[str], given: Collection[Code]) -
     raw, origin = store.spec(), f"the spec in {store.path}"
     try:
         if analyses:
-            raw["analyses"] = [make_component(AnalysisSpec, use) for use in analyses]
+            raw["analyses"] = [parse_analysis(use) for use in analyses]
         spec = make_spec(raw, folder=store.folder(), origin=origin, stored=True, given=given)
         for analysis in spec.analyses:
             _ = analysis.entry  # raises if only the store names its code

@@ -52,15 +52,12 @@ def make_command(
     analyses: Sequence[str] = (),
     table: TableOptions | None = None,
     *,
-    spec: Path | None = None,
     allow_incomplete: bool = False,
 ) -> str:
     """Return the command that makes a report of runs or tables again."""
     options = [part for use in filter(None, analyses) for part in ("--analysis", use)]
     if table is not None:
         options += table.arguments()
-    if spec is not None:
-        options += ["--spec", str(spec)]
     if allow_incomplete:
         options.append("--allow-incomplete")
     return shlex.join(["peekbench", name, *map(str, paths), *options])
