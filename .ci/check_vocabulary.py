@@ -33,7 +33,7 @@ TERMS = [
     Term(r"\bcan(not| ?not|'t) be (had|got)\b", "is unavailable"),
     Term(r"\bgot at\b", "is unavailable"),
     Term(r"\bbut for\b", "except"),
-    Term(r"\bis no (finite )?(number|text|mapping|arm|array|lock file|YAML)\b", "is not a ..."),
+    Term(r"\bis no (finite )?(number|text|mapping|arm|array|YAML)\b", "is not a ..."),
     Term(r"\bstands? twice\b", "is duplicated"),
     Term(r"\bgetting what\b", "preparing ..."),
     Term(r"(?<![a-z])mend(s|ed|ing)?(?![a-z])", "fix, fixed"),

@@ -210,12 +210,9 @@ def cases() -> Iterator[Case]:
         "report --reports": (("report", NAME, "--format", "svg", "--reports", "out"), "out", ""),
         "analyze --reports": (("analyze", "scores.csv", "--reports", "out"), "out", ""),
         "compare --reports": (("compare", NAME, "data/other.sqlite", "--reports", "out"), "out", ""),
-        "validate --lock": (("validate", "--lock", "specs/attack.yaml"), "specs", "attack.lock"),
     }
     for name, (command, folder, file) in written.items():
         for label, obstacle in _obstacles(folder, file):
-            if name == "validate --lock" and label.startswith("file"):
-                continue  # the spec is in the same folder
             yield Case(f"{name}: {label}", command, obstacle, says=folder)
     analyze = written["analyze --reports"][0]
     yield Case("analyze --reports: files of at most 100 bytes", analyze, _none, says="out", max_file_size=100)

@@ -25,7 +25,7 @@ MARKER = "PEEKBENCH_ATTACK"
 NAME = "attack"
 STORE = Path("runs", f"{NAME}.sqlite")
 REPORT = Path("reports", NAME)
-EXPECTED = (f"{NAME}.yaml", f"{NAME}.lock", "plugin", "runs", "reports", "cache", "log", "out.txt", "err.txt")
+EXPECTED = (f"{NAME}.yaml", "plugin", "runs", "reports", "cache", "log", "out.txt", "err.txt")
 """What may lie in the folder of a run."""
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 COMPANIONS = ("-wal", "-shm", ".lock")

@@ -386,7 +386,7 @@ CLI = "import sys; from peekbench.cli import main; sys.argv[0] = 'peekbench'; ma
 
 
 @pytest.mark.slow
-def test_a_spec_is_locked_prefetched_and_then_run_offline(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_a_spec_is_prefetched_and_then_run_offline(hub: LoopbackHub, tmp_path: Path) -> None:
     for task in ("trec", "emo"):
         write_repository(task, hub.folder)
     pinned, before = serve_pinned(hub, "trec"), hub.keep("aladar/emo")
@@ -399,9 +399,6 @@ def test_a_spec_is_locked_prefetched_and_then_run_offline(hub: LoopbackHub, tmp_
         assert process.returncode == 0, process.stderr
         return process.stdout
 
-    assert f"hf.emo: revision {before}\n" in command("one", "validate", "--lock", str(spec))
-    assert pinned in (spec.parent / "locked.lock").read_text()
-    write_file(hub.branch("aladar/emo") / "emo-train.arrow", [{"text": "x", "label": 0}], LAYOUTS["emo"])
     printed = command("two", "validate", "--download", str(spec))
     assert printed.splitlines()[:4] == ["[1/2] hf.emo", "    40 rows", "[2/2] hf.trec", "    40 rows"]
     hub.stop()

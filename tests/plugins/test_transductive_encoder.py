@@ -27,7 +27,6 @@ from peekbench.errors import DataError
 from peekbench.records import Resources
 from peekbench.records.data import Labeled
 from peekbench.spec.components import MethodSpec, make_component, merge
-from peekbench.spec.lockfile import make_lock
 from peekbench_encoders.embeddings import Embedder
 from peekbench_encoders.options import Encoder
 from peekbench_lm import model_files
@@ -142,8 +141,8 @@ def test_the_commit_of_an_encoder_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp
     encoder = {"model": "some/encoder", "prompt": "query: "}
     method = make_component(MethodSpec, "transductive.centroids", {"encoder": encoder, "gamma": 2.0})
     assert method.model == "some/encoder"
-    lock = make_lock([method], Folders(spec=tmp_path, cache=tmp_path))
-    pinned = merge(method.options, lock["methods"][method.name].pinned)
+    folders = Folders(spec=tmp_path, cache=tmp_path)
+    pinned = merge(method.options, method.entry.preparation.pin(options=method.options, folders=folders))
     expected = method.options.model_dump()
     expected["encoder"]["revision"] = "a" * 40
     assert pinned.model_dump() == expected

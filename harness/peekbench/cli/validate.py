@@ -1,24 +1,21 @@
-"""The command that checks specs, and fixes the versions of their data and models."""
+"""The command that checks specs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
-from peekbench.api.inputs import find_spec, load
-from peekbench.cli.output import echo, fail, make_console, warn
+from peekbench.api.inputs import load
+from peekbench.cli.output import echo, make_console, warn
 from peekbench.data.loading import with_sizes
 from peekbench.data.preflight import describe_rows, describe_tasks, warn_of_data
 from peekbench.errors import PeekbenchError
 from peekbench.execution.planning import estimate_size
 from peekbench.execution.preparation import check_files, download_all
 from peekbench.formatting import pluralize
-from peekbench.records.data import Folders
-from peekbench.spec.experiment import DEFAULT_ANALYSES, ExperimentSpec, load_spec
-from peekbench.spec.lockfile import lock_path, make_lock, write_lock
+from peekbench.spec.experiment import DEFAULT_ANALYSES, ExperimentSpec
 
 UNREAD = {"train": 1000, "test": 1000}
 """Rows of official splits that are not read."""
@@ -38,28 +35,14 @@ def validate(
             "test.",
         ),
     ] = False,
-    lock: Annotated[
-        bool,
-        typer.Option(
-            "--lock",
-            help="Write the revisions of data and models to a lock file beside the spec, for equal results elsewhere.",
-        ),
-    ] = False,
-    newest: Annotated[
-        bool, typer.Option("--newest", help="With --lock: the newest versions, instead of those in use here.")
-    ] = False,
 ) -> None:
     """Check specs: options, libraries, models on this machine, and whether the data suffice for the design.
 
     Example: peekbench validate specs/*.yaml
     """
-    if newest and not lock:
-        fail("--newest chooses the versions that --lock writes; add --lock", 2)
     num_invalid = 0
     for path in specs:
         try:
-            if lock:
-                _lock(path, newest=newest)
             for warning in _validate(path, with_data=data, download=download):
                 warn(f"{path}: {warning}")
             if texts:
@@ -109,19 +92,3 @@ def _describe_texts(experiment: ExperimentSpec) -> None:
     facts = describe_tasks(experiment)
     tables = text_tables({task.name: describe_texts(experiment, task) for task in experiment.tasks})
     render_tables([*tables, *copy_tables(facts)], make_console())
-
-
-def _lock(path: Path, *, newest: bool) -> None:
-    """Write the lock file of a spec."""
-    experiment = load_spec(find_spec(path), locked=False)
-    with TemporaryDirectory() as empty:
-        folders = Folders(spec=experiment.folder, cache=Path(empty)) if newest else experiment.folders()
-        content = make_lock(experiment.pinnable(), folders)
-    if not content:
-        echo(f"{path}: nothing to lock: no task or method loads a revision from the Hub")
-        return
-    write_lock(content, lock_path(path))
-    for group in content.values():
-        for name, entry in group.items():
-            echo(f"{name}: " + ", ".join(f"{option} {value}" for option, value in entry.pinned.items()))
-    echo(f"written: {lock_path(path)}")

@@ -13,11 +13,13 @@ from typing import Any
 from peekbench.errors import StoreError
 from peekbench.execution.preparation import prefetch_methods
 from peekbench.formatting import pluralize
+from peekbench.plugins.boundary import Foreign
 from peekbench.plugins.names import SESSION
 from peekbench.records.trials import Trial
 from peekbench.spec.compatibility import Experiment, has_fixed_maximum, refuse_changes
+from peekbench.spec.components import PinnableSpec
 from peekbench.spec.design import Design
-from peekbench.spec.experiment import ExperimentSpec
+from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.differences import (
     CodeVersion,
     Files,
@@ -45,8 +47,32 @@ class StoredRun:
     """Finished trials, with the positions of their sessions."""
     experiment: Experiment | None = None
     """What the numbers of the finished trials depend on; None without a store that can be used."""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    """The spec as it was last run, as JSON values."""
+    pins: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    """Its options with pinned versions, by group and name of the component."""
     stopped_at: int | None = None
     """Subsamples of the planned look at which the run stopped; None if it did not."""
+
+    def pin(self, spec: ExperimentSpec) -> ExperimentSpec:
+        """Return a spec with the versions of data and models that the run has used from its start.
+
+        Those of components that are new or have other options are the present ones.
+
+        Raises
+        ------
+        PeekbenchError
+            If a present version cannot be found.
+        """
+        written = canonical(spec)
+        pinned = {}
+        for component in spec.pinnable():
+            place = (component.group, component.name)
+            if place in self.pins and _find(self.spec, *place) == _find(written, *place):
+                pinned[place] = self.pins[place]
+            elif pins := _find_version(component, spec):
+                pinned[place] = pins
+        return spec.with_pinned(pinned, f"the versions for {self.path}")
 
     def sessions_with_trials(self) -> list[Mapping[str, Any]]:
         """Return the sessions that finished trials, oldest first."""
@@ -221,7 +247,26 @@ class StoredRun:
                     tuple(store.sessions()),
                     store.sessions_of_trials(),
                     replace(store.experiment(), finished=store.finished_subsamples()),
+                    store.spec(),
+                    store.pins(),
                     store.stopped_at(),
                 )
         except StoreError:
             return cls(path)
+
+
+def _find(spec: Mapping[str, Any], group: str, name: str) -> tuple[Any, ...] | None:
+    """Return what a component of a spec uses, with its options; None if the spec does not have it."""
+    for component in spec.get(group, ()):
+        if component["name"] == name:
+            return component["use"], component["options"]
+    return None
+
+
+def _find_version(component: PinnableSpec, spec: ExperimentSpec) -> dict[str, Any]:
+    """Ask the plugin of a component for the options that pin its present version."""
+    pin = component.entry.preparation.pin
+    if pin is None:
+        return {}
+    caller = Foreign(f"{component.use}: `pin`", component.use, component.options)
+    return dict(caller.call(pin, returns=Mapping, options=component.options, folders=spec.folders()))

@@ -88,14 +88,14 @@ def run(
     """
     observers = observers or Observers()
     forget()
-    spec = with_sizes(spec)
-    tasks = describe_tasks(spec)
     path = Path(store or store_path(spec))
     if is_in_use(path):
         raise in_use_error(path)
     stored = StoredRun(path)
     if not fresh:
         stored = StoredRun.read(path)
+    spec = with_sizes(stored.pin(spec))
+    tasks = describe_tasks(spec)
     notes = []
     written, spec = spec, stored.keep_subsamples(spec, tasks)
     if spec != written:

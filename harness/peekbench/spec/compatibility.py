@@ -223,7 +223,7 @@ def differences(place: str, old: Any, new: Any) -> list[tuple[str, str, str]]:
 
 
 def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:
-    """Return a spec as JSON values, with its folder and with the versions of its lock file.
+    """Return a spec as JSON values, with its folder and with pinned versions.
 
     Unlike a pickled spec, the result names no class of a plugin, so that `spec_from_plain` can tell what a machine
     lacks. A spec that is cut at a planned look is no valid spec by itself.
@@ -240,11 +240,15 @@ def spec_to_plain(spec: ExperimentSpec) -> dict[str, Any]:
     >>> spec_from_plain(json.loads(json.dumps(spec_to_plain(spec)))) == spec
     True
     """
-    pinned = [[*place, options.model_dump(mode="json")] for place, options in spec.pinned.items()]
     for method in spec.methods:
         for task in ("", *method.by_task):
             _check_survives_json(spec.options(method, task), method.name)
-    return {"spec": canonical(spec), "folder": str(spec.folder), "pinned": pinned}
+    return {"spec": canonical(spec), "folder": str(spec.folder), "pinned": pins_to_plain(spec)}
+
+
+def pins_to_plain(spec: ExperimentSpec) -> list[list[Any]]:
+    """Return the pinned options of a spec as JSON values: group, name and options of each component."""
+    return [[*place, options.model_dump(mode="json")] for place, options in spec.pinned.items()]
 
 
 def _check_survives_json(options: Options, method: str) -> None:

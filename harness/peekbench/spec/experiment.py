@@ -42,7 +42,6 @@ from peekbench.spec.components import (
 )
 from peekbench.spec.design import Design, FrozenDict, Name, Origin, SpecModel, list_trials
 from peekbench.spec.error_messages import Written, describe, problem
-from peekbench.spec.lockfile import lock_path, read_pinned
 from peekbench.yaml_loader import read_text, read_yaml
 
 
@@ -171,8 +170,8 @@ class ExperimentSpec(SpecModel):
     pinned: SkipJsonSchema[Annotated[Mapping[tuple[str, str], Any], BeforeValidator(_refuse_unwritten)]] = Field(
         default_factory=FrozenDict, exclude=True
     )
-    """Options with the versions of the lock file, by group ('tasks', 'methods') and name. They are no part of
-    the YAML."""
+    """Options with the versions that the run has used from its start, by group ('tasks', 'methods') and name. They are
+    no part of the YAML."""
 
     @field_validator("tasks", "methods")
     @classmethod
@@ -389,15 +388,13 @@ class ExperimentSpec(SpecModel):
 
 
 @public
-def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
+def load_spec(path: str | Path) -> ExperimentSpec:
     """Read and validate the YAML spec of an experiment.
 
     Parameters
     ----------
     path
         YAML file in UTF-8.
-    locked
-        Whether to apply the lock file beside the spec, if there is one.
 
     Returns
     -------
@@ -407,7 +404,7 @@ def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
     Raises
     ------
     SpecError
-        If the file or its lock file cannot be read or is invalid; the message lists all errors with their places.
+        If the file cannot be read or is invalid; the message lists all errors with their places.
 
     Examples
     --------
@@ -426,11 +423,7 @@ def load_spec(path: str | Path, *, locked: bool = True) -> ExperimentSpec:
     20
     """
     path = Path(path)
-    spec = parse_spec(read_text(path), folder=path.absolute().parent, origin=str(path))
-    if not locked:
-        return spec
-    pinned = read_pinned(lock_path(path), spec.pinnable())
-    return spec.with_pinned(pinned, str(lock_path(path)))
+    return parse_spec(read_text(path), folder=path.absolute().parent, origin=str(path))
 
 
 def parse_spec(text: str, *, folder: Path, origin: str = "spec") -> ExperimentSpec:

@@ -201,8 +201,8 @@ def run_identifier(
 ) -> str:
     """Return the identifier of an experiment.
 
-    It does not depend on the name of the run, its executor, its analyses, its report, or the machine. Versions that a
-    lock file pins count by what they select: the data of each task and the files of each method.
+    It does not depend on the name of the run, its executor, its analyses, its report, or the machine. Pinned
+    versions count by what they select: the data of each task and the files of each method.
 
     Examples
     --------

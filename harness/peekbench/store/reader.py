@@ -188,6 +188,10 @@ class Store:
         """Return the folder from which relative paths in the spec started when it was last run."""
         return Path(self._get("folder") or ".")
 
+    def pins(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """Return options with pinned versions, by group ('tasks', 'methods') and name of the component."""
+        return {(group, name): options for group, name, options in json.loads(self._get("pins") or "[]")}
+
     def tasks(self) -> dict[str, dict[str, Any]]:
         """Return the facts about each task's data by name, in the spec's order."""
         rows = self._query("SELECT name, data FROM tasks ORDER BY position")

@@ -19,7 +19,13 @@ from typing import Any, Self
 from peekbench.errors import StoreError
 from peekbench.records.runs import Host, PlannedLook
 from peekbench.records.trials import ArmResult, Trial, TrialFailure, TrialResult
-from peekbench.spec.compatibility import Experiment, changed_experiment, has_fewer_subsamples, refuse_changes
+from peekbench.spec.compatibility import (
+    Experiment,
+    changed_experiment,
+    has_fewer_subsamples,
+    pins_to_plain,
+    refuse_changes,
+)
 from peekbench.spec.design import describe_look
 from peekbench.spec.experiment import ExperimentSpec, canonical
 from peekbench.store.files import (
@@ -180,6 +186,7 @@ class StoreWriter(Store):
                 self._forget_failures()
         self._replace("run", key="spec", value=json.dumps(new))  # reports show options in the order of their model
         self._replace("run", key="folder", value=str(spec.folder))
+        self._replace("run", key="pins", value=json.dumps(pins_to_plain(spec)))
         for position, task in enumerate(spec.tasks):
             data = json.dumps(dict(tasks[task.name]), sort_keys=True)
             self._replace("tasks", name=task.name, position=position, data=data)

@@ -102,22 +102,15 @@ def test_validate_describes_texts_by_lengths_and_tokens(spec: str) -> None:
 
 
 @pytest.mark.slow
-def test_lock_and_downloads_print_versions_and_steps(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_downloads_print_steps(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PEEKBENCH_CACHE", "cache")
-    assert "nothing to lock" in peek("validate", "--lock", spec).stdout
     Path(spec).write_text(Path(spec).read_text().replace("toy.constant", "toy.short"))
-    assert peek("validate", "--lock", spec).stdout.startswith("toy.short: revision 7\nwritten: small.lock\n")
     lines = peek("validate", "--download", spec).stdout.splitlines()
-    assert lines[:-1] == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 7"]
-    assert Path("cache/toy-model").read_text() == "revision 7", "the locked version"
+    assert lines[:-1] == ["[1/3] a", "    400 rows", "[2/3] b", "    400 rows", "[3/3] toy.short", "    toy model 0"]
     Path("broken.yaml").write_text(Path(spec).read_text().replace("name: a", "name: a\n  options: {num_classes: 1}"))
     broken = peek("validate", "--download", "broken.yaml", status=2)
     assert "[2/3] b\n    400 rows" in broken.stdout, "the other tasks are fetched"
     assert "1 of 3 downloads failed: a" in broken.stderr
-    Path("newest").write_text("8")
-    assert "revision 7" in peek("validate", "--lock", spec).stdout
-    assert "revision 8" in peek("validate", "--lock", spec, "--newest").stdout
-    assert "add --lock" in peek("validate", spec, "--newest", status=2).stderr
 
 
 @pytest.mark.slow

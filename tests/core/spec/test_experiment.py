@@ -201,7 +201,7 @@ def test_mappings_of_a_spec_are_frozen(make_raw: MakeRaw, tmp_path: Path) -> Non
     method = {"use": "toy.vote", "by_task": {"b": {"boldness": 1}}}
     design = {"num_train": 6, "num_test": [10, 20], "num_subsamples": {10: 4, 20: 2}}
     raw = make_raw(methods=[method], design=design)
-    spec = make_spec(raw, folder=tmp_path).with_pinned({}, "x.lock")
+    spec = make_spec(raw, folder=tmp_path).with_pinned({}, "the versions")
     by_task: Any = spec.methods[0].by_task
     mappings: list[Any] = [spec.pinned, spec.design.num_subsamples, by_task, by_task["b"], spec.methods[0].by_task]
     mappings += [make_spec(make_raw(), folder=tmp_path).methods[0].by_task, make_spec(raw, folder=tmp_path).pinned]

@@ -42,7 +42,7 @@ def test_pinned_versions_and_differing_options_are_kept(make_spec: Callable[...,
     methods = ["toy.short", {"use": "toy.vote", "by_task": {"b": {"boldness": 3}}}]
     design = {"num_train": [6, 12], "num_test": [10, 20], "num_subsamples": {10: 3, 20: 1}, "crossover": False}
     spec = make_spec(methods=methods, design=design, arms=["base", "extra", "test", {"mix": 0.25}])
-    locked = rebuild(spec.with_pinned({("methods", "toy.short"): {"revision": 7}}, "small.lock"))
+    locked = rebuild(spec.with_pinned({("methods", "toy.short"): {"revision": 7}}, "the versions"))
     assert [locked.options(method).model_dump().get("revision") for method in locked.methods] == [7, None]
     assert locked != rebuild(spec)
 
