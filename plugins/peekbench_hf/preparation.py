@@ -109,7 +109,8 @@ def make_rows(
         is_kept = keep_first(group_duplicates(rows["text"].tolist(), drop_duplicates, references), numbers)
         dropped["duplicate"] = len(rows) - int(is_kept.sum())
         rows, labels = rows[is_kept], labels[is_kept]
-    _check_classes(labels, names, task)
+    if rows.empty:
+        raise DataError("no rows are left; check max_characters and the names of the columns")
     num_test = int(rows["is_test"].sum())
     if len(splits) > 1 and not 0 < num_test < len(rows):
         raise DataError(
@@ -231,19 +232,6 @@ def _read_labels(
 def _feature_names(splits: Sequence[Columns]) -> tuple[str, ...] | None:
     """Return the names of a `ClassLabel`, which may have another order in each split."""
     return tuple(dict.fromkeys(name for split in splits for name in split.class_names or ())) or None
-
-
-def _check_classes(labels: NDArray[np.int64], names: Sequence[str], task: HubTask) -> None:
-    if not len(labels):
-        raise DataError("no rows are left; check max_characters and the names of the columns")
-    counts = labels.sum(axis=0) if labels.ndim == 2 else np.bincount(labels, minlength=len(names))
-    empty = [name for name, count in zip(names, counts, strict=True) if count == 0]
-    if empty:
-        raise DataError(f"no row has the class {empty[0]!r}, one of {len(names)}; remove it from class_names")
-    if len(names) < 2 and not task.is_generation:
-        raise DataError(
-            f"column {task.label!r} has a single class, {names[0]!r}, but classification needs two; name another column"
-        )
 
 
 def _hash_rows(texts: Sequence[str], labels: NDArray[np.int64], names: Sequence[str]) -> str:
