@@ -50,29 +50,16 @@ MAX_FAILURES_OF_PAGES = 100  # in the HTML report, where tracebacks are folded
 MAX_SHOWN = 240  # characters of an error in a warning
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The words for the verdicts on an effect."""
-
-    question: str
-    """The question that they answer."""
-    terms: str
-    """What the words in them mean."""
-    background: str
-    """What their intervals cover."""
-
-
-SUBJECTS: Mapping[str, Subject] = {
-    "bias": Subject(
-        "Does a method score higher if its unlabeled data come from the test set?",
-        "Each method is scored three times. Base: without unlabeled {rows}. Extra: with independent ones. Test: with "
-        "those of the test set. Bias: test - extra.",
-        "Each method is fitted three times on the same training rows, and scored on the test set; test sees its {rows} "
-        "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
-        "data sets; those of equivalent biases belong to two one-sided tests.",
-    ),
-}
-"""What verdicts on an effect are about; other effects have the words of 'bias'."""
+QUESTION = "Does a method score higher if its unlabeled data come from the test set?"
+TERMS = (
+    "Each method is scored three times. Base: without unlabeled {rows}. Extra: with independent ones. Test: with those "
+    "of the test set. Bias: test - extra."
+)
+BACKGROUND = (
+    "Each method is fitted three times on the same training rows, and scored on the test set; test sees its {rows} "
+    "without their labels. Boost is extra - base. Intervals cover the variation between random samples of the same "
+    "data sets; those of equivalent biases belong to two one-sided tests."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +155,7 @@ class Content:
 
 
 def lay_out(report: Report, *, is_page: bool = False) -> Content:
-    """Return the parts of a report that have any content, in the order of all formats.
+    """Arrange the parts of a report that have any content, in the order of all formats.
 
     Parameters
     ----------
@@ -237,15 +224,15 @@ def _describe_provenance(report: Report) -> Iterator[Block]:
 
 
 def name_heading(column: Column) -> str:
-    """Return the heading of a column, with the unit that its cells do not show."""
+    """Name a column, with the unit that its cells do not show."""
     return ",".join(filter(None, (column.name, points(column.unit))))
 
 
 def find_findings(report: Report) -> list[Finding]:
-    """Return one finding for each method, or for each of its effects: the verdict of the first analysis on it."""
-    by_subject: dict[tuple[str, str], list[Verdict]] = {}
+    """Make one finding for each method, or for each of its effects: the verdict of the first analysis on it."""
+    by_effect: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in report.verdicts:
-        by_subject.setdefault((verdict.method, verdict.effect), []).append(verdict)
+        by_effect.setdefault((verdict.method, verdict.effect), []).append(verdict)
     methods = {method.name: method for method in report.methods}
     return [
         Finding(
@@ -255,63 +242,58 @@ def find_findings(report: Report) -> list[Finding]:
             basis_of(lead),
             methods.get(lead.name),
         )
-        for lead, *others in by_subject.values()
+        for lead, *others in by_effect.values()
     ]
 
 
 def make_sections(report: Report) -> list[Findings]:
-    """Return the verdicts by question, then those on controls, of which failed ones come first."""
-    by_subject: dict[Subject, list[Finding]] = {}
-    controls: list[Finding] = []
-    for finding in find_findings(report):
-        if finding.verdict.control:
-            controls.append(finding)
-        else:
-            by_subject.setdefault(find_subject(finding.verdict), []).append(finding)
-    sections = [_make_section(report, subject, _rank(findings)) for subject, findings in by_subject.items()]
+    """Group the verdicts: those on methods, then those on controls, of which failed ones come first."""
+    findings = find_findings(report)
+    methods = [finding for finding in findings if not finding.verdict.control]
+    controls = [finding for finding in findings if finding.verdict.control]
+    sections = []
+    if methods:
+        sections.append(_describe_methods(report, _rank(methods)))
     if controls:
         controls.sort(key=lambda finding: finding.verdict.decision == "passed")
-        sections.append(_make_section(report, None, controls))
+        sections.append(Findings(CONTROLS, tuple(controls), _find_pictures(report, controls), is_of_controls=True))
     return sections
 
 
-def find_subject(verdict: Verdict) -> Subject:
-    """Return what a verdict is about: effects without words of their own have those of 'bias'."""
-    return SUBJECTS.get(verdict.effect, SUBJECTS["bias"])
-
-
-def _make_section(report: Report, subject: Subject | None, findings: Sequence[Finding]) -> Findings:
-    """Return the findings on a subject, or those on controls."""
+def _describe_methods(report: Report, findings: Sequence[Finding]) -> Findings:
+    """Add to the findings on methods what their words and intervals mean."""
     verdicts = [finding.verdict for finding in findings]
-    methods = {verdict.method for verdict in verdicts}
-    pictures = tuple(picture for picture in name_figures(report) if _is_about(picture.figure, methods))
-    if subject is None:
-        return Findings(CONTROLS, tuple(findings), pictures, is_of_controls=True)
     rows = verdicts[0].rows
-    terms, background = subject.terms, subject.background
+    terms, background = TERMS, BACKGROUND
     design = report.details.get("spec", {}).get("design", {})
     if design.get("folds") or any(getattr(verdict.evidence, "has_folds", False) for verdict in verdicts):
         terms, background = define_folds(report), BACKGROUND_OF_FOLDS
     background = background.format(rows=rows)
-    if subject is SUBJECTS["bias"] and "columns" in report.provenance:
+    if "columns" in report.provenance:
         background += " The analysis of a table assumes that its scores were obtained in this way."
     return Findings(
-        subject.question,
+        QUESTION,
         tuple(findings),
-        pictures,
+        _find_pictures(report, findings),
         definition=terms.format(rows=rows) + define_accuracy(report, verdicts),
         explanation=explain_decisions(verdicts),
         background=background,
     )
 
 
+def _find_pictures(report: Report, findings: Sequence[Finding]) -> tuple[Picture, ...]:
+    """Find the forest plots about no other methods."""
+    methods = {finding.verdict.method for finding in findings}
+    return tuple(picture for picture in name_figures(report) if _is_about(picture.figure, methods))
+
+
 def _is_about(figure: Figure, methods: Collection[str]) -> bool:
-    """Return whether a figure is a forest plot about none but these methods."""
+    """Check whether a figure is a forest plot about none but these methods."""
     return isinstance(figure, Forest) and bool(figure.groups) and all(name in methods for name, _ in figure.groups)
 
 
 def _rank(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Return methods in the order of the leaderboard: those of equal sizes by their score of extra, if it is known."""
+    """Put methods in the order of the leaderboard: those of equal sizes by their score of extra, if it is known."""
     scores: list[Any] = [getattr(finding.verdict.evidence, "extra", None) for finding in findings]
     if None in scores:
         return findings
@@ -327,11 +309,10 @@ WITHIN_REGION = ("equivalent", "no signal")
 
 
 def answer(report: Report) -> list[Answer]:
-    """Return the answers of a report about the question of its first verdict; none without a verdict on a method."""
+    """Answer the questions of a reader; there are no answers without a verdict on a method."""
     leads = [finding.verdict for finding in find_findings(report)]
     controls = [lead for lead in leads if lead.control]
     judged = [lead for lead in leads if not lead.control]
-    judged = [lead for lead in judged if find_subject(lead) == find_subject(judged[0])]
     if not judged:
         return []
     answers = [*judge_published(judged), _find_bias(judged), *_measure(judged), *choose_rule(report, judged)]
@@ -343,7 +324,7 @@ def _find_bias(judged: Sequence[Verdict]) -> Answer:
 
 
 def _measure(judged: Sequence[Verdict]) -> list[Answer]:
-    """Return the range of the estimates; nothing if there are none."""
+    """State the range of the estimates; nothing if there are none."""
     unit = judged[0].unit
     known = [verdict for verdict in judged if verdict.estimate.is_known and verdict.unit == unit]
     if not known:
@@ -404,7 +385,7 @@ def _assume(extension: Extension, verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def explain_decisions(verdicts: Sequence[Verdict]) -> str:
-    """Return what the decisions of verdicts mean, with the coverage of their intervals."""
+    """Explain the decisions of verdicts, with the coverage of their intervals."""
     regions = {(verdict.region, verdict.unit) for verdict in verdicts if verdict.region}
     region = "the region of practical equivalence"
     if len(regions) == 1:
@@ -429,7 +410,7 @@ def _name_levels(verdicts: Sequence[Verdict]) -> str:
 
 
 def basis_of(verdict: Verdict) -> str:
-    """Return the data that a verdict is based on, such as '5 tasks, 250 trials'; empty if it does not say."""
+    """Describe the data that a verdict is based on, such as '5 tasks, 250 trials'; empty if it does not say."""
     match verdict.evidence:
         case TrialEvidence() as evidence:
             return f"{pluralize(evidence.num_tasks, 'task')}, {pluralize(evidence.num_trials, 'trial')}"
@@ -440,7 +421,7 @@ def basis_of(verdict: Verdict) -> str:
 
 
 def make_printable(report: Report) -> Report:
-    """Return the report with printable texts of bounded length; all except messages, tracebacks and data are a line."""
+    """Escape and shorten the texts of a report; all except messages, tracebacks and data become one line."""
     cleaned: Report = _clean(report, visible)
     return cleaned
 
