@@ -220,6 +220,7 @@ def find_absent_class(dataset: Dataset) -> str:
     if not absent:
         return ""
     what = "label" if dataset.kind == "multilabel" else "class"
-    return (
-        f"train sets need a row of each {what}, but none has {absent[0]!r}; remove it from its class names, or add rows"
-    )
+    remedy = "remove it from its class names, or add rows"
+    if num_test := class_counts(dataset).get(list(dataset.class_names).index(absent[0]), 0):
+        remedy = f"drop its {pluralize(num_test, 'test row')}, or add train rows"
+    return f"train sets need a row of each {what}, but none has {absent[0]!r}; {remedy}"

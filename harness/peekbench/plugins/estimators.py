@@ -96,7 +96,7 @@ def make_estimator_entry(estimator: Any, name: str) -> MethodEntry:
         if task.kind == "classification":
             cloned.set_params(**number_class_parameters(estimator, task.class_names, name))
         fitted = Part(cloned, chosen, held).fit(inputs, train.labels)
-        return as_predictor(fitted, task, train.labels)
+        return as_predictor(fitted, task, train.labels, is_fitted_to_labels=True)
 
     def check_data(dataset: Dataset, *, options: EstimatorOptions) -> None:
         if dataset.kind == "multilabel":

@@ -105,9 +105,15 @@ def _options(
     if not fields:
         return Options
     try:
-        return _make_options(name, fields)
+        model = _make_options(name, fields)
+        model.model_rebuild()  # finds what is no type of options
     except PydanticUserError as error:
-        raise PluginError(f"{name}: its parameters cannot be options: {error.message}") from error
+        reason = error.message.partition("\n")[0].partition(". ")[0]
+        raise PluginError(
+            f"{name}: the parameters {', '.join(fields)} cannot be options, such as numbers and texts: {reason}; "
+            "other values can be variables of its module or of a function around it"
+        ) from error
+    return model
 
 
 def _field_of(parameter: inspect.Parameter, annotation: Any) -> tuple[Any, Any] | None:

@@ -8,7 +8,7 @@ returns; `predict_proba` only gives the numbers that other scores need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ OUTPUTS = {
 """Probabilities of outputs of transformers, by a field that identifies the output."""
 
 
-def as_predictor(result: Any, task: Task, labels: Any) -> Any:
+def as_predictor(result: Any, task: Task, labels: Any, *, is_fitted_to_labels: bool = False) -> Any:
     """Return the predictor of what a method returned: a predictor, an estimator, or a function of inputs.
 
     Parameters
@@ -39,6 +39,8 @@ def as_predictor(result: Any, task: Task, labels: Any) -> Any:
         Facts about the task.
     labels
         Labels of the train set, (n_train,) or (n_train, n_labels).
+    is_fitted_to_labels
+        Whether the result is a model that was fitted to these labels, so all numbers that it predicts are theirs.
 
     Returns
     -------
@@ -56,18 +58,48 @@ def as_predictor(result: Any, task: Task, labels: Any) -> Any:
     if not task.class_names:
         function = getattr(result, "predict", result)
         return Predictor(lambda inputs: in_order(function(inputs), inputs, task))
+    known = _Numbers(is_fitted_to_labels)
     if is_model:
-        return Predictor(lambda inputs: _predict(result, inputs, task, labels))
-    return Predictor(lambda inputs: _read(result(inputs), inputs, task, "the predictions"))
+        return Predictor(lambda inputs: _predict(result, inputs, task, labels, known))
+    return Predictor(lambda inputs: _read(result(inputs), inputs, task, "the predictions", known=known))
 
 
-def _predict(model: Any, inputs: Inputs, task: Task, train_labels: Any) -> Predicted:
+@dataclass
+class _Numbers:
+    """Whether the numbers that a model or a function returns are known to be those of `train.labels`, not names of classes.
+
+    If classes are 1, 2 and 3, the numbers 1 and 2 can be both. A 0 tells it, also for the calls that follow.
+    """
+
+    is_known: bool = False
+
+    def check(self, classes: Sequence[Any], numbers: IntArray, task: Task, what: str) -> None:
+        """Refuse numbers all of which are names of classes, but of other ones.
+
+        Raises
+        ------
+        ContractError
+            If it is unknown what the numbers are.
+        """
+        names = [key_of(value) for value in classes if not isinstance(value, str)]
+        self.is_known |= not {*names} <= {*task.class_names}
+        others = [task.class_names[number] for number in numbers]
+        if self.is_known or not names or names == others:
+            return
+        raise ContractError(
+            f"{what} are {show_values(classes)}, which can be the classes {show_values(names)} or the numbers of "
+            f"{show_values(others)} in `train.labels`; return names, which are str(value) if they are classes, and "
+            "task.class_names[value] if they are numbers"
+        )
+
+
+def _predict(model: Any, inputs: Inputs, task: Task, train_labels: Any, known: _Numbers) -> Predicted:
     """Return the labels that a model predicts, and its probabilities, which are certain if it gives none."""
     name = type(model).__name__
     classes = _find_order(model, task, train_labels)
     chosen = probable = None
     if hasattr(model, "predict"):
-        chosen = _read(model.predict(inputs), inputs, task, f"the predictions of {name}", classes)
+        chosen = _read(model.predict(inputs), inputs, task, f"the predictions of {name}", classes, known)
     if hasattr(model, "predict_proba"):
         found = model.predict_proba(inputs)
         if task.kind == "multilabel":
@@ -96,7 +128,14 @@ def _find_order(model: Any, task: Task, train_labels: Any) -> IntArray | None:
     return numbers
 
 
-def _read(found: Any, inputs: Inputs, task: Task, what: str, classes: IntArray | None = None) -> Predicted:
+def _read(
+    found: Any,
+    inputs: Inputs,
+    task: Task,
+    what: str,
+    classes: IntArray | None = None,
+    known: _Numbers | None = None,
+) -> Predicted:
     """Return labels or probabilities in the order of the classes or labels of a task.
 
     Parameters
@@ -112,16 +151,20 @@ def _read(found: Any, inputs: Inputs, task: Task, what: str, classes: IntArray |
     classes
         Number of the class or label of each column, if the model tells it. The columns of a data frame tell it
         themselves.
+    known
+        What is known about numbers as labels; those of a model that tells its classes are numbers of `train.labels`.
     """
     if isinstance(found, Predicted):
         return found
+    known = known or _Numbers()
+    known.is_known |= classes is not None
     ordered = in_order(found, inputs, task)
     if task.kind == "multilabel":
         ordered = _join_labels(ordered, None)
-        if (indicators := _read_label_lists(ordered, task, what)) is not None:
+        if (indicators := _read_label_lists(ordered, task, what, known)) is not None:
             return Predicted(indicators)
     elif np.ndim(ordered) == 1 or np.shape(ordered)[1:] == (1,):  # CatBoost returns classes in a column
-        numbers = _number_classes(np.ravel(ordered), task, what)
+        numbers = _number_classes(np.ravel(ordered), task, what, known)
         return Predicted(np.eye(task.num_classes)[numbers])
     array = np.asarray(ordered)
     if array.dtype == bool:
@@ -153,7 +196,7 @@ def _join_labels(found: Any, classes: Any) -> Any:
     return np.column_stack(columns)
 
 
-def _read_label_lists(found: Any, task: Task, what: str) -> FloatArray | None:
+def _read_label_lists(found: Any, task: Task, what: str, known: _Numbers) -> FloatArray | None:
     """Return 1 for the labels of each row, which are names or numbers in lists; None if rows are numbers."""
     if isinstance(found, np.ndarray) and found.dtype != object:
         return None
@@ -167,8 +210,8 @@ def _read_label_lists(found: Any, task: Task, what: str) -> FloatArray | None:
     if not (is_whole and is_ragged) and not any(isinstance(value, str) for value in values):
         return None
     indicators = np.zeros((len(rows), task.num_classes))
-    for of_row, row in zip(indicators, rows, strict=True):
-        of_row[_number_classes(row, task, what)] = 1
+    numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    indicators[numbers, _number_classes(values, task, what, known)] = 1
     return indicators
 
 
@@ -248,8 +291,20 @@ def _spread(found: Any, numbers: IntArray, task: Task) -> Any:
     return probabilities
 
 
-def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
-    """Return the numbers of classes that are names or numbers."""
+def _number_classes(classes: Iterable[Any], task: Task, what: str, known: _Numbers | None = None) -> IntArray:
+    """Return the numbers of classes that are names or numbers.
+
+    Parameters
+    ----------
+    classes
+        Names as texts, or numbers.
+    task
+        Facts about the task.
+    what
+        Name of the classes, for messages.
+    known
+        What is known about numbers.
+    """
     if isinstance(classes, np.ndarray) and classes.dtype.kind in "iuf":
         numbers = np.where(np.isin(classes, range(task.num_classes)), classes, -1).astype(np.int64)
     else:
@@ -259,6 +314,7 @@ def _number_classes(classes: Iterable[Any], task: Task, what: str) -> IntArray:
             f"{what} are {show_values(classes)}, but classes of the task are {show_values(task.class_names)}, with the "
             f"numbers 0 to {task.num_classes - 1} in `train.labels`; use these names or numbers"
         )
+    (known or _Numbers()).check(list(classes), numbers, task, what)
     return numbers
 
 

@@ -335,7 +335,7 @@ def test_labels_that_are_numbers_of_a_scale_are_refused_with_another_remedy_than
         (
             2,
             {"num_train": 20, "train": "natural"},
-            "train sets need a row of each class, but none has 'c'",
+            "train sets need a row of each class, but none has 'c'; drop its 104 test rows, or add train rows",
         ),
         (
             700,

@@ -50,6 +50,9 @@ def fit_majority(train):
 def wrong(train, texts):
     pass
 
+def with_function(train, measure=sorted):
+    pass
+
 def load_words(folders, num_rows: int = 200) -> Dataset:
     return Dataset([f"text {row}" for row in range(num_rows)], [row % 2 for row in range(num_rows)], ("a", "b"))
 
@@ -216,6 +219,7 @@ def test_names_outside_of_a_spec_start_at_the_working_folder(
         ("method.py:fit_prior", "no file .*method.py on this machine; did you mean methods.py"),
         ("methods.py", "is a file; name a function in it"),
         ("methods.py:wrong", "parameter `texts`, which peekbench cannot pass; its parameters are unlabeled, train"),
+        ("methods.py:with_function", "the parameters measure cannot be options, .* variables of its module"),
         ("methods.py:count", "one of the analyses"),
         ("methods.py:SHARE", "methods.py:SHARE is a float, not a function"),
         (":fit", "nothing stands before the colon"),

@@ -121,6 +121,25 @@ def test_answers_of_functions_that_are_no_classes_are_refused(answers: Any) -> N
         as_predictor(lambda _: answers, TASK, LABELS).predict(INPUTS)
 
 
+@pytest.mark.parametrize("kind", ["classification", "multilabel"])
+def test_numbers_that_can_be_names_of_other_classes_are_refused(kind: Any) -> None:
+    task = Task("stars", kind, ("1", "2", "3"), "", SourceRef("toy.words"))
+    two, three, first = [1, 2], [0, 1, 2], np.array([[0, 1, 0], [0, 0, 1]])
+
+    def answers(numbers: list[Any]) -> Any:
+        return [[number] for number in numbers] if kind == "multilabel" else np.array(numbers)
+
+    with pytest.raises(ContractError, match=r"are 1, 2, which can be the classes '1', '2' or the numbers of '2', '3'"):
+        as_predictor(lambda _: answers(two), task, LABELS).predict(INPUTS)
+    predictor = as_predictor(lambda inputs: answers(three[-len(inputs) :]), task, LABELS)
+    predictor.predict(("one", "two", "three"))  # 0 is no name
+    np.testing.assert_array_equal(predictor.predict(INPUTS).numbers, first)
+    names = [task.class_names[number] for number in two]
+    np.testing.assert_array_equal(as_predictor(lambda _: answers(names), task, LABELS).predict(INPUTS).numbers, first)
+    fitted = as_predictor(Model(predict=lambda _: answers(two)), task, LABELS, is_fitted_to_labels=True)
+    np.testing.assert_array_equal(fitted.predict(INPUTS).numbers, first)
+
+
 def test_rows_may_have_the_index_of_the_inputs() -> None:
     inputs: Any = pd.DataFrame({"x": [1, 2]}, index=[7, 3])
     for index in ([7, 3], [0, 1]):
