@@ -29,7 +29,7 @@ MAX_EXCESS = 0.05
 """Share of test rows of features that equal train rows, minus the share of train rows that equal each other, at which
 the splits overlap by more than chance."""
 MAX_EXAMPLES = 5
-PAIRS = ("test-train", "test-test", "train-train", "extra-test", "extra-train", "all-all")
+PAIRS = ("test-train", "test-test", "train-train", "test-extra", "extra-test", "extra-train", "all-all")
 
 _found: dict[tuple[str, str], dict[str, Any]] = {}
 
@@ -255,6 +255,17 @@ def count_copied(copies: Mapping[str, Any]) -> int:
         As `find_copies` returns them.
     """
     return sum(stop - start for start, stop in copies["test_rows"])
+
+
+def count_repeated(copies: Mapping[str, Any]) -> int:
+    """Return the number of rows that test and extra sets are drawn from and that are copies of each other.
+
+    Parameters
+    ----------
+    copies
+        As `find_copies` returns them.
+    """
+    return sum(size * number for size, number in copies["sizes"])
 
 
 def expected_share(copies: Mapping[str, Any], num_drawn: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from peekbench.data.dataset_checks import class_counts
 from peekbench.data.loading import fingerprint, load_dataset, make_task
-from peekbench.data.overlap import check_copies, count_copied, expected_share, find_copies, name_rows
+from peekbench.data.overlap import check_copies, count_copied, count_repeated, expected_share, find_copies, name_rows
 from peekbench.data.sizes import check_sizes
 from peekbench.errors import ContractError, DataError, PluginError, UnavailableError
 from peekbench.formatting import list_names, pluralize, visible
@@ -329,7 +329,7 @@ def _how_to_drop(noun: str) -> str:
 def _describe_copies(name: str, design: Design, task: Mapping[str, Any]) -> str:
     """Say how many rows of a task are copies, and which shares of the test rows they make extra and train rows."""
     copies = task["copies"]
-    number = sum(size * times for size, times in copies["sizes"])
+    number = count_repeated(copies)
     noun = task["row_name"]
     shares = [f"{share:.0%} are also {arm} {noun}" for arm, share in share_of_copies(design, task).items()]
     return (

@@ -66,7 +66,7 @@ def as_predictor(result: Any, task: Task, labels: Any, *, is_fitted_to_labels: b
 
 @dataclass
 class _Numbers:
-    """Whether the numbers that a model or a function returns are known to be those of `train.labels`, not names of classes.
+    """Whether numbers that are returned as labels are known to be those of `train.labels`, not names of classes.
 
     If classes are 1, 2 and 3, the numbers 1 and 2 can be both. A 0 tells it, also for the calls that follow.
     """

@@ -242,7 +242,10 @@ class FixedTexts:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """Test rows of official splits that are also train rows, so scores on them are not scores on new rows.
+    """Test rows of official splits that have copies, near duplicates included.
+
+    Scores on copies of train rows are not scores on new rows. Fits adapt to copies of test rows and private extra rows,
+    also those of the arm extra.
 
     Examples
     --------
@@ -251,15 +254,21 @@ class CopiedRows:
     """
 
     num_copied: int
-    """Number of these rows in all tasks, near duplicates included."""
+    """Number of test rows of all tasks that are also train rows."""
     num_rows: int
     """Number of test rows of all tasks."""
     scores: Mapping[str, float] = field(default_factory=dict)
-    """Mean score over tasks on the other test rows, by arm; higher is better. Empty if it is not defined."""
+    """Mean score over tasks on test rows that are not train rows, by arm; higher is better. Empty if not defined."""
+    num_repeated: int = 0
+    """Number of test rows that have copies in the test set."""
+    num_private: int = 0
+    """Number of test rows that are also private extra rows."""
+    are_few: bool = False
+    """Whether there are so few that intervals for other rows hold."""
 
     @property
     def num_new(self) -> int:
-        """Number of the other test rows."""
+        """Number of test rows that are not train rows."""
         return self.num_rows - self.num_copied
 
 
@@ -292,7 +301,7 @@ class TrialEvidence:
     has_folds: bool = False
     """Whether the design has folds."""
     copied: CopiedRows | None = None
-    """Test rows that are also train rows, of a run with folds; None if there are none, or it is not known."""
+    """Test rows that have copies, of a run with folds; None if there are none, or it is not known."""
     num_texts: int | None = None
     """Texts that a trial scores, if known."""
     log_odds: float | None = None

@@ -205,6 +205,30 @@ def test_scores_without_copied_texts_are_those_of_scikit_learn(
     assert cleaned.predictions.to_pandas(subsample=0)["text"].nunique() == 60
 
 
+@pytest.mark.parametrize(
+    ("num_repeated", "num_private", "exception"),
+    [
+        (0, 0, ". 95% interval"),
+        (1, 0, ", except to copies: 2 test texts have copies in the test set. 95% interval"),
+        (9, 0, ", except to copies: 18 test texts have copies in the test set. No interval"),
+        (0, 1, ", except to copies: 1 test text has copies in the extra set. No interval"),
+    ],
+)
+def test_nothing_is_stated_about_other_texts_if_fits_of_extra_adapt_to_copies(
+    num_repeated: int, num_private: int, exception: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    train, test, private = (make_rows(60, seed) for seed in (1, 2, 3))
+    parts: dict[str, Any] = {"train": train, "test": pd.concat([test, test.iloc[:num_repeated]])}
+    if num_private:
+        parts["extra"] = pd.concat([private, test.iloc[:num_private]])
+    report = pb.measure(make_model(), **parts, progress=False, num_subsamples=6).report()
+    screen = " ".join(str(report).split())
+    assert f"No text is predicted by a fit that adapted to it (extra){exception}" in screen
+    if exception.endswith("No interval"):
+        assert "also for other texts" not in screen
+
+
 def test_other_scores_are_those_of_scikit_learn_on_new_texts(
     leaked: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""What test rows that are also train rows do to the scores of a run: the scores of stored predictions without them."""
+"""Test rows that have copies, and the scores of stored predictions without those that are also train rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from peekbench.data.overlap import count_copied
+from peekbench.data.overlap import count_copied, count_repeated
+from peekbench.data.preflight import MAX_OVERLAP
 from peekbench.records.answers import Predicted
 from peekbench.records.data import IntArray
 from peekbench.records.report import Analysis
@@ -40,9 +41,9 @@ def describe_copied_rows(
     results
         Its results table.
     """
-    copied = {name: _rows_of(data["copies"]) for name, data in tasks.items() if data["copies"]["test_rows"]}
-    if not copied:
+    if not any(data["copies"]["pairs"] for data in tasks.values()):
         return list(analyses)
+    copied = {name: _rows_of(data["copies"]) for name, data in tasks.items() if data["copies"]["test_rows"]}
     with Store.open(path, verified=False) as store:
 
         def describe(verdict: Verdict) -> Verdict:
@@ -53,16 +54,25 @@ def describe_copied_rows(
             for column, value in verdict.parts or (("method", verdict.method),):
                 rows = rows[rows[column] == value]
             names = [str(name) for name in rows["task"].unique()]
-            facts = CopiedRows(
-                sum(count_copied(tasks[name]["copies"]) for name in names),
-                sum(tasks[name]["copies"]["rows"]["test"] for name in names),
-                _score_without(store, tasks, copied, rows, evidence.score),
-            )
-            if not facts.num_copied:
+            facts = _count([tasks[name] for name in names])
+            if facts.num_copied:
+                facts = replace(facts, scores=_score_without(store, tasks, copied, rows, evidence.score))
+            if not (facts.num_copied or facts.num_repeated or facts.num_private):
                 return verdict
             return replace(verdict, evidence=replace(evidence, copied=facts))
 
         return [replace(analysis, verdicts=tuple(map(describe, analysis.verdicts))) for analysis in analyses]
+
+
+def _count(tasks: Sequence[Mapping[str, Any]]) -> CopiedRows:
+    """Return the numbers of test rows of tasks that have copies; within a test set, features can be equal by chance."""
+    copies = [task["copies"] for task in tasks]
+    num_copied = sum(map(count_copied, copies))
+    num_rows = sum(of_task["rows"]["test"] for of_task in copies)
+    num_private = sum(of_task["pairs"].get("test-extra", [0, 0])[1] for of_task in copies)
+    num_repeated = sum(count_repeated(task["copies"]) for task in tasks if task["row_name"] != "rows")
+    are_few = not num_copied and not num_private and num_repeated < MAX_OVERLAP * num_rows
+    return CopiedRows(num_copied, num_rows, num_repeated=num_repeated, num_private=num_private, are_few=are_few)
 
 
 def _rows_of(copies: Mapping[str, Any]) -> IntArray:

@@ -28,7 +28,8 @@ PERCENTILES = ("5", "25", "50", "75", "95")
 LENGTHS: Units = {f"{share}%": "number" for share in PERCENTILES}
 PAIRS = {
     "test-train": "test in train", "test-test": "within test", "train-train": "within train",
-    "extra-test": "private extra in test", "extra-train": "private extra in train", "all-all": "in all rows",
+    "test-extra": "test in private extra", "extra-test": "private extra in test",
+    "extra-train": "private extra in train", "all-all": "in all rows",
 }  # fmt: skip
 """Pairs of places of copies to how tables name them."""
 

@@ -123,9 +123,9 @@ def _are_all(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> bool:
 def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
     """Return what to do first: check the run, complete it, extend it, or report the uncontaminated scores."""
     decisions, effect = {verdict.decision for verdict in judged}, judged[0].effect
-    if any(getattr(verdict.evidence, "copied", None) for verdict in judged):
-        rows = judged[0].rows
-        return Answer(NEXT, "Remove the copies", f"Of the train {rows} or of the test {rows}, see the warning.")
+    copied = [found for verdict in judged if (found := getattr(verdict.evidence, "copied", None)) is not None]
+    if not all(found.are_few for found in copied):
+        return Answer(NEXT, "Remove the copies", "See the warning.")
     if failed := [control.method for control in controls if control.decision == "failed"]:
         names = name_methods(failed)
         return Answer(NEXT, "Find the cause", f"Until you know why {names} failed, trust no other verdict.")

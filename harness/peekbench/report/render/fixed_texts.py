@@ -63,7 +63,7 @@ def _state_to_publish(verdict: Verdict) -> tuple[str, str]:
     evidence = verdict.evidence
     assert isinstance(evidence, TrialEvidence)
     rows = verdict.rows
-    if evidence.copied is not None:
+    if evidence.copied is not None and evidence.copied.num_copied:
         return _state_without_copies(verdict, evidence.copied)
     estimate = Estimate(evidence.extra or 0.0)
     limits = f"No interval for other {rows} is known{_explain_unknown(verdict)}."
@@ -72,25 +72,45 @@ def _state_to_publish(verdict: Verdict) -> tuple[str, str]:
             f"This score is not known to be a mean over {rows}, so it may keep some of the bias, and no interval for "
             f"other {rows} is known."
         )
-    if evidence.fixed_texts is not None and evidence.fixed_texts.extra.has_interval:
-        estimate = evidence.fixed_texts.extra
+    fixed = _find_known(verdict)
+    if fixed is not None and fixed.extra.has_interval:
+        estimate = fixed.extra
         limits = f"{estimate.level:.0%} interval for these fits on other {rows} of this kind."
     test_set = "the test set"
     if evidence.num_texts is not None:
         test_set = pluralize(evidence.num_texts, f"test {rows.removesuffix('s')}")
-    details = f"No {rows.removesuffix('s')} is predicted by a fit that adapted to it (extra). {limits}"
-    return f"{_format_score(estimate, verdict)} on {test_set}", details
+    return f"{_format_score(estimate, verdict)} on {test_set}", f"{_state_adaptation(verdict)} {limits}"
+
+
+def _state_adaptation(verdict: Verdict) -> str:
+    """Return the sentence that fits of extra did not adapt to what they predict, with exceptions."""
+    noun, copied = verdict.rows.removesuffix("s"), getattr(verdict.evidence, "copied", None)
+    sentence = f"No {noun} is predicted by a fit that adapted to it (extra)"
+    if copied is not None and (copied.num_repeated or copied.num_private):
+        sentence += f", except to copies: {_list_copies(replace(copied, num_copied=0), verdict.rows)}"
+    return f"{sentence}."
+
+
+def _list_copies(copied: CopiedRows, rows: str) -> str:
+    """Return how many test rows have copies, by place."""
+    places = {"in the train set": copied.num_copied, "in the extra set": copied.num_private}
+    places["in the test set"] = copied.num_repeated
+    noun = f"test {rows.removesuffix('s')}"
+    listed = [
+        f"{pluralize(number, f'{noun} has', f'{noun}s have')} copies {place}"
+        for place, number in places.items()
+        if number
+    ]
+    return " and ".join(listed)
 
 
 def _state_without_copies(verdict: Verdict, copied: CopiedRows) -> tuple[str, str]:
-    rows = verdict.rows
+    rows, noun = verdict.rows, verdict.rows.removesuffix("s")
     if "extra" not in copied.scores:
         return f"No score on the {copied.num_new:,} {rows} that are new is known", "Remove the copies."
     score = _format_score(Estimate(copied.scores["extra"]), verdict)
-    return (
-        f"{score} on the {copied.num_new:,} test {rows} that are not also train {rows}",
-        f"No {rows.removesuffix('s')} is predicted by a fit that adapted to it (extra).",
-    )
+    new = pluralize(copied.num_new, f"new test {noun}")
+    return f"{score} on {new}", f"The others are also train {rows}. {_state_adaptation(verdict)}"
 
 
 def _state_published(verdict: Verdict) -> tuple[str, str]:
@@ -98,7 +118,7 @@ def _state_published(verdict: Verdict) -> tuple[str, str]:
     assert isinstance(evidence, TrialEvidence)
     assert evidence.published is not None
     assert evidence.extra is not None
-    if (copied := evidence.copied) is not None:
+    if (copied := evidence.copied) is not None and copied.num_copied:
         score = _format_score(Estimate(evidence.published), verdict)
         details = "Remove the copies."
         if "all" in copied.scores:
@@ -140,8 +160,12 @@ def fixed_texts_of(verdict: Verdict) -> FixedTexts | None:
     """Return what is known about other texts; None unless all trials test the same texts, which a verdict is about."""
     if verdict.control or verdict.decision in ("inert", "no signal"):
         return None
+    return _find_known(verdict)
+
+
+def _find_known(verdict: Verdict) -> FixedTexts | None:
     fixed: FixedTexts | None = getattr(verdict.evidence, "fixed_texts", None)
-    if fixed is not None and _count_copies(verdict):  # which other texts do not have
+    if fixed is not None and _explain_copies(verdict):  # which other texts do not have
         return FixedTexts()
     return fixed
 
@@ -184,21 +208,24 @@ def generalize(verdict: Verdict) -> str:
     return f"For other {rows} of this kind, the bias is undecided: {limits}."
 
 
-def _count_copies(verdict: Verdict) -> int:
+def _explain_copies(verdict: Verdict) -> str:
+    """Return which test rows are copies, if there are so many that nothing is known about other rows."""
     copied = getattr(verdict.evidence, "copied", None)
-    if copied is None:
-        return 0
-    return int(copied.num_copied)
+    if copied is None or copied.are_few:
+        return ""
+    return _list_copies(copied, verdict.rows)
 
 
 def _explain_unknown(verdict: Verdict) -> str:
     """Return why there is no interval for other texts, as a clause."""
-    if number := _count_copies(verdict):
-        return f", because {number:,} test {verdict.rows} are also train {verdict.rows}"
+    if copies := _explain_copies(verdict):
+        return f", because {copies}"
     if not is_mean(verdict):
         return f", because this score is not known to be a mean over {verdict.rows}"
     if not verdict.estimate.has_interval:
         return ", because a task has only one subsample"
+    if isinstance(verdict.evidence, TrialEvidence) and verdict.evidence.score != "score":
+        return ", because such intervals are only computed for accuracy"
     return f", because the answers to single {verdict.rows} are unknown"
 
 
