@@ -1,13 +1,12 @@
 """Runs of the executor `ray` on clusters of three nodes, simulated on this machine. Exits with 1 if a bar is missed.
 
-    python benchmarks/reliability/ray_runs.py [failures] [driver] [overhead] [use] [memory] [--trials 10000]
+    python benchmarks/reliability/ray_runs.py [failures] [driver] [overhead] [use] [--trials 10000]
 
 failures   kills a random worker or node every `interval` seconds, and replaces the node; all numbers must be equal to
            those of one local worker
 driver     kills the main process at a random moment; the next run must do only what is missing
 overhead   time of a trial of 20 ms, compared with the executor `local` and the same number of workers
 use        share of the time in which workers are busy, with trials of one second
-memory     size of the pickled work, and memory of the main process with few and with many items
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ SECONDS = 0.0065  # for which a fit sleeps; a trial has three fits, and takes ab
 NODES = ("one", "two", "three")
 MAX_OVERHEAD = 0.005  # seconds a trial
 MIN_USE = 0.9
-MAX_PICKLED = 10_000  # bytes
-MAX_GROWTH = 30e6  # bytes
 Executor = dict[str, Any]
 
 
@@ -207,46 +204,11 @@ def check_use(folder: Path, arguments: argparse.Namespace) -> bool:
     return bool(share >= MIN_USE)
 
 
-MEASURE = """
-import pickle, sys
-from peekbench.execution.observers import Observers
-from peekbench.execution.provenance import identify
-from peekbench.execution.work import SpecWork
-from peekbench.data.preflight import describe_tasks
-from peekbench import load_spec
-from peekbench.execution.runner import run
-import psutil
-spec = load_spec(sys.argv[1])
-peak = 0
-class Watch:
-    def trial_finished(self, event):
-        global peak
-        peak = max(peak, psutil.Process().memory_info().rss)
-run(spec, store=sys.argv[2], observers=Observers(Watch()))
-print(len(pickle.dumps(SpecWork(spec, identify(spec, describe_tasks(spec), {})))), peak)
-"""
-
-
-def check_memory(folder: Path, arguments: argparse.Namespace) -> bool:
-    peaks = []
-    with cluster() as nodes:
-        for num_trials in (arguments.trials // 10, arguments.trials // 2):
-            path = folder / f"memory {num_trials}.yaml"
-            path.write_text(yaml.safe_dump(make(on(nodes), num_trials, 0.0).model_dump(mode="json")))
-            command = [sys.executable, "-c", MEASURE, str(path), str(path.with_suffix(".sqlite"))]
-            printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout
-            pickled, peak = map(int, printed.split())
-            peaks.append(peak)
-            print(f"memory: {num_trials:,} trials: {peak / 1e6:.0f} MB in the main process, pickled work {pickled} B")
-    return pickled <= MAX_PICKLED and peaks[-1] - peaks[0] <= MAX_GROWTH
-
-
 CHECKS = {
     "failures": check_failures,
     "driver": check_driver,
     "overhead": check_overhead,
     "use": check_use,
-    "memory": check_memory,
 }
 
 

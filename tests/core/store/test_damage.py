@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from peekbench.errors import StoreError
+from peekbench.execution.observers import Observers
 from peekbench.execution.runner import run
+from peekbench.records.runs import TrialFinished
 from peekbench.report import report_of_run
 from peekbench.spec.experiment import ExperimentSpec
 from peekbench.spec.experiment import make_spec as validate
+from peekbench.store import writer
 from peekbench.store.reader import Store
 
 MakeSpec = Callable[..., ExperimentSpec]
 PAGE = 4096
 TRIAL = r"task a, num_train 12, num_test 30, subsample 0"
-
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +48,17 @@ def path(finished: Path) -> Path:
     return Path(shutil.copy(finished, copy))
 
 
-@pytest.fixture
-def attack_store(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "reliability"))
-    return importlib.import_module("attack_stores")
+def leave_log(spec: ExperimentSpec, killed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Run a spec, copy its store with the log as a kill after the last trial leaves them, and return the store."""
+    monkeypatch.setattr(writer, "CHECKPOINT_SECONDS", float("inf"))
+    store = killed.with_name(f"of_{killed.name}")
+
+    class Snapshots:
+        def trial_finished(self, event: TrialFinished) -> None:
+            for ending in ("", "-wal"):
+                shutil.copy(f"{store}{ending}", f"{killed}{ending}")
+
+    return run(spec, store=store, observers=Observers(Snapshots())).store
 
 
 def lose_index_entry(path: Path) -> None:
@@ -78,11 +83,13 @@ def test_a_lost_index_entry_is_refused(path: Path, make_spec: MakeSpec) -> None:
 
 
 @pytest.mark.slow
-def test_the_log_of_another_store_is_refused(make_spec: MakeSpec, attack_store: ModuleType, tmp_path: Path) -> None:
-    attack_store.make_stores(make_spec(), tmp_path / "stores")
+def test_the_log_of_another_store_is_refused(
+    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_log(make_spec(seed=8), tmp_path / "other", monkeypatch)
     path, log = tmp_path / "small.sqlite", tmp_path / "small.sqlite-wal"
-    shutil.copy(tmp_path / "stores" / attack_store.FINAL, path)
-    shutil.copy(tmp_path / "stores" / f"{attack_store.OTHER_SEED}-wal", log)
+    run(make_spec(), store=path)
+    shutil.copy(tmp_path / "other-wal", log)
     before = path.read_bytes(), log.read_bytes()
     for access in (lambda: Store.open(path), lambda: run(make_spec(), store=path)):
         with pytest.raises(StoreError, match="small.sqlite-wal beside it belongs to another store; move the log away"):
@@ -104,14 +111,13 @@ def test_a_message_of_sqlite_that_is_not_text_is_damage(path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_kill_during_a_checkpoint_loses_nothing(
-    make_spec: MakeSpec, attack_store: ModuleType, tmp_path: Path
+    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some pages of the log are in the file, others are not; the file alone is damaged then."""
     spec = make_spec(design={"num_train": 12, "num_test": 30, "num_subsamples": 20})
-    stores = tmp_path / "stores"
-    attack_store.make_stores(spec, stores)
-    path = tmp_path / "small.sqlite"
-    old, new = ((stores / name).read_bytes() for name in (attack_store.KILLED, attack_store.FINAL))
+    killed = tmp_path / "killed"
+    new = leave_log(spec, killed, monkeypatch).read_bytes()
+    old, path = killed.read_bytes(), tmp_path / "small.sqlite"
     num_pages = len(new) // PAGE
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -120,16 +126,30 @@ def test_a_kill_during_a_checkpoint_loses_nothing(
             place = slice(page * PAGE, (page + 1) * PAGE)
             content[place] = new[place]
         path.write_bytes(content)
-        shutil.copy(stores / f"{attack_store.KILLED}-wal", f"{path}-wal")
+        shutil.copy(f"{killed}-wal", f"{path}-wal")
         with Store.open(path) as store:
             assert len(store.done()) == 80
         Path(f"{path}-shm").unlink()
 
 
 @pytest.mark.slow
-def test_random_damage_is_never_accepted(make_spec: MakeSpec, attack_store: ModuleType, tmp_path: Path) -> None:
-    """`python benchmarks/reliability/attack.py stores` tries 240."""
-    attempts = attack_store.attack(make_spec(), tmp_path / "attack", attack_store.Budget(20, seed=1))
-    assert len(attempts) == 20
-    assert [attempt for attempt in attempts if attempt.result in attack_store.DEFECTS] == []
-    assert sum(attempt.result == "refused" for attempt in attempts) >= 8
+def test_truncated_files_and_logs_give_no_wrong_trial(
+    make_spec: MakeSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A truncated file is refused; a truncated log loses its last trials, which the next run computes again."""
+    killed, damaged = tmp_path / "killed", tmp_path / "damaged"
+    final = leave_log(make_spec(), killed, monkeypatch)
+    with Store.open(final) as store:
+        trials = store.done()
+    rng = np.random.default_rng(0)
+    content, log = final.read_bytes(), Path(f"{killed}-wal").read_bytes()
+    for place in rng.integers(1, len(content) - 1, 5):
+        damaged.write_bytes(content[:place])
+        with pytest.raises(StoreError):
+            Store.open(damaged)
+    for place in rng.integers(len(log) // 2, len(log) - 1, 5):
+        shutil.copy(killed, damaged)
+        Path(f"{damaged}-wal").write_bytes(log[:place])
+        with Store.open(damaged) as store:
+            assert store.done() < trials
+        Path(f"{damaged}-shm").unlink(missing_ok=True)
