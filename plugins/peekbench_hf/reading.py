@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,14 @@ from warnings import catch_warnings
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datasets import Dataset, Features, Json, disable_progress_bars
+from datasets import (
+    Dataset,
+    Features,
+    Json,
+    are_progress_bars_disabled,
+    disable_progress_bars,
+    enable_progress_bars,
+)
 from datasets.exceptions import DatasetsError
 
 from peekbench import DataError
@@ -53,7 +61,8 @@ def read(paths: Sequence[Path], task: HubTask, label: str) -> Columns:
     """
     names = [*task.text, label, *filter(None, [task.group])]
     if paths[0].suffix == ".zip":
-        columns, class_names = _check_columns(read_articles(paths), names, paths[0]), None
+        columns, class_names = read_articles(paths), None
+        _check_columns(columns, names, paths[0])
     else:
         parts = [_read_file(path, names, task, label) for path in paths]
         columns = {name: [value for part, _ in parts for value in part[name]] for name in names}
@@ -67,17 +76,18 @@ def _read_file(
 ) -> tuple[dict[str, list[Any]], tuple[str, ...] | None]:
     """Return columns of a file, and the names of the labels if they are a `ClassLabel` or lists of it."""
     try:
-        data = _open(path, names)
+        with _quiet_datasets(), TemporaryDirectory() as folder:
+            data = _open(path, names, cache_dir=folder, keep_in_memory=True)
     except (DatasetsError, pa.ArrowException, pd.errors.ParserWarning, ValueError, OSError) as error:
         cause = str(error.__cause__ or error).partition("\n")[0]
         raise DataError(
             f"{path}: cannot be read as {path.suffix[1:]}: {cause}; download it again, or correct the file"
         ) from error
-    columns = {name: data.data.column(name).to_pylist() for name in data.column_names}
-    _check_columns(columns, names, path)
+    _check_columns(data.features, names, path)
     for name in names:
         if isinstance(data.features[name], Json):
             raise DataError(f"{path}: column {name!r} has values of several types; store one type, such as text")
+    columns = {name: data.data.column(name).to_pylist() for name in names}
     feature = data.features[label]
     class_names = getattr(getattr(feature, "feature", feature), "names", None)
     if class_names is None:
@@ -95,31 +105,41 @@ def _read_file(
     return {**columns, label: list(map(decode, columns[label]))}, class_names
 
 
-def _open(path: Path, names: Sequence[str]) -> Dataset:
-    """Read a file with `datasets` into memory, because a damaged file in its own cache can lose rows unnoticed."""
+@contextmanager
+def _quiet_datasets() -> Iterator[None]:
+    """Let `datasets` show no progress, and no log of the errors that it raises."""
+    logger, shows_progress = logging.getLogger("datasets"), not are_progress_bars_disabled()
+    level = logger.level
     disable_progress_bars()
-    logging.getLogger("datasets").setLevel(logging.CRITICAL)  # it repeats the errors that it raises
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        if shows_progress:
+            enable_progress_bars()
+
+
+def _open(path: Path, names: Sequence[str], **options: Any) -> Dataset:
+    """Read a file with `datasets`; the options exclude its own cache, in which a damaged file loses rows unnoticed."""
     if path.suffix == ".arrow":
         return Dataset.from_file(str(path))
-    with TemporaryDirectory() as folder:
-        options: dict[str, Any] = {"cache_dir": folder, "keep_in_memory": True}
-        if path.suffix == ".parquet":
-            _check_columns(Features.from_arrow_schema(pq.read_schema(path)), names, path)
-            return Dataset.from_parquet(str(path), columns=list(names), **options)
-        if path.suffix == ".csv":
-            header = dict.fromkeys(pd.read_csv(path, nrows=0).columns, str)
-            # Texts only, because parts of a file could have different types; and the first column is no index.
-            options |= {"converters": header, "keep_default_na": False, "index_col": False}
-            with catch_warnings(action="error", category=pd.errors.ParserWarning):  # more fields than in the header
-                return Dataset.from_csv(str(path), **options)
-        return Dataset.from_json(str(path), **options)
+    if path.suffix == ".parquet":
+        _check_columns(Features.from_arrow_schema(pq.read_schema(path)), names, path)
+        return Dataset.from_parquet(str(path), columns=list(names), **options)
+    if path.suffix == ".csv":
+        header = dict.fromkeys(pd.read_csv(path, nrows=0).columns, str)
+        # Texts only, because parts of a file could have different types; and the first column is no index.
+        options |= {"converters": header, "keep_default_na": False, "index_col": False}
+        with catch_warnings(action="error", category=pd.errors.ParserWarning):  # more fields than in the header
+            return Dataset.from_csv(str(path), **options)
+    return Dataset.from_json(str(path), **options)
 
 
-def _check_columns(columns: dict[str, Any], names: Sequence[str], path: Path) -> dict[str, Any]:
+def _check_columns(columns: Mapping[str, Any], names: Sequence[str], path: Path) -> None:
     for name in names:
         if name not in columns:
             raise DataError(
                 f"{path}: no column {name!r}; available columns: {', '.join(map(repr, columns)) or 'none'}. Set `text` "
                 "and `label` in hf.dataset, or another `revision`"
             )
-    return columns
