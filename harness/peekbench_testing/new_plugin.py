@@ -18,7 +18,7 @@ from peekbench.errors import PeekbenchError
 from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.names import find_nearest, join_name
-from peekbench.plugins.validation import API_VERSION, ENTRY_NAME
+from peekbench.plugins.validation import ENTRY_NAME
 
 TEMPLATES = Path(__file__).parent / "templates"
 COMMON = "common"
@@ -146,7 +146,6 @@ def render_plugin(plugin: NewPlugin) -> dict[str, str]:
         "entry": plugin.entry or plugin.name,
         "use": plugin.use,
         "commands": list_commands(plugin, Path()),
-        "api_version": API_VERSION,
         "peekbench_version": version("peekbench"),
     }
     folders = TEMPLATES / COMMON, TEMPLATES / plugin.kind

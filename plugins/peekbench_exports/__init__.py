@@ -9,8 +9,6 @@ from __future__ import annotations
 from peekbench import hookimpl
 from peekbench.plugins import ReportFormatEntry
 
-PEEKBENCH_API = "2.0"
-
 
 @hookimpl
 def peekbench_report_formats() -> list[ReportFormatEntry]:

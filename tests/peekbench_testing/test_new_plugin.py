@@ -12,7 +12,6 @@ import yaml
 from commands import run_command
 
 from peekbench.errors import PeekbenchError
-from peekbench.plugins import API_VERSION
 from peekbench_testing.new_plugin import NewPlugin, list_kinds, make_plugin, render_plugin, write_plugin
 
 LONGEST = "a" + "bcdefghi_" * 4 + "xyz"
@@ -39,7 +38,6 @@ def test_files_are_valid_whatever_the_name(kind: str, name: str, entry: str, tmp
     assert tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]
     assert yaml.safe_load((tmp_path / ".github/workflows/checks.yml").read_text())["jobs"]
     code = (tmp_path / "src" / plugin.package / "__init__.py").read_text()
-    assert f'PEEKBENCH_API = "{API_VERSION}"\n' in code
     assert f'name="{entry}"' in code
     use = name if name == entry else f"{name}.{entry}"
     assert use in (tmp_path / f"{name}.yaml").read_text().split("seed: 1")[1], "the spec uses the plugin"

@@ -14,8 +14,6 @@ A plugin is a module that an entry point of the group `peekbench` names. It has 
 ... def peekbench_methods():
 ...     return [MethodEntry(name="prior", options=Prior, method=prior, summary="class frequencies")]
 
-`PEEKBENCH_API = "2.0"` in the module states the version of the plugin API that the plugin was made for.
-
 Instead of a function, an entry can name a reference such as ``"my_package.prior:prior"``, which is imported at the
 first call. The module that a reference names can then import heavy libraries at its top.
 """

@@ -17,7 +17,6 @@ from .functions import ScoreOption as ScoreOption
 from .protocols import Form as Form
 from .protocols import Options as Options
 from .references import Reference as Reference
-from .validation import API_VERSION as API_VERSION
 from .work_protocols import GPU_FRACTION_VARIABLE as GPU_FRACTION_VARIABLE
 from .work_protocols import NODE_VARIABLE as NODE_VARIABLE
 from .work_protocols import THREADS_VARIABLE as THREADS_VARIABLE

@@ -21,7 +21,7 @@ from peekbench.plugins.entries import GROUP, KINDS, Entry, PluginKind, ReportFor
 from peekbench.plugins.functions import make_entry
 from peekbench.plugins.local_code import load_module
 from peekbench.plugins.names import FILE, OF_FEW, find_nearest, is_code, join_name, split_name
-from peekbench.plugins.validation import Plugin, check_version, describe_newer_version, make_plugin
+from peekbench.plugins.validation import Plugin, make_plugin
 from peekbench.records.runs import OWN_FORMATS
 
 EntryT = TypeVar("EntryT", bound=Entry)
@@ -76,8 +76,8 @@ def load(name: str) -> Plugin:
     Raises
     ------
     PluginError
-        If no plugin or two plugins have the name, or if the plugin is made for another version of the plugin API,
-        cannot be imported, implements an unknown hook or returns wrong entries.
+        If no plugin or two plugins have the name, or if the plugin cannot be imported, implements an unknown hook or
+        returns wrong entries.
     """
     if not is_code(name):
         return load_installed(name)
@@ -103,23 +103,13 @@ def load_installed(name: str) -> Plugin:
             "or rename it in the entry points of its pyproject.toml"
         )
     plugin = f"plugin {name!r} ({_origin(point)})"
-    stated = check_version(point.module, plugin)
-    try:
-        return _import(point, plugin)
-    except PluginError as error:
-        if not (newer := describe_newer_version(stated)):
-            raise
-        raise PluginError(f"{plugin} {newer}, which lacks what it uses; upgrade peekbench. {error}") from error
-
-
-def _import(point: EntryPoint, plugin: str) -> Plugin:
     try:
         module = point.load()
     except (Exception, SystemExit) as error:
         raise PluginError(
             f"{plugin} cannot be imported: {type(error).__name__}: {error}; reinstall the plugin or its dependencies"
         ) from error
-    return make_plugin(point.name, module, point.value, plugin)
+    return make_plugin(name, module, point.value, plugin)
 
 
 def find(use: str, entry_type: type[EntryT]) -> EntryT:

@@ -92,7 +92,7 @@ def _find_spec(module: str, folders: Sequence[str] | None) -> ModuleSpec | None:
 
 
 def locate(name: str, folders: Sequence[str] | None = None) -> tuple[str, Path] | None:
-    """Return the package or module that holds what a dotted name means, with its folder, file or archive.
+    """Return the package or module that holds what a dotted name means, with its folder or file.
 
     Packages without a file of their own are namespaces, which several distributions may share, so the package or module
     below them counts. Nothing is imported; see `find_specs`.
@@ -102,8 +102,7 @@ def locate(name: str, folders: Sequence[str] | None = None) -> tuple[str, Path] 
             place = Path(spec.origin)
             if place.name.partition(".")[0] == "__init__":
                 place = place.parent
-            archives = [parent for parent in place.parents if parent.is_file()]
-            return spec.name, (archives or [place])[0]
+            return spec.name, place
     return None
 
 
@@ -114,8 +113,6 @@ def root_of(module: str, place: Path) -> Path:
 
 def find_files(module: str, place: Path) -> dict[str, Path]:
     """Return the files of a module or of a whole package by their path below the folder from which it is imported."""
-    if place.is_file() and not place.name.endswith(SUFFIXES):  # an archive, of which each file counts
-        return {place.name: place}
     if place.is_file():
         return {place.relative_to(root_of(module, place)).as_posix(): place}
     paths = [path for path in place.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file()]

@@ -1,8 +1,4 @@
-"""Make a plugin of an imported module: check the version of its API, call its hooks, and check and index its entries.
-
-A plugin states the version that it was made for in its module, as text: ``PEEKBENCH_API = "2.0"``. The statement is
-read from the source code, so that a plugin for another major version is refused before it is imported.
-"""
+"""Make a plugin of an imported module: call its hooks, and check and index its entries."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar, get_args
 
@@ -40,89 +35,11 @@ from peekbench.plugins.names import SESSION, is_code
 from peekbench.plugins.protocols import Options, is_estimator
 from peekbench.plugins.references import find_reference, find_reference_error, iterate_callables
 
-API_VERSION = "2.0"
-"""Version of the plugin API, `major.minor`. A minor version adds to the API; only a major version changes or removes
-what plugins use.
-
-Examples
---------
->>> major, minor = map(int, API_VERSION.split("."))
->>> major
-2
-"""
-MAJOR_CHANGES: Mapping[int, str] = {
-    2: "entries have the field `preparation`, a `Preparation` with `pin`, `prefetch`, `count_tokens` and `resources`"
-}
-"""What a plugin has to change for each major version after the first. docs/plugins/reference.md has the same table."""
-STATEMENT = re.compile(r"^PEEKBENCH_API\b[^=\n]*= *(.*?) *(?:#.*)?$", re.MULTILINE)
-VERSION = re.compile(r"""(["'])([1-9]\d{0,5}\.\d{1,6})\1""", re.ASCII)
 DATA_SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq", ".arrow", ".txt", ".xlsx")
 """Ends of names under `tasks` that mean files."""
 ENTRY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*", re.IGNORECASE)
 FILE_SUFFIX = re.compile(r"(\.[a-z0-9]+)*", re.IGNORECASE)
 EntryT = TypeVar("EntryT", bound=Entry)
-
-
-def check_version(module: str, plugin: str) -> str:
-    """Return the version that a plugin states in its module, by default the current one, without importing the module.
-
-    Raises
-    ------
-    PluginError
-        If it has another major version, for which the message lists what to change in the plugin, or if the statement
-        is not text of the form `major.minor`.
-    """
-    stated = _find_stated_version(module, plugin)
-    (major, _), (current, _) = _numbers(stated), _numbers(API_VERSION)
-    mismatch = f"{plugin} {_describe_mismatch(stated)}"
-    if major > current:
-        raise PluginError(f"{mismatch}; upgrade peekbench, or install an older version of the plugin")
-    if major < current:
-        changes = "; ".join(MAJOR_CHANGES[number] for number in range(major + 1, current + 1))
-        raise PluginError(
-            f"{mismatch}; upgrade the plugin. Its author has to change: {changes}; and then to state "
-            f'PEEKBENCH_API = "{API_VERSION}" in the plugin\'s module'
-        )
-    return stated
-
-
-def describe_newer_version(stated: str) -> str:
-    """Return a clause about a version newer than this peekbench, which lacks what it adds; empty if it is not newer."""
-    if _numbers(stated) <= _numbers(API_VERSION):
-        return ""
-    return _describe_mismatch(stated)
-
-
-def _describe_mismatch(stated: str) -> str:
-    return f"is made for version {stated} of the plugin API, and this peekbench has version {API_VERSION}"
-
-
-def _numbers(version: str) -> tuple[int, int]:
-    major, minor = map(int, version.split("."))
-    return major, minor
-
-
-def _find_stated_version(module: str, plugin: str) -> str:
-    source = _read_source(module)
-    statement = STATEMENT.search(source)
-    if statement is None:
-        return API_VERSION
-    if version := VERSION.fullmatch(statement[1]):
-        return version[2]
-    line = source[: statement.start()].count("\n") + 1
-    raise PluginError(
-        f"{plugin}: {statement[0]} in line {line} of {module} is not a version; write it as text, such as "
-        f'PEEKBENCH_API = "{API_VERSION}"'
-    )
-
-
-def _read_source(module: str) -> str:
-    """Return the code of a module; empty if it cannot be read, which its import will tell."""
-    try:
-        loader: Any = getattr(find_spec(module), "loader", None)
-        return loader.get_source(module) or ""
-    except (Exception, SystemExit):  # a package that contains the module may raise anything
-        return ""
 
 
 @dataclass(frozen=True, slots=True)

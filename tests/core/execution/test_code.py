@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from importlib import invalidate_caches
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from zipfile import ZipFile
 
 import pytest
 
@@ -100,29 +99,6 @@ def test_code_of_a_plugin_is_the_same_for_all_kinds_of_installations(installed: 
     (installed / "plug_method/inner/deep.py").unlink()
     change = describe_change(code, describe_code(["plug.m"])["plug"])
     assert change == "plug_method/inner/deep.py removed, plug_method/inner/new.py added"
-
-
-def test_code_of_a_plugin_in_an_archive_is_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = tmp_path / "zipped-1.0.zip"
-    module = """
-from peekbench import MethodEntry, hookimpl
-def fit(unlabeled, train, task, context): ...
-@hookimpl
-def peekbench_methods():
-    return [MethodEntry(name="m", method=fit, summary="fits")]
-"""
-    with ZipFile(archive, "w") as opened:
-        opened.writestr("zipped_method/__init__.py", module)
-        opened.writestr("zipped-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: zipped\nVersion: 1.0\n")
-        opened.writestr("zipped-1.0.dist-info/entry_points.txt", "[peekbench]\nzipped = zipped_method\n")
-    monkeypatch.syspath_prepend(str(archive))
-    registry.installed.cache_clear()
-    code = describe_code(["zipped.m"])["zipped"]
-    monkeypatch.undo()
-    del sys.modules["zipped_method"]
-    registry.installed.cache_clear()
-    registry.load_installed.cache_clear()
-    assert code == {archive.name: hashlib.sha256(archive.read_bytes()).hexdigest()[:16]}
 
 
 def test_code_of_a_file_includes_the_modules_beside_it_that_it_imports(
