@@ -44,7 +44,6 @@ NAME = "attacked"
 STORE = Path("runs", f"{NAME}.sqlite")
 KEPT = {
     f"{NAME}.yaml",
-    f"{NAME}.lock",
     "runs",
     "reports",
     "cache",
