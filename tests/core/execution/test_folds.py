@@ -24,8 +24,8 @@ from peekbench.errors import DataError, ResultsError, SpecError, StoreError
 from peekbench.execution.fit_plans import Part, plan_arm
 from peekbench.execution.runner import run
 from peekbench.records.verdicts import TrialEvidence
-from peekbench.report.facts.tables import text_tables
 from peekbench.report.render.markdown import render_markdown
+from peekbench.report.render.tables import text_tables
 from peekbench.results import pair_arms, tidy
 from peekbench.results.read import StoredPredictions
 from peekbench.seeds import seed_of_fit, seed_of_subsample

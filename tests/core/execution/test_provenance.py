@@ -19,7 +19,7 @@ from peekbench.execution.provenance import (
     relevant_versions,
 )
 from peekbench.plugins import registry
-from peekbench.report.facts.run_facts import describe_provenance
+from peekbench.report.render.run_words import describe_provenance
 from peekbench.spec.experiment import ExperimentSpec
 
 

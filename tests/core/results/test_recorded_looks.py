@@ -24,8 +24,8 @@ from peekbench.execution.runner import run
 from peekbench.records import Looks, LooksTaken, TrialEvidence, Verdict
 from peekbench.records.runs import PlannedLook, TrialFinished
 from peekbench.report import report_of_comparison, report_of_run, state, write_report
-from peekbench.report.facts.tables import look_tables
 from peekbench.report.render.sentences import state_looks
+from peekbench.report.render.tables import look_tables
 from peekbench.results import load_results
 from peekbench.results.analyze import AnalysisOptions, analyze
 from peekbench.results.recorded_looks import look_at, read_looks

@@ -14,7 +14,6 @@ import pandas as pd
 
 from peekbench.data.preflight import count_uses
 from peekbench.errors import PeekbenchError, SpecError
-from peekbench.formatting import pluralize
 from peekbench.plugins import registry
 from peekbench.plugins.entries import AnalyzerEntry
 from peekbench.plugins.names import Code
@@ -30,9 +29,10 @@ from peekbench.records.report import (
     Table,
 )
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
-from peekbench.report.facts import run_facts, tables
+from peekbench.report.facts import run_facts
 from peekbench.report.facts.copied_rows import describe_copied_rows
 from peekbench.report.facts.run_facts import check_results, make_command
+from peekbench.report.render import run_words, tables
 from peekbench.report.render.advice import put_into_words
 from peekbench.report.render.repeats import warn_of_repeats
 from peekbench.report.render.sentences import warn_of_controls
@@ -107,16 +107,14 @@ def report_of_run(
     if not results.empty:
         scores = scores.with_analyses(_add_analysis_of_texts(spec, tasks))
     num_done = len(results.drop_duplicates(list(TRIAL)))
-    experiment = run_facts.describe_experiment(spec, stored, tasks, rows)
-    headline = f"{experiment}. {num_done:,} of {pluralize(num_planned, 'trial')} done"
-    if failures:
-        headline += f", {len(failures):,} failed"
+    experiment = run_words.describe_experiment(spec, stored, tasks, rows)
+    headline = run_words.state_progress(experiment, num_done, num_planned, len(failures))
     if number is not None:
-        headline += f". {run_facts.describe_stop(spec, number)}"
+        headline += f". {run_words.describe_stop(spec, number)}"
     command = ""
     if sessions:
-        command = shlex.join(run_facts.session_command(sessions[-1]))
-    provenance = {"identifier": identifier, **run_facts.describe_provenance(spec, sessions, sizes, hosts)}
+        command = shlex.join(run_words.session_command(sessions[-1]))
+    provenance = {"identifier": identifier, **run_words.describe_provenance(spec, sessions, sizes, hosts)}
     if analyses:
         command = make_command("report", [path], analyses, allow_incomplete=allow_incomplete)
         provenance["analyses"] = f"{', '.join(analyses)}; chosen for this report, instead of those of the spec"
@@ -187,9 +185,8 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
     """
     results, columns = scores.complete_rows, scores.table.columns
     num_judged = int(results.drop_duplicates("method")["control"].eq("").sum())
-    methods = run_facts.count_methods(num_judged, results["method"].nunique() - num_judged)
-    tasks = pluralize(results["task"].nunique(), "task")
-    trials = pluralize(len(results.drop_duplicates(list(TRIAL))), "trial")
+    methods = run_words.count_methods(num_judged, results["method"].nunique() - num_judged)
+    num_trials = len(results.drop_duplicates(list(TRIAL)))
     provenance = {"source": scores.origin}
     details: dict[str, Any] = {"source": scores.origin}
     if columns:
@@ -205,7 +202,7 @@ def report_of_table(scores: Analyzed, name: str = "") -> Report:
         extension = extend_table(results, scores.options.table, make)
     report = Report(
         name=name or _name_of(scores),
-        headline=f"{methods} on {tasks}, {trials}, from {scores.origin}",
+        headline=run_words.describe_scores(methods, results["task"].nunique(), num_trials, scores.origin),
         warnings=columns.warnings,
         provenance=provenance,
         details=details,

@@ -13,12 +13,12 @@ import pandas as pd
 
 from peekbench.data.preflight import count_supported
 from peekbench.errors import ResultsError
-from peekbench.formatting import pluralize
 from peekbench.records.data import TableOptions
 from peekbench.records.report import Column, Extension, MethodFacts, Report, Table
 from peekbench.records.verdicts import RowName
 from peekbench.report.facts.reports import add_analyses, extend_table
 from peekbench.report.facts.run_facts import check_results, extension_of, make_command, warn_of_run
+from peekbench.report.render import run_words
 from peekbench.report.render.repeats import warn_of_repeats
 from peekbench.results.analyze import AnalysisOptions, Analyzed, Seen, ask, find_analysis, read_run, read_scores
 from peekbench.results.columns import ColumnUse
@@ -78,8 +78,7 @@ def report_of_comparison(
     methods, num_tasks = shared.loc[shared["control"] == "", "method"].unique(), shared["task"].nunique()
     report = Report(
         name="comparison of " + ", ".join(run.name for run in runs),
-        headline=f"{pluralize(len(methods), 'method')} on {pluralize(num_tasks, 'task')}, from "
-        + ", ".join(str(run.path) for run in runs),
+        headline=run_words.describe_runs(len(methods), num_tasks, [str(run.path) for run in runs]),
         warnings=(*_warnings(runs), *left_out, *_warn_of_data(runs, shared["task"].unique())),
         provenance={**{run.name: str(run.path) for run in runs}, **_columns(runs)},
         details={"runs": [str(run.path) for run in runs]},
@@ -158,10 +157,7 @@ def _warn_of_data(runs: Sequence[Compared], tasks: Iterable[str]) -> Iterator[st
     """Yield a warning about tasks that have the same name in several runs, but different data."""
     changed = [task for task in tasks if len({run.tasks[task]["fingerprint"] for run in runs if task in run.tasks}) > 1]
     if changed:
-        yield (
-            f"The runs have different data of {', '.join(changed)}, so ranks also reflect how difficult they are. "
-            "Rank methods in runs of the same data"
-        )
+        yield run_words.warn_of_different_data(changed)
 
 
 def _describe_nothing_shared(column: str) -> str:
@@ -178,10 +174,7 @@ def _warn_of_looks(runs: Sequence[Compared]) -> Iterator[str]:
     """Warn of runs with repeated looks, for which an analysis of several runs cannot account."""
     for run in runs:
         if run.scores.looks.method or run.scores.looks.earlier:
-            yield (
-                f"{run.name} was looked at repeatedly. The table of verdicts before and after does not account for "
-                "that; its own report does"
-            )
+            yield run_words.warn_of_repeated_looks(run.name)
 
 
 def _columns(runs: Sequence[Compared]) -> dict[str, str]:
@@ -203,7 +196,7 @@ def _keep_shared(joined: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
         if len(missing) == len(runs):
             raise ResultsError(_describe_nothing_shared(column))
         if missing:
-            warnings.append(f"Excluded, because at least one run lacks it: {column} {', '.join(missing)}")
+            warnings.append(run_words.warn_of_left_out(column, missing))
         joined = joined[~joined[column].isin(missing)]
     return joined, tuple(warnings)
 

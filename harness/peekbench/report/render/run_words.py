@@ -1,0 +1,266 @@
+"""Sentences on a run: its headline, its provenance, and warnings about its code, versions and base arms."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from peekbench.formatting import list_names, pluralize
+from peekbench.records.runs import StoredMethod
+from peekbench.report.render.tables import options_in_words
+
+if TYPE_CHECKING:
+    from peekbench.spec.experiment import ExperimentSpec
+
+# Packages whose versions readers look for first; the JSON report lists all packages.
+MAIN_PACKAGES = (
+    "numpy", "scipy", "pandas", "scikit-learn", "gensim", "torch", "transformers", "datasets", "pymc", "bambi",
+)  # fmt: skip
+MAX_SESSIONS = 3
+"""Sessions whose start is shown; the JSON report has all."""
+MAX_MACHINES = 10
+"""Machines that are named; the JSON report has all."""
+MAX_LISTED = 3
+"""Base arms that a warning names."""
+
+
+def describe_provenance(
+    spec: ExperimentSpec,
+    sessions: Sequence[Mapping[str, Any]],
+    sizes: Sequence[int],
+    hosts: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, str]:
+    """Describe the last session, and warn if earlier ones differ from it.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    sessions
+        Sessions of the run, oldest first.
+    sizes
+        Number of trials that each session finished.
+    hosts
+        Machines of all sessions, as `Store.hosts` returns them.
+
+    Returns
+    -------
+    dict[str, str]
+        Label to text, in the order in which reports show them; empty if there is no session.
+    """
+    if not sessions:
+        return {}
+    last = sessions[-1]
+    packages, machine = last["packages"], last["machine"]
+    versions = [f"{name} {packages[name]}" for name in MAIN_PACKAGES if name in packages]
+    lines = {
+        "spec": f"{spec.name}, seed {spec.seed}; report.json has the full spec",
+        "peekbench": f"{last['peekbench']}, Python {last['python']}",
+        "packages": ", ".join(versions),
+        "commit": last["commit"] or "unknown",
+        "machine": ", ".join(
+            [
+                machine["processor"],
+                f"{machine['cores']} cores",
+                f"{machine['memory'] / 2**30:.0f} GiB",
+                *machine.get("gpus", ()),  # missing in stores of earlier versions
+                machine["system"],
+            ]
+        ),
+        **{f"used by {name}": options_in_words(facts) for name, facts in last.get("methods", {}).items() if facts},
+        **_machines_in_words(hosts),
+        "command": shlex.join(session_command(last)),
+        "sessions": _sessions_in_words(sessions, sizes),
+    }
+    differing = [
+        key
+        for key in ("peekbench", "python", "packages", "machine")
+        if any(session[key] != last[key] for session in sessions)
+    ]
+    if differing:
+        lines["warning"] = f"sessions differ in {', '.join(differing)}; report.json describes each session"
+    return lines
+
+
+def session_command(session: Mapping[str, Any]) -> list[str]:
+    """Write the command of a session as a user types it: Python records `python -m peekbench` as a file name."""
+    program, *arguments = session["command"]
+    if program == "__main__.py":
+        return ["python", "-m", "peekbench", *arguments]
+    return [program, *arguments]
+
+
+def _machines_in_words(hosts: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Describe the machines with their numbers of trials, if there are several."""
+    trials: Counter[str] = Counter()
+    machines = {}
+    for host in hosts:
+        trials[host["name"]] += host["trials"]
+        machines[host["name"]] = host["machine"]
+    names = [name for name, size in trials.most_common() if size]
+    if len(names) < 2:
+        return {}
+    described = [
+        f"{name} ({pluralize(trials[name], 'trial')}; {machines[name]['processor']}, {machines[name]['cores']} cores)"
+        for name in names
+    ]
+    return {"machines": list_names(described, MAX_MACHINES)}
+
+
+def _sessions_in_words(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> str:
+    started = [
+        f"{session['started']} ({pluralize(size, 'trial')})" for session, size in zip(sessions, sizes, strict=True)
+    ]
+    shown = ", ".join(started[-MAX_SESSIONS:])
+    if len(sessions) > MAX_SESSIONS:
+        return f"{len(sessions):,}; the last {MAX_SESSIONS} started {shown}"
+    return f"{len(sessions)}, started {shown}"
+
+
+def warn_of_base_arms(poor: Sequence[Mapping[Any, Any]], sizes: Sequence[str]) -> str:
+    """Warn of base arms that are no better than guessing, the worst first; `sizes` tell them apart."""
+    named = "; ".join(_describe_base_arm(row, sizes) for row in poor[:MAX_LISTED])
+    if len(poor) > MAX_LISTED:
+        named += f" and {len(poor) - MAX_LISTED} more"
+    return (
+        f"Base arms that are not clearly better than guessing: {named}. They have learned little, so their boost says "
+        "little: increase num_train, or check the method and labels"
+    )
+
+
+def _describe_base_arm(row: Mapping[Any, Any], sizes: Sequence[str]) -> str:
+    place = ", ".join([row["task"], *(f"{size} {row[size]}" for size in sizes)])
+    return f"{row['method']} in {place}: {row['mean']:.1%} (guessing: {row['chance']:.1%})"
+
+
+def warn_of_code_changes(plugin: str, sizes: Sequence[int], changes: Sequence[str]) -> str:
+    """Warn of a plugin whose versions made these numbers of trials."""
+    trials = [pluralize(size, "trial") for size in sizes]
+    later = ", then ".join(f"{size} ({change})" for size, change in zip(trials[1:], changes, strict=True))
+    return (
+        f"The code of the plugin {plugin} changed during this run, so its results mix {len(sizes)} versions of the "
+        f"code: {trials[0]}, then {later}. To measure the present code alone, run the spec under another name"
+    )
+
+
+def warn_of_other_versions(changes: str) -> str:
+    """Warn of sessions with different versions."""
+    return (
+        f"Trials of this run were made with different versions, on which results can depend: {changes}. To measure "
+        "with one version alone, run the spec under another name"
+    )
+
+
+def warn_of_missing_renderer(use: str, error: Exception) -> str:
+    """Warn of a renderer that cannot be loaded."""
+    return f"Figures are not drawn, because the renderer {use!r} cannot be loaded: {error}"
+
+
+def state_progress(experiment: str, num_done: int, num_planned: int, num_failed: int) -> str:
+    """Add to the description of an experiment how many of its trials are done."""
+    progress = f"{experiment}. {num_done:,} of {pluralize(num_planned, 'trial')} done"
+    if num_failed:
+        progress += f", {num_failed:,} failed"
+    return progress
+
+
+def describe_scores(methods: str, num_tasks: int, num_trials: int, origin: str) -> str:
+    """Describe a table of scores: its methods, tasks, trials and origin."""
+    return f"{methods} on {pluralize(num_tasks, 'task')}, {pluralize(num_trials, 'trial')}, from {origin}"
+
+
+def describe_runs(num_methods: int, num_tasks: int, origins: Sequence[str]) -> str:
+    """Describe runs that are compared: their methods and tasks, and where they are."""
+    return f"{pluralize(num_methods, 'method')} on {pluralize(num_tasks, 'task')}, from {', '.join(origins)}"
+
+
+def warn_of_different_data(tasks: Sequence[str]) -> str:
+    """Warn of tasks whose data differ between runs that are compared."""
+    return (
+        f"The runs have different data of {', '.join(tasks)}, so ranks also reflect how difficult they are. Rank "
+        "methods in runs of the same data"
+    )
+
+
+def warn_of_repeated_looks(name: str) -> str:
+    """Warn of a run whose looks a table of changes does not account for."""
+    return (
+        f"{name} was looked at repeatedly. The table of verdicts before and after does not account for that; its own "
+        "report does"
+    )
+
+
+def warn_of_left_out(column: str, names: Sequence[str]) -> str:
+    """Warn of tasks or arms that a comparison leaves out."""
+    return f"Excluded, because at least one run lacks it: {column} {', '.join(names)}"
+
+
+def count_methods(num_judged: int, num_controls: int) -> str:
+    """Count methods and controls."""
+    numbers = ((num_judged, "method"), (num_controls, "control"))
+    return " and ".join(pluralize(number, noun) for number, noun in numbers if number)
+
+
+def describe_experiment(
+    spec: ExperimentSpec, methods: Mapping[str, StoredMethod], tasks: Mapping[str, Mapping[str, Any]], rows: str
+) -> str:
+    """Describe the number of methods and tasks, the number of subsamples, the sample sizes, and groups.
+
+    Parameters
+    ----------
+    spec
+        Spec of the run.
+    methods
+        Its methods.
+    tasks
+        Facts about each task's data.
+    rows
+        What reports call the rows of the tasks, such as 'texts'.
+    """
+    num_controls = sum(method.control != "" for method in methods.values())
+    design = spec.design
+    repeats = [spec.design_of(task).num_subsamples for task in spec.tasks]
+    numbers = sorted({number for number in repeats if isinstance(number, int)})
+    if any(isinstance(number, Mapping) for number in repeats):
+        subsamples = "with more or fewer subsamples by test size"
+    elif len(numbers) == 1:
+        subsamples = f"{pluralize(numbers[0], 'subsample')} per task"
+    else:
+        subsamples = f"{numbers[0]} to {numbers[-1]} subsamples per task"
+    num_train = design.num_train or sorted({size for task in spec.tasks for size in task.num_train})
+    by_set = {"training": num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
+    listed_sizes = {noun: ", ".join(map(str, of_set)) for noun, of_set in by_set.items() if of_set and all(of_set)}
+    sizes = ", ".join(f"{listed_size} {noun} rows" for noun, listed_size in listed_sizes.items())
+    if design.folds:
+        sizes += f", the official test split in {' or '.join(map(str, design.folds))} folds"
+    if private := _count_in_words(tasks, "extra", f"private {rows.removesuffix('s')}"):
+        sizes += f", {private} in the place of the left-out fold"
+    if design.train != "balanced" and any(facts["class_names"] for facts in tasks.values()):
+        sizes += "; training rows at natural class shares"
+    if groups := _count_in_words(tasks, "groups", "group"):
+        sizes += f"; {groups}, none in two sets"
+    listed = count_methods(len(methods) - num_controls, num_controls)
+    return f"{listed} on {pluralize(len(spec.tasks), 'task')}, {subsamples}: {sizes}"
+
+
+def _count_in_words(tasks: Mapping[str, Mapping[str, Any]], key: str, noun: str) -> str:
+    """Count rows or groups of the tasks' data, as in '40 to 90 groups (2 of 3 tasks)'; empty if no task has it."""
+    numbers = [task[key] for task in tasks.values() if task.get(key)]
+    if not numbers:
+        return ""
+    words = pluralize(max(numbers), noun)
+    if min(numbers) < max(numbers):
+        words = f"{min(numbers):,} to {words}"
+    if len(numbers) < len(tasks):
+        words += f" ({len(numbers)} of {len(tasks)} tasks)"
+    return words
+
+
+def describe_stop(spec: ExperimentSpec, number: int) -> str:
+    """State the planned look at which a run stopped."""
+    return (
+        f"Stopped at look {number} of {spec.design.num_looks}, at {spec.at_look(number).design.largest:,} of at most "
+        f"{pluralize(spec.design.largest, 'subsample')}, because all verdicts were settled"
+    )
