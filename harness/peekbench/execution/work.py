@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial, reduce
 from math import isfinite
 from numbers import Real
 from operator import or_
-from os import getpid  # bound here, in case a method patches the module
 from threading import Lock
 from typing import Any
 
@@ -211,7 +209,6 @@ class SpecWork:
         context = Context(seed, available_threads(), self._folders, gpu_fraction())
         bases: dict[str, ArmResult] = {}
         needs_base = not item.has_base
-        process = getpid()
         for trial in item.trials:
             method = self._spec.method(trial.method)
             arms = [arm for arm in self._spec.arms if arm.kind != "base" or needs_base]
@@ -242,9 +239,6 @@ class SpecWork:
                     repeats=tuple(repeater.repeats),
                 )
                 needs_base = False
-            finally:
-                if getpid() != process:  # a copy of this process, which a method forked and did not end
-                    os._exit(1)
             yield outcome
 
     def _load(self, name: str) -> LoadedTask:
@@ -324,13 +318,11 @@ class SpecWork:
                 check_independence(predictor, test_inputs, together.answers or together.predicted, task)
                 self._independent.add(key)
         except BaseException as error:
-            with suppress(Exception):  # a note that the exception's class refuses must not replace the exception
-                error.add_note(f"in a fit with {num_unlabeled} unlabeled inputs")
+            error.add_note(f"in a fit with {num_unlabeled} unlabeled inputs")
             raise
         finally:
             state.restore()
-        metrics = {_escape_surrogates(name): value for name, value in check_metrics(predictor.metrics).items()}
-        return Fit(fit_seconds, metrics, predictions)
+        return Fit(fit_seconds, check_metrics(predictor.metrics), predictions)
 
 
 def _find_needs(method: MethodSpec, options: Options, folders: Folders) -> Resources:

@@ -148,16 +148,11 @@ def _public_name(kind: type[Any]) -> str:
 
 def describe_failure(error: BaseException, note: str) -> tuple[str, str]:
     """Return a line and the traceback of an exception, for a store; `note` tells where it was raised."""
-    name = type(error).__name__
-    try:
-        error.add_note(note)
-        described = traceback.TracebackException.from_exception(error)  # its str works even if that of `error` raises
-        message = f"{name}: {described}"
-        if place := find_place(error):
-            message += f" ({place})"
-        return message, "".join(described.format())
-    except Exception:  # the exception's class breaks the traceback module
-        return name, f"{name}: this exception cannot be formatted\n{note}\n"
+    error.add_note(note)
+    message = f"{type(error).__name__}: {error}"
+    if place := find_place(error):
+        message += f" ({place})"
+    return message, "".join(traceback.format_exception(error))
 
 
 def describe_exception(error: BaseException, caller: Path = CORE) -> str:

@@ -23,7 +23,6 @@ from peekbench.plugins.entries import (
     Entry,
     MethodEntry,
     MethodTaskKind,
-    OptionsEntry,
     PluginKind,
     Preparation,
     ReportFormatEntry,
@@ -149,8 +148,9 @@ def _find_errors(entry: Entry, entries: Mapping[str, Entry]) -> Iterator[str]:
             yield f"{name} {error}: {reference.target!r}"
         if not callable(function):
             yield f"{name} is {function!r}; give a function, or a reference such as 'package.module:function'"
-    if isinstance(entry, OptionsEntry):
-        yield from _find_option_errors(entry.options)
+    options: Any = getattr(entry, "options", Options)
+    if not (isinstance(options, type) and issubclass(options, Options)):
+        yield f"options is {options!r}; give a class derived from peekbench.Options"
     if isinstance(entry, MethodEntry):
         yield from _find_method_errors(entry)
     if isinstance(entry, AnalyzerEntry) and entry.role not in get_args(AnalyzerRole):
@@ -162,15 +162,6 @@ def _find_errors(entry: Entry, entries: Mapping[str, Entry]) -> Iterator[str]:
         members: Any = entry.members
         if not (isinstance(members, tuple) and members and sources.issuperset(members)):
             yield f"members is {members!r}; give a tuple of names of the plugin's own data sources"
-
-
-def _find_option_errors(options: Any) -> Iterator[str]:
-    if not (isinstance(options, type) and issubclass(options, Options)):
-        yield f"options is {options!r}; give a class derived from peekbench.Options"
-        return
-    for name, field in options.model_fields.items():
-        if field.alias or field.validation_alias or field.serialization_alias:
-            yield f"its option {name!r} has an alias; give each option one name, for specs and code"
 
 
 def _find_method_errors(entry: MethodEntry) -> Iterator[str]:
