@@ -269,6 +269,17 @@ def test_a_file_that_was_cut_in_the_cache_is_detected(hub: LoopbackHub, tmp_path
 
 
 @pytest.mark.slow
+def test_temporary_errors_of_downloads_are_tried_again(hub: LoopbackHub, tmp_path: Path) -> None:
+    write_repository("emo", hub.folder)
+    hub.errors.append(("HEAD", "/resolve/", 503, ""))
+    assert len(load_one(hub, tmp_path / "one", "hf.emo").get("texts", ())) == ROWS
+    hub.errors.append(("GET", "/revision/main", 429, "1"))
+    refused = load_one(hub, tmp_path / "other", "hf.emo")
+    assert "(429 Too Many Requests). Wait some minutes, or log in" in refused["error"]
+    assert not hub.errors
+
+
+@pytest.mark.slow
 def test_an_unreachable_endpoint_is_named_with_its_variable(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.stop()
     result = load_one(hub, tmp_path, "hf.trec")
