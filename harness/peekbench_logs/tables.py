@@ -381,7 +381,7 @@ def _make_rows(
 
 
 def _notes(task: str, metric: str, logs: Sequence[TaskLog]) -> list[str]:
-    """Return what is unknown about a metric."""
+    """Describe the unknown properties of a metric."""
     notes = []
     unchecked = [log for log in logs if log.stated.get(metric) is None]
     if unchecked:

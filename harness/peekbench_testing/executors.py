@@ -76,7 +76,7 @@ class SampleWork:
         return self._timeout
 
     def needs(self, item: WorkItem) -> Resources:
-        """Return what every trial needs."""
+        """Make the needs of every trial."""
         return Resources()
 
     def prepare(self) -> Host:

@@ -355,7 +355,7 @@ def check_process_state(case: Case) -> str | None:
 
 
 def _compare(case: Case) -> tuple[CallReport, tuple[str, str]]:
-    """Return what a new process did, and the cause and the problem if its predictions differ; once for all checks."""
+    """Compare predictions of a new process; once for all checks. If they differ, tell the cause and the problem."""
     return case.memo.share("another process", partial(_find_problem, case))
 
 

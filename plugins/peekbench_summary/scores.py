@@ -64,7 +64,7 @@ def score_title(options: Summary) -> str:
 
 
 def name_score(results: Configurations, options: Summary) -> str:
-    """Return what reports call the scores of results."""
+    """Name the scores of results, as in reports."""
     return ACCURACY if results.is_accuracy else score_title(options)
 
 

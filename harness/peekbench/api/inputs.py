@@ -44,7 +44,7 @@ class Source:
 
 
 def identify(path: Path) -> Source:
-    """Return what an existing file or folder is. Pipes and devices, which can be read only once, are not read."""
+    """Identify an existing file or folder. Pipes and devices, which can be read only once, are not read."""
     if path.is_dir():
         if (path / "report.json").is_file():
             return Source(path, "folder", "the folder of a report", remedy="give the name or the store of its run")

@@ -250,7 +250,7 @@ def _run(spec: Path, options: RunOptions, printer: Printer, gate: Gate | None) -
 
 
 def describe_failures(summary: RunSummary, command: str) -> str:
-    """Return what failed and how to retry it."""
+    """Describe the failed trials and how to retry them."""
     lines = [f"{pluralize(summary.failed, 'trial')} failed; {summary.store} has all tracebacks"]
     for method, num_trials in summary.stopped.items():
         trials = pluralize(num_trials, "trial was", "trials were")

@@ -282,7 +282,7 @@ class CellReader:
 
 
 def _explain_scores(source: str) -> tuple[str | Argument, ...]:
-    """Return what to do about scores above 1, from the column of a user."""
+    """Advise a user whose column has scores above 1."""
     arm = (find_role(source) or Role("")).arm
     of_arm = ""
     if not arm:

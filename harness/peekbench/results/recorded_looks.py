@@ -1,6 +1,6 @@
 """The record of all looks at the results of a run.
 
-Whoever extends a run after a look at its results tests repeatedly. The store therefore records each look that could
+Extending a run after a look at its results is repeated testing. The store therefore records each look that could
 have influenced how many trials the run has: the looks that a design plans, every report of other states of the run, and
 every time that the number of subsamples is lowered.
 """
@@ -54,7 +54,7 @@ def look_at(store: Store, results: pd.DataFrame) -> tuple[Looks, dict[str, Any] 
 
 
 def _look(store: Store, trials: Mapping[Size, int]) -> tuple[dict[str, Any], Looks]:
-    """Return what a store keeps about a look at these trials, and all looks with this one."""
+    """Describe a look at these trials for a store, and all looks with this one."""
     recorded, spec = store.looks(), store.spec()
     look = describe_look(spec, recorded, trials, store.stopped_at())
     return look, describe_looks(Design.model_validate(spec["design"]), recorded, look["fraction"], trials)
@@ -135,7 +135,7 @@ def most_subsamples(results: pd.DataFrame) -> float:
 
 
 def next_earlier(results: pd.DataFrame, earlier: Sequence[int]) -> tuple[int, ...]:
-    """Return what `state_earlier` needs to know when this table is extended; empty if its column `looks` tells it.
+    """Add this analysis to the earlier ones, for when the table is extended; empty if its column `looks` tells them.
 
     That is the smallest mean number of subsamples of a configuration, so that any of them can be extended.
     """

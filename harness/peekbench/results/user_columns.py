@@ -180,7 +180,7 @@ def normalize_arm(name: str) -> str | None:
 
 
 def find_role(name: str) -> Role | None:
-    """Return what a column contains according to its name, or None.
+    """Guess the content of a column from its name; None if the name is unknown.
 
     A name is an arm, a column, a measure and base, extra or test in either order, or MEASURE_ARM for any arm.
 

@@ -458,7 +458,7 @@ def describe_look(
     trials: Mapping[Size, int],
     stopped_at: int | None = None,
 ) -> dict[str, Any]:
-    """Return what a store keeps about a look that no design planned, as JSON values.
+    """Describe a look that no design planned for a store, as JSON values.
 
     `stopped_at` is the number of subsamples at the planned look that ended the run, if one did.
     """

@@ -112,7 +112,7 @@ class Written:
         return tuple(steps)
 
     def find(self, place: Place) -> Any:
-        """Return what is written at a place."""
+        """Find the value at a place."""
         value = self.value
         for step in place:
             value = _get(value, step)
@@ -312,7 +312,7 @@ def _nested_models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _list_expected(detail: ErrorDetails) -> list[str]:
-    """Return what a value should be."""
+    """Describe the expected value."""
     if detail["type"] == "literal_error":
         return _list_choices(detail)
     return [EXPECTED.get(detail["type"], (detail["msg"].removeprefix("Input should be "), ""))[0]]

@@ -315,5 +315,5 @@ def explain_level(options: Power, family: int) -> str:
 
 
 def criterion_of(options: Power) -> Criterion:
-    """Return what counts as detecting a bias, or its absence."""
+    """Make the criterion for detecting a bias, or its absence."""
     return Criterion(options.power, options.alpha, options.region)

@@ -42,7 +42,7 @@ def test_commands_are_few_and_the_help_of_each_is_one_screen() -> None:
     assert set(commands) == set(COMMANDS)
     assert len(commands) <= 12
     options = [option for command in commands.values() for option in command.params]
-    assert sum(option.param_type_name == "option" for option in options) <= 84
+    assert sum(option.param_type_name == "option" for option in options) <= 80
     for name in commands:
         shown = typer.testing.CliRunner().invoke(app, [name, "--help"], terminal_width=80).stdout
         assert f"Example: peekbench {name}" in " ".join(shown.split())

@@ -99,8 +99,8 @@ def report_of_run(
         versions, identifier = find_versions(spec, sessions, store.sessions_of_trials()), store.identifier()
         extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
-        of_grades = tuple(run_facts.warn_of_grades(store, scores.table.results))
-        of_repeats = tuple(warn_of_repeats(store.repeats()))
+        grade_warnings = tuple(run_facts.warn_of_grades(store, scores.table.results))
+        repeat_warnings = tuple(warn_of_repeats(store.repeats()))
     scores.record_look()
     results, num_planned = scores.table.results, len(scores.planned)
     number = spec.design.look_number(stopped_at)
@@ -125,8 +125,8 @@ def report_of_run(
         warnings=(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
-            *of_repeats,
-            *of_grades,
+            *repeat_warnings,
+            *grade_warnings,
             *run_facts.warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, results),
             *run_facts.warn_of_missing_renderer(spec.report.renderer),
         ),
@@ -378,7 +378,7 @@ def _attachments(analyses: Sequence[Analysis]) -> dict[str, Callable[[Path], Non
 
 
 def read_content(report: Report, scores: Analyzed) -> RunContent:
-    """Return what formats can write of a run or a table of scores.
+    """Collect the content of a run or a table of scores for formats of plugins.
 
     Parameters
     ----------

@@ -205,10 +205,10 @@ def warn_of_code_changes(versions: Mapping[str, Sequence[CodeVersion]]) -> Itera
     versions
         Versions of the code by plugin, as `peekbench.store.differences.find_versions` returns them.
     """
-    for plugin, of_plugin in versions.items():
-        if len(of_plugin) > 1:
-            changes = [describe_change(old.code, new.code) for old, new in pairwise(of_plugin)]
-            yield run_words.warn_of_code_changes(plugin, [len(version.trials) for version in of_plugin], changes)
+    for plugin, plugin_versions in versions.items():
+        if len(plugin_versions) > 1:
+            changes = [describe_change(old.code, new.code) for old, new in pairwise(plugin_versions)]
+            yield run_words.warn_of_code_changes(plugin, [len(version.trials) for version in plugin_versions], changes)
 
 
 def warn_of_other_versions(sessions: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Iterator[str]:

@@ -165,9 +165,9 @@ def _describe_nothing_shared(column: str) -> str:
 
 
 def _unit(runs: Sequence[Compared]) -> ColumnUse | None:
-    """Return what is known about the unit of scores in tables, if it is not that of accuracies."""
-    of_runs = (run.columns for run in runs)
-    return next((columns for columns in of_runs if columns.region is not None or columns.not_like_accuracy), None)
+    """Find the unit of scores in tables, if it is not that of accuracies."""
+    by_run = (run.columns for run in runs)
+    return next((columns for columns in by_run if columns.region is not None or columns.not_like_accuracy), None)
 
 
 def _warn_of_looks(runs: Sequence[Compared]) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _warn_of_looks(runs: Sequence[Compared]) -> Iterator[str]:
 
 
 def _columns(runs: Sequence[Compared]) -> dict[str, str]:
-    """Return what was done with the columns of tables of scores."""
+    """Describe the columns of tables of scores, by run."""
     return {f"columns of {run.name}": str(run.columns) for run in runs if run.columns}
 
 
@@ -293,8 +293,8 @@ def open_runs(
     if len(paths) == 1:
         runs = [_open(paths[0], AnalysisOptions(table=options, allow_incomplete=allow_incomplete))]
     else:
-        of_each = AnalysisOptions(table=replace(options, earlier=()), allow_incomplete=allow_incomplete)
-        runs = _state_earlier([_open(path, of_each) for path in paths], options)
+        each_options = AnalysisOptions(table=replace(options, earlier=()), allow_incomplete=allow_incomplete)
+        runs = _state_earlier([_open(path, each_options) for path in paths], options)
     metrics = {run.metric: run for run in runs if run.metric}
     if len(metrics) > 1:
         listed = ", ".join(f"{metric} ({run.path})" for metric, run in metrics.items())
@@ -313,8 +313,8 @@ def _open(path: Path, options: AnalysisOptions) -> Compared:
     with Store.open(path) as store:
         scores = read_run(store, replace(options, table=TableOptions()))
         spec, tasks, (*_, session), rows = store.spec(), store.tasks(), store.sessions(), store.row_name()
-        of_run = warn_of_run(designs_by_task(spec), tasks, scores.complete)
-        warnings = (*_warn_of_scores(scores, is_run=True), *warn_of_repeats(store.repeats()), *of_run)
+        run_warnings = warn_of_run(designs_by_task(spec), tasks, scores.complete)
+        warnings = (*_warn_of_scores(scores, is_run=True), *warn_of_repeats(store.repeats()), *run_warnings)
     scores.record_look()
     return Compared(spec["name"], scores, warnings, spec, tasks, session, rows)
 
@@ -358,12 +358,13 @@ def side_by_side(runs: Sequence[Compared]) -> pd.DataFrame:
     """
     step = 1 + max(int(run.results["subsample"].max()) for run in runs)
     keys_by_task: dict[str, list[object]] = {}
-    of_tables: list[object] = [run.path for run in runs if not run.tasks]  # whose tasks can share draws: one shift each
+    # Tasks of tables can share draws, so each table has one shift.
+    table_keys: list[object] = [run.path for run in runs if not run.tasks]
     tables = []
     for run in runs:
         shifts = {}
         for task in run.results["task"].unique():
-            known, key = keys_by_task.setdefault(task, [*of_tables]), run.sampling_key(task)
+            known, key = keys_by_task.setdefault(task, [*table_keys]), run.sampling_key(task)
             if key not in known:
                 known.append(key)
             shifts[task] = step * known.index(key)

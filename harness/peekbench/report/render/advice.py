@@ -121,7 +121,7 @@ def _are_all(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> bool:
 
 
 def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
-    """Return what to do first: check the run, complete it, extend it, or report the uncontaminated scores."""
+    """Advise the first thing to do: check the run, complete it, extend it, or report the uncontaminated scores."""
     decisions, effect = {verdict.decision for verdict in judged}, judged[0].effect
     copied = [found for verdict in judged if (found := getattr(verdict.evidence, "copied", None)) is not None]
     if not all(found.are_few for found in copied):
@@ -254,12 +254,12 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
 
 
 def find_settling(verdict: Verdict) -> Settling | None:
-    """Return what would settle an inconclusive verdict; None if it is not known."""
+    """Find the subsamples that would settle an inconclusive verdict; None if it is not known."""
     return getattr(verdict.evidence, "settling", None)
 
 
 def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
-    """Return what settles several verdicts, without those that no number of subsamples settles; None if unknown.
+    """Merge the advice on several verdicts, without those that no number of subsamples settles; None if unknown.
 
     Examples
     --------
@@ -338,7 +338,7 @@ def advise_briefly(needed: Settling | None, band: str) -> str:
 
 
 def _add_rows_or_tasks(limited: Settling) -> str:
-    """Return what to do if the rows of the tasks do not support the subsamples that settle verdicts."""
+    """Advise more data if the rows of the tasks do not support the subsamples that settle verdicts."""
     if limited.num_tasks:
         return f"add rows, or use about {limited.num_tasks:,} tasks like these"
     return "add rows or tasks"

@@ -34,7 +34,7 @@ def define_folds(report: Report) -> str:
 
 
 def define_accuracy(report: Report, verdicts: Sequence[Verdict]) -> str:
-    """Return what accuracy is if it is that of label sets or a mean grade, after a space; empty for other scores."""
+    """Define accuracy if it is that of label sets or a mean grade, after a space; empty for other scores."""
     kinds = {facts.get("kind") for facts in report.details.get("data", {}).values()}
     scores = {getattr(verdict.evidence, "score", "score") for verdict in verdicts}
     if scores != {"score"}:

@@ -157,7 +157,7 @@ def _format_score(estimate: Estimate, verdict: Verdict) -> str:
 
 
 def fixed_texts_of(verdict: Verdict) -> FixedTexts | None:
-    """Return what is known about other texts; None unless all trials test the same texts, which a verdict is about."""
+    """Find the evidence about other texts; None unless all trials test the same texts, which a verdict is about."""
     if verdict.control or verdict.decision in ("inert", "no signal"):
         return None
     return _find_known(verdict)

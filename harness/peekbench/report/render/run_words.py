@@ -231,7 +231,7 @@ def describe_experiment(
         subsamples = f"{numbers[0]} to {numbers[-1]} subsamples per task"
     num_train = design.num_train or sorted({size for task in spec.tasks for size in task.num_train})
     by_set = {"training": num_train, "test": design.num_test, "unlabeled": (design.num_unlabeled,)}
-    listed_sizes = {noun: ", ".join(map(str, of_set)) for noun, of_set in by_set.items() if of_set and all(of_set)}
+    listed_sizes = {noun: ", ".join(map(str, numbers)) for noun, numbers in by_set.items() if numbers and all(numbers)}
     sizes = ", ".join(f"{listed_size} {noun} rows" for noun, listed_size in listed_sizes.items())
     if design.folds:
         sizes += f", the official test split in {' or '.join(map(str, design.folds))} folds"

@@ -127,7 +127,7 @@ def fill(text: str, verdict: Verdict, scope: str = "") -> str:
 
 
 def state(verdict: Verdict) -> str:
-    """Return what a verdict states, in a clause to follow the method and a colon, and further sentences.
+    """State a verdict in a clause to follow the method and a colon, and further sentences.
 
     Parameters
     ----------
