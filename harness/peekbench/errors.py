@@ -17,7 +17,6 @@ In Python, the traceback of a `PeekbenchError` ends at the call of a public func
     ├── HostError
     └── ContractError
 
-    PluginWarning
     RunWarning
 """
 
@@ -271,20 +270,6 @@ def public(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Res
             raise error.with_traceback(None) from None
 
     return call
-
-
-class PluginWarning(UserWarning):
-    """A broken plugin that was skipped.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("error", PluginWarning)  # broken plugins are errors, for example in CI
-    ...     warnings.warn("plugin 'lsa' cannot be imported", PluginWarning)
-    Traceback (most recent call last):
-    peekbench.errors.PluginWarning: plugin 'lsa' cannot be imported
-    """
 
 
 class RunWarning(UserWarning):

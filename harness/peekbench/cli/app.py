@@ -32,7 +32,7 @@ from typer.core import TyperGroup
 
 from peekbench.cli import output
 from peekbench.cli.output import echo, restore_stdout
-from peekbench.errors import PeekbenchError, PluginError, PluginWarning, RunWarning
+from peekbench.errors import PeekbenchError, PluginError, RunWarning
 from peekbench.standard_streams import protect_streams
 
 COMMANDS = {
@@ -230,7 +230,7 @@ def _plain_warnings() -> Iterator[None]:
         show_other = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: object) -> None:
-            if issubclass(category, PluginWarning | RunWarning):
+            if issubclass(category, RunWarning):
                 output.note(f"peekbench: warning: {message}")
             else:
                 show_other(message, category, *place)  # type: ignore[arg-type]

@@ -186,7 +186,7 @@ class AnalyzerEntry(OptionsEntry):
     sees_predictions: bool = False
     """Whether `analyze` takes the predictions of the run, as the keyword `predictions`."""
     role: AnalyzerRole = ""
-    """Role in commands and reports; empty for analyses that only specs name."""
+    """Role of an analysis of peekbench in commands and reports; empty for analyses that only specs name."""
 
 
 @dataclass(frozen=True, kw_only=True)

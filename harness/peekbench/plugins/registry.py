@@ -6,7 +6,6 @@ affects only the specs that name it.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -15,7 +14,7 @@ from types import MappingProxyType, ModuleType
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from peekbench.errors import PluginError, PluginWarning
+from peekbench.errors import PluginError
 from peekbench.formatting import list_names
 from peekbench.plugins.entries import GROUP, KINDS, Entry, PluginKind, ReportFormatEntry, kind_of
 from peekbench.plugins.functions import make_entry
@@ -241,11 +240,10 @@ def _list(names: Sequence[str]) -> str:
     return list_names(names, MAX_LISTED) or "none"
 
 
-def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Callable[[EntryT], bool]) -> str:
+def find_default(entry_type: type[EntryT], role: str, has_role: Callable[[EntryT], bool]) -> str:
     """Find the entry with a role that is used if neither the spec nor the command names one.
 
-    An entry that comes with peekbench takes precedence, so installing another plugin changes no report. Broken plugins
-    are skipped with a `PluginWarning`.
+    It comes with peekbench, so installing another plugin changes no report.
 
     Returns
     -------
@@ -255,23 +253,14 @@ def find_default(entry_type: type[EntryT], role: str, remedy: str, has_role: Cal
     Raises
     ------
     PluginError
-        If no installed plugin has such an entry, or if several have and the choice is not clear.
+        If there is none.
     """
-    shipped = {name for name, (point, *_) in installed().items() if is_shipped(point)}
-    for plugins in (shipped, installed().keys() - shipped):
-        names = []
-        for name in sorted(plugins):
-            try:
-                entries = load(name).entries(entry_type)
-            except PluginError as error:
-                warnings.warn(str(error), PluginWarning, stacklevel=2)
-                continue
-            names += [join_name(name, entry_name) for entry_name, entry in entries.items() if has_role(entry)]
-        if len(names) == 1:
-            return names[0]
-        if names:
-            raise PluginError(f"several installed plugins have a {role}: {', '.join(names)}; {remedy}")
-    raise PluginError(f"no installed plugin has a {role}; install one with `pip install`")
+    for plugin, (point, *_) in installed().items():
+        if is_shipped(point):
+            for name, entry in load(plugin).entries(entry_type).items():
+                if has_role(entry):
+                    return join_name(plugin, name)
+    raise PluginError(f"no plugin of peekbench has a {role}; install peekbench again")
 
 
 def find_format(use: str) -> ReportFormatEntry:

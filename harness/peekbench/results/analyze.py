@@ -317,12 +317,9 @@ def find_analysis(role: AnalyzerRole) -> str:
     Raises
     ------
     PluginError
-        If no installed plugin has one, or if several have and none comes with peekbench.
+        If no plugin of peekbench has one.
     """
-    description = f"analysis for a {role}"
-    return find_default(
-        AnalyzerEntry, description, "uninstall the plugins of the others", lambda entry: entry.role == role
-    )
+    return find_default(AnalyzerEntry, f"analysis for a {role}", lambda entry: entry.role == role)
 
 
 def ask(use: str, results: pd.DataFrame, seen: Seen = NOTHING_SEEN, columns: ColumnUse | None = None) -> Analysis:
@@ -341,8 +338,7 @@ def forecast(design: PlannedDesign, analyses: Sequence[AnalysisSpec]) -> tuple[A
     """
     chosen = [analysis for analysis in analyses if analysis.entry.forecast is not None]
     if not chosen:
-        remedy = "name one under `analyses` in the spec"
-        use = find_default(AnalyzerEntry, "forecast", remedy, lambda entry: entry.forecast is not None)
+        use = find_default(AnalyzerEntry, "forecast", lambda entry: entry.forecast is not None)
         chosen = [make_component(AnalysisSpec, use)]
     return tuple(
         Foreign(f"forecast of {analysis.use}", analysis.use, analysis.options).call(

@@ -12,7 +12,7 @@ import pytest
 from installed_plugins import Install, load_error
 
 from peekbench.cli.show import describe, list_lines
-from peekbench.errors import PluginError, PluginWarning
+from peekbench.errors import PluginError
 from peekbench.plugins import registry
 from peekbench.plugins.entries import KINDS, AnalyzerEntry, DataSourceEntry, MethodEntry, RendererEntry, kind_of
 from peekbench.plugins.names import split_name
@@ -220,26 +220,10 @@ def test_a_kind_is_added_in_one_place(
 
 def test_default_entry_with_a_role_comes_with_the_core(install: Install) -> None:
     install("brush", RENDERER)
-    assert find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
-    with pytest.raises(PluginError, match="no installed plugin has a ranking of dogs"):
-        find_default(AnalyzerEntry, "ranking of dogs", "", lambda entry: entry.name == "dogs")
-
-
-def test_default_entry_with_a_role_is_the_only_installed_one(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "DISTRIBUTION", "none of them")
-    assert find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
-    install("brush", RENDERER)
-    with pytest.raises(PluginError, match="several installed plugins have a renderer: brush, figures; name one"):
-        find_default(RendererEntry, "renderer", "name one", lambda _: True)
-
-
-def test_search_for_a_role_skips_broken_plugins_with_a_warning(
-    install: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "DISTRIBUTION", "none of them")
     install("broken", "import no_such_library")
-    with pytest.warns(PluginWarning, match="'broken' .*no_such_library"):
-        assert find_default(RendererEntry, "renderer", "", lambda _: True) == "figures"
+    assert find_default(RendererEntry, "renderer", lambda _: True) == "figures"
+    with pytest.raises(PluginError, match="no plugin of peekbench has a ranking of dogs"):
+        find_default(AnalyzerEntry, "ranking of dogs", lambda entry: entry.name == "dogs")
 
 
 def test_show_describes_options_with_type_default_and_meaning() -> None:

@@ -104,15 +104,14 @@ def find_renderer(use: str = "") -> RendererEntry:
     Parameters
     ----------
     use
-        Name of the renderer, `plugin.thing`; by default the one that comes with peekbench, or the only installed one.
+        Name of the renderer, `plugin.thing`; by default the one that comes with peekbench.
 
     Raises
     ------
     PluginError
-        If no such renderer is installed, or if several are and none is named.
+        If no such renderer is installed.
     """
-    remedy = "choose one in the spec, as in `report: {renderer: NAME}`"
-    use = use or find_default(RendererEntry, "renderer of figures", remedy, lambda _: True)
+    use = use or find_default(RendererEntry, "renderer of figures", lambda _: True)
     return registry.find(use, RendererEntry)
 
 
