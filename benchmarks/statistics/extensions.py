@@ -5,8 +5,7 @@ earlier sizes, by the number of subsamples that settles the verdict if the bias 
 until the verdict is settled. Noise is normal with a standard deviation of 2 points, or skewed as in `verdicts.py`; the
 region is 0.5 points. Printed are the average number of subsamples per task until the verdict is settled, the shares of
 runs of which any report is wrong, the share whose intervals all contain the bias, and the share of first advice after
-which the verdict is right: of the first number without a bias and at the edge of the region, of the number for any bias
-also between them. In parentheses are Monte Carlo standard errors.
+which the verdict is settled and right. In parentheses are Monte Carlo standard errors.
 
     python benchmarks/statistics/extensions.py [--repeats 2000] [--seed 0]
 """
@@ -35,8 +34,6 @@ class Walk:
 
     sizes: list[int] = field(default_factory=list)
     conclusions: list[Conclusion] = field(default_factory=list)
-    later: Conclusion | None = None
-    """What the first report would have concluded after the number of subsamples for any bias."""
 
     def is_wrong(self, decision: str) -> bool:
         """Return whether any report has a decision."""
@@ -57,11 +54,6 @@ def follow(draw: Draw, tasks: int, first: int, bias: float, rng: np.random.Gener
         settling = settle(measured, conclusion.alpha)
         if settling is None or settling.advice is None or walk.sizes[-1] + settling.advice.subsamples > MAX_SUBSAMPLES:
             return walk
-        if not earlier and settling.advice_for_any_bias is not None:
-            other = Method(draw, method.biases, None)
-            other.trials = method.trials
-            other.extend(rng, settling.advice_for_any_bias.subsamples)
-            walk.later = judge([other], UNPLANNED, [method.trials.size])[0][1]
         earlier.append(method.trials.size)
         number = settling.advice.subsamples
 
@@ -80,7 +72,7 @@ def main() -> None:
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
     print("| noise | tasks x first subsamples | bias / region | subsamples until settled | unsettled | wrong |"
-          " intervals cover | advice right | advice for any bias right |\n|" + "---|" * 9)  # fmt: skip
+          " intervals cover | advice right |\n|" + "---|" * 8)  # fmt: skip
     for noise, draw in (("normal", normal), ("skewed", skewed)):
         for tasks, first in DESIGNS:
             for fraction in SHARES:
@@ -101,7 +93,6 @@ def main() -> None:
                     share([walk.is_wrong(wrong) for walk in walks]),
                     share(covered),
                     share([is_right(walk.conclusions[1], fraction) for walk in extended]),
-                    share([is_right(walk.later, fraction) for walk in extended if walk.later]),
                 ]
                 print("| " + " | ".join(cells) + " |", flush=True)
 

@@ -20,8 +20,6 @@ ASSURANCE = 0.8
 """Probability with which the additional subsamples must lead to a verdict."""
 MAX_ADDITIONAL = 100_000
 """Largest number of additional subsamples per task that is considered."""
-BETWEEN = (0.25, 0.5, 0.75)
-"""Biases that are neither zero nor at the edge of the region, as shares of it."""
 NUM_CANDIDATES = 150  # numbers tried, evenly spaced on a log scale
 CANDIDATES: FloatArray = np.unique(np.geomspace(1, MAX_ADDITIONAL, NUM_CANDIDATES).round())
 NUM_VARIANCES = 16  # quantiles that represent what the data leave open about the noise
@@ -32,8 +30,7 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
 
     The verdict must be probable in three cases: for biases as probable as the data so far make them (with a flat
     prior); if there is no bias; and if the bias is at the edge of the region, on the side observed. In the last two, it
-    must also be the right one. A second number also makes a verdict probable for biases between zero and the edge,
-    which are the hardest to settle. Without a region, only the first case counts.
+    must also be the right one. Without a region, only the first case counts.
 
     The later mean is a weighted average of today's task means and of new ones around the bias. The data leave the noise
     open: the variances of all tasks are multiplied by :math:`\nu / \chi^2_\nu`, with the Welch-Satterthwaite degrees of
@@ -59,8 +56,7 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     """
     region = bias.region.half_width
     if bias.num_sides == 1:
-        advice = _settle_zero(bias, alpha)
-        return Settling(advice, advice, MAX_ADDITIONAL)
+        return Settling(_settle_zero(bias, alpha), MAX_ADDITIONAL)
     if any(len(task) < 2 for task in bias.units):
         return None
     later = _Later.of(bias, alpha)
@@ -75,21 +71,13 @@ def settle(bias: Bias, alpha: float) -> Settling | None:
     within = np.clip(margins - later.half_widths_within, 0, None)
     beyond = np.maximum(later.half_widths + hidden, within)
 
-    def settles(center: FloatArray | float, spreads: FloatArray) -> FloatArray:
-        return 1 - _inside(beyond, center, spreads) + _inside(within, center, spreads)
-
-    cases: list[FloatArray] = [settles(mean, later.predictive_spreads)]
-    between: list[FloatArray] = []
+    spreads = later.predictive_spreads
+    cases: list[FloatArray] = [1 - _inside(beyond, mean, spreads) + _inside(within, mean, spreads)]
     if region:
         edge = later.means(math.copysign(region, mean)) * math.copysign(1.0, mean)
         cases += [_inside(within, later.means(0.0), later.spreads), ndtr((edge - beyond) / later.spreads)]
-        between = [settles(later.means(math.copysign(share * region, mean)), later.spreads) for share in BETWEEN]
     is_possible = np.array([bias.can_reject(number, alpha) for number in units.tolist()])
-    return Settling(
-        _first(later.candidates, _least_probable(cases) * is_possible),
-        _first(later.candidates, _least_probable(cases + between) * is_possible),
-        MAX_ADDITIONAL,
-    )
+    return Settling(_first(later.candidates, _least_probable(cases) * is_possible), MAX_ADDITIONAL)
 
 
 def _settle_zero(bias: Bias, alpha: float) -> Advice | None:

@@ -210,7 +210,7 @@ def test_inconclusive_verdicts_say_what_would_settle_them(simulate: Simulate) ->
     match = re.search(r"; ([\d,]+) more subsamples per task settle this with 8\d% probability", state(verdict))
     assert match is not None
     assert 10 < int(match[1].replace(",", "")) < 1000
-    assert f"{match[1]} more subsamples per task settle it" in sentences.state_briefly(verdict)
+    assert f"{match[1]} more subsamples per task probably settle it" in sentences.state_briefly(verdict)
     (stricter,) = summarize(results, region=0).verdicts
     assert "more subsamples" in state(stricter)
 

@@ -182,14 +182,12 @@ class Settling:
 
     advice: Advice | None
     """For a bias near zero, or at least as large as the region; None if more than `maximum` subsamples are needed."""
-    advice_for_any_bias: Advice | None = None
-    """For a bias of any size; None if more than `maximum` subsamples are needed."""
     maximum: int = 100_000
     """Largest number of additional subsamples per task that was considered."""
     is_limited_by_rows: bool = False
     """Whether `maximum` is the number that the rows of the tasks support. Set by peekbench."""
     num_tasks: int | None = None
-    """Tasks like these that would settle it with `maximum` more subsamples each, instead of a number that is None.
+    """Tasks like these that would settle it with `maximum` more subsamples each, if `advice` is None.
     Set by peekbench if the rows of the tasks support no more, and if it is known."""
 
 

@@ -35,7 +35,7 @@ from peekbench.report.render.markdown import render_markdown
 from peekbench.report.render.sentences import state, state_briefly
 from peekbench.store.writer import StoreWriter
 
-OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81), Advice(120, 0.81)))
+OPEN = TrialEvidence(5, 60, settling=Settling(Advice(120, 0.81)))
 UP = Verdict("lsa", "bias", "biased up", Estimate(0.02, 0.01, 0.03), 0.005)
 UNDECIDED = Verdict("tapt", "bias", "inconclusive", Estimate(0.002, -0.01, 0.014), 0.005, evidence=OPEN)
 SAME = Verdict("pca", "bias", "equivalent", Estimate(-0.001, -0.002, 0.001), 0.005)
@@ -170,12 +170,13 @@ def test_a_run_states_the_time_of_further_subsamples() -> None:
 
 
 def test_open_rules_and_several_runs_are_extended_too() -> None:
-    few = replace(OPEN, settling=Settling(Advice(300, 0.8), Advice(300, 0.8)))
+    few = replace(OPEN, settling=Settling(Advice(300, 0.8)))
     verdict = replace(UNDECIDED, effect="cross-5 - extra", evidence=few)
     rules = (RuleWorth("cross-5", "cross", "5", "", {"inconclusive": 1}, (verdict,)),)
     assert ask(UP, rules=rules)["What next?"].text == (
-        "300 more subsamples per task. On these texts, they settle tapt under cross-5 with 80% probability "
-        "(otherwise, the next report states a new number): set num_subsamples to 312, then run:"
+        "300 more subsamples per task. On these texts, they settle tapt under cross-5 with 80% probability if "
+        "the bias is near zero or at least 0.50 points (otherwise, the next report states a new number): set "
+        "num_subsamples to 312, then run:"
     )
     several = ask(UNDECIDED, extension=Extension("peekbench report a && peekbench report b", "runs"))["What next?"]
     assert (several.short, several.command) == ("Extend the runs", "peekbench report a && peekbench report b")
@@ -272,21 +273,12 @@ def test_a_single_subsample_of_a_task_does_not_measure_the_noise() -> None:
     assert ask(replace(single, method="single"), UNDECIDED)["What next?"].short == "120 more subsamples per task"
 
 
-@pytest.mark.parametrize(
-    ("any_bias", "words"),
-    [
-        (Settling(Advice(120, 0.81), Advice(250, 0.8)), "250 whatever it is"),
-        (Settling(Advice(120, 0.81)), "over 100,000 whatever it is"),
-        (Settling(Advice(120, 0.81), None, 200, is_limited_by_rows=True), "more rows or tasks whatever it is"),
-    ],
-)
-def test_the_number_for_any_bias_stands_beside_the_first_one(any_bias: Settling, words: str) -> None:
-    """The command extends by the first number."""
-    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=any_bias))
-    clause = f" if the bias is near zero or at least 0.50 points, {words}"
-    assert f"; 120 more subsamples per task settle this with 81% probability{clause}." in state(verdict)
-    assert state_briefly(verdict) == f"120 more subsamples per task settle it{clause}."
-    following = ask(verdict)["What next?"]
+def test_one_number_of_subsamples_is_advised_with_the_biases_for_which_it_suffices() -> None:
+    clause = " if the bias is near zero or at least 0.50 points"
+    assert f"; 120 more subsamples per task settle this with 81% probability{clause}." in state(UNDECIDED)
+    assert state_briefly(UNDECIDED) == "120 more subsamples per task probably settle it."
+    assert clause not in state(replace(UNDECIDED, region=0.0))
+    following = ask(UNDECIDED)["What next?"]
     assert following.text == (
         f"120 more subsamples per task. On these texts, they settle tapt with 81% probability{clause} (otherwise, the "
         "next report states a new number): set num_subsamples to 132, then run:"
@@ -299,7 +291,7 @@ def test_the_number_for_any_bias_stands_beside_the_first_one(any_bias: Settling,
 def test_no_more_subsamples_are_advised_than_the_rows_support(needed: int | None, remedy: str) -> None:
     """12 subsamples of each of 5 tasks were drawn, and the rows support 140."""
     advice = None if needed is None else Advice(needed, 0.8)
-    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=Settling(advice, advice)))
+    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=Settling(advice)))
     limited = limit_advice(verdict, {30: 140, 60: 500})
     evidence = limited.evidence
     assert isinstance(evidence, TrialEvidence) and evidence.settling is not None
@@ -313,15 +305,14 @@ def test_no_more_subsamples_are_advised_than_the_rows_support(needed: int | None
     assert limit_advice(verdict, {}) == verdict, "the rows of a table are unknown"
 
 
-def test_a_run_knows_its_rows_and_json_has_both_numbers(make_spec: Any) -> None:
+def test_a_run_knows_its_rows_and_json_has_what_they_allow(make_spec: Any) -> None:
     report = report_of_run(run(make_spec()).store)
     assert report.extension.max_subsamples == {30: 20 * 400 // (2 * 30)}, "each trial scores two sets of 30 texts"
-    settling = Settling(Advice(130, 0.81), Advice(250, 0.8))
-    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=settling))
+    verdict = replace(UNDECIDED, evidence=replace(OPEN, settling=Settling(Advice(130, 0.81))))
     limited = add_analyses(replace(report, verdicts=()), [Analysis("summary", verdicts=(verdict,))])
     (written,) = json.loads(render_json(limited))["verdicts"]
     known = written["evidence"]["settling"]
-    assert (known["advice"], known["advice_for_any_bias"], known["maximum"], known["num_tasks"]) == (None, None, 121, 6)
+    assert (known["advice"], known["maximum"], known["num_tasks"]) == (None, 121, 6)
 
 
 def test_tables_cannot_show_what_the_intervals_assume() -> None:

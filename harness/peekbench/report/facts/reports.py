@@ -339,7 +339,7 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict
     Examples
     --------
     >>> from peekbench.records.verdicts import Advice, Estimate, Settling, TrialEvidence
-    >>> evidence = TrialEvidence(num_tasks=2, num_trials=40, settling=Settling(Advice(70, 0.8), Advice(200, 0.8)))
+    >>> evidence = TrialEvidence(num_tasks=2, num_trials=40, settling=Settling(Advice(70, 0.8)))
     >>> verdict = Verdict("lsa", "bias", "inconclusive", Estimate(0.0, -0.1, 0.1), evidence=evidence)
     >>> limited = limit_advice(verdict, {100: 50}).evidence.settling
     >>> limited.advice, limited.maximum, limited.num_tasks
@@ -352,15 +352,12 @@ def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict
     num_test: Any = dict(verdict.parts).get("num_test")
     supported = max(round(number), max_subsamples.get(num_test, min(max_subsamples.values())))
     room = supported - round(number)
-    advised = (settling.advice, settling.advice_for_any_bias)
-    refused = [advice for advice in advised if advice is None or advice.subsamples > room]
-    if not refused or room >= settling.maximum:
+    if room >= settling.maximum or (settling.advice is not None and settling.advice.subsamples <= room):
         return verdict
     num_tasks = None
-    if refused[0] is not None:
-        num_tasks = ceil(evidence.num_tasks * (number + refused[0].subsamples) / supported)
-    first, any_bias = (None if advice in refused else advice for advice in advised)
-    limited = Settling(first, any_bias, room, is_limited_by_rows=True, num_tasks=num_tasks)
+    if settling.advice is not None:
+        num_tasks = ceil(evidence.num_tasks * (number + settling.advice.subsamples) / supported)
+    limited = Settling(None, room, is_limited_by_rows=True, num_tasks=num_tasks)
     return replace(verdict, evidence=replace(evidence, settling=limited))
 
 

@@ -174,7 +174,7 @@ def _settle_all(report: Report, needed: Mapping[str, Verdict]) -> Answer:
         return Answer(NEXT, "Extend the runs", "Their own reports state by how many subsamples:", extension.command)
     if merged is not None and merged.advice is not None:
         number = f"{merged.advice.subsamples:,} more subsamples per task"
-        return Answer(NEXT, number, *_extend(report, merged, merged.advice, needed))
+        return Answer(NEXT, number, *_extend(report, merged.advice, needed))
     if merged is not None and merged.is_limited_by_rows:
         details = f"The rows of the tasks support too few subsamples to settle {names}"
         remedy = f"{_add_rows_or_tasks(merged)}, in a run with another name and seed"
@@ -193,7 +193,7 @@ def _is_unmeasured(verdict: Verdict) -> bool:
     return isinstance(evidence, TrialEvidence) and evidence.settling is None and not evidence.is_zero
 
 
-def _extend(report: Report, merged: Settling, advice: Advice, needed: Mapping[str, Verdict]) -> tuple[str, str]:
+def _extend(report: Report, advice: Advice, needed: Mapping[str, Verdict]) -> tuple[str, str]:
     """Return how to add subsamples, what they settle with which probability, and the command to run next."""
     extension, first = report.extension, report.verdicts[0]
     settlings = {method: find_settling(verdict) for method, verdict in needed.items()}
@@ -203,7 +203,7 @@ def _extend(report: Report, merged: Settling, advice: Advice, needed: Mapping[st
         settled = f"{len(known):,} of {len(needed):,} open verdicts"
     if len(known) > 1 and advice.probability is not None:
         likely = f"with at least {advice.probability:.0%} probability each"
-    likely += _limit_to_biases(merged, format_size(first.region or 0.0, first.unit))
+    likely += _limit_to_biases(advice, first)
     how = ADD[extension.of]
     if extension.num_subsamples is not None:
         how = f"set num_subsamples to {extension.num_subsamples + advice.subsamples}"
@@ -250,7 +250,7 @@ def explain_inconclusive(verdict: Verdict, evidence: TrialEvidence) -> str:
         reason = f"the interval is extended to 0, because {tests} do not exclude it (p = {p_value}); "
     if evidence.settling is None:
         return f"{reason}the noise is unknown; draw at least 20 subsamples per task to measure it"
-    return f"{reason}{advise(evidence.settling, format_size(verdict.region or 0.0, verdict.unit))}"
+    return f"{reason}{_advise(evidence.settling, verdict)}"
 
 
 def find_settling(verdict: Verdict) -> Settling | None:
@@ -263,10 +263,8 @@ def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
 
     Examples
     --------
-    >>> settlings = Settling(Advice(40, 0.8), Advice(90, 0.81)), Settling(Advice(60, 0.82), Advice(60, 0.82)), None
-    >>> both = merge_settling(settlings)
-    >>> both.advice, both.advice_for_any_bias.subsamples
-    (Advice(subsamples=60, probability=0.8), 90)
+    >>> merge_settling([Settling(Advice(40, 0.8)), Settling(Advice(60, 0.82)), None]).advice
+    Advice(subsamples=60, probability=0.8)
     """
     known = [settling for settling in needed if settling]
     known = [settling for settling in known if settling.advice] or known
@@ -274,7 +272,6 @@ def merge_settling(needed: Iterable[Settling | None]) -> Settling | None:
         return None
     return Settling(
         _largest([settling.advice for settling in known]),
-        _largest([settling.advice_for_any_bias for settling in known]),
         max(settling.maximum for settling in known),
         any(settling.is_limited_by_rows for settling in known),
         max((settling.num_tasks for settling in known if settling.num_tasks is not None), default=None),
@@ -296,42 +293,29 @@ def _state_chance(advice: Advice) -> str:
     return f"with {advice.probability:.0%} probability"
 
 
-def _limit_to_biases(needed: Settling, band: str) -> str:
-    """Return a clause on the biases for which advice holds, with what others take; empty if it holds for any bias."""
-    other = f"over {needed.maximum:,}"
-    if needed.advice_for_any_bias is not None:
-        other = f"{needed.advice_for_any_bias.subsamples:,}"
-    elif needed.is_limited_by_rows:
-        other = "more rows or tasks"
-    if needed.advice is not None and other == f"{needed.advice.subsamples:,}":
+def _limit_to_biases(advice: Advice, verdict: Verdict) -> str:
+    """Return a clause on the biases for which advice holds; empty without a region, and if no trial has a bias."""
+    if advice.probability is None or not verdict.region:
         return ""
-    return f" if the bias is near zero or at least {band}, {other} whatever it is"
+    return f" if the bias is near zero or at least {format_size(verdict.region, verdict.unit)}"
 
 
-def advise(needed: Settling | None, band: str) -> str:
-    """Return a clause on what settles a verdict, or several.
-
-    Examples
-    --------
-    >>> advise(Settling(Advice(40, 0.8), Advice(90, 0.81)), "0.50 points")[-67:]
-    'if the bias is near zero or at least 0.50 points, 90 whatever it is'
-    """
-    if needed is None:
-        return "what settles this is unknown"
+def _advise(needed: Settling, verdict: Verdict) -> str:
+    """Return a clause on what settles a verdict."""
     if (advice := needed.advice) is not None:
         number = f"{advice.subsamples:,} more subsamples per task settle this {_state_chance(advice)}"
-        return number + _limit_to_biases(needed, band)
+        return number + _limit_to_biases(advice, verdict)
     if needed.is_limited_by_rows:
         return f"the rows of the tasks are too few to settle this with more subsamples; {_add_rows_or_tasks(needed)}"
     return f"it takes more than {needed.maximum:,} more subsamples per task to settle this"
 
 
-def advise_briefly(needed: Settling | None, band: str) -> str:
-    """Return a clause as `advise` does, without the probability; empty if nothing is known that settles the verdict."""
+def advise_briefly(needed: Settling | None) -> str:
+    """Return a clause on what probably settles a verdict; empty if nothing is known that does."""
     if needed is None:
         return ""
     if needed.advice is not None:
-        return f"{needed.advice.subsamples:,} more subsamples per task settle it{_limit_to_biases(needed, band)}"
+        return f"{needed.advice.subsamples:,} more subsamples per task probably settle it"
     if needed.is_limited_by_rows:
         return _add_rows_or_tasks(needed)
     return ""
@@ -395,7 +379,7 @@ def _state_rule(worth: RuleWorth) -> str:
     )
     if any(verdict.decision == "inconclusive" for verdict in verdicts):
         needed = merge_settling(map(find_settling, verdicts))
-        text += f" Not settled: {advise(needed, format_size(verdicts[0].region or 0.0, unit))}."
+        text += f" Not settled: {_advise(needed, verdicts[0]) if needed else 'what settles this is unknown'}."
     return text
 
 

@@ -174,7 +174,7 @@ def state_briefly(lead: Verdict, verdicts: Sequence[Verdict] = ()) -> str:
     if isinstance(evidence, TrialEvidence) and _are_failures_open(lead, evidence):
         text = f"Failures in up to {evidence.unseen_share:.1%} of trials could be unseen, and their losses matter"
     text += generalize_briefly(lead)
-    advice = advise_briefly(find_settling(lead), format_size(lead.region or 0.0, lead.unit))
+    advice = advise_briefly(find_settling(lead))
     if advice and lead.size:
         text = f"{text}; {advice}"
     elif advice:
