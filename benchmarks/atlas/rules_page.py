@@ -2,7 +2,7 @@
 
     python benchmarks/atlas/rules_page.py [--output PAGE]
 
-The figures are those of docs/atlas.json, docs/methods/all_rows.csv and reports/published, the rules those of reports.
+The figures are those of docs/atlas.json, docs/methods/all_rows.csv and reports/published.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from atlas_records import Atlas, Effect
 from pages import markdown
 
 from peekbench.execution.fit_plans import count_fits, plan_arm
-from peekbench.report.render.advice import RULES
 from peekbench.spec.arms import BLOCK_RULES, NAMED, TEST, Arm
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +119,21 @@ CARDS = (
         "together](https://github.com/peekbench/peekbench/blob/main/specs/batch_statistics.py). {tabular}",
     ),
 )
+RULES = {
+    "test": "Methods may adapt to the unlabeled texts of the test set",
+    "not test": "Methods must not adapt to the unlabeled texts of the test set",
+    "cross": (
+        "The test texts are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
+        "its texts"
+    ),
+    "prequential": (
+        "The test texts arrive in a fixed order, and a model that predicts a text has adapted neither to it nor to "
+        "any later one"
+    ),
+    "alone": "Each test text is predicted by itself",
+    "single": "A model that predicts a test text has adapted to no other test text",
+}
+"""Rules of a benchmark that the arms implement, by kind of arm; 'not test' is the opposite of that of 'test'."""
 SECTIONS = {"hub": TEST, "cross-fitting": CROSS, BITS: TEST, "in context, 0, 40": TEST, "sums, 5, 30": TEST}
 """Sections of the atlas to the arm of their biases."""
 REPORTS = ("rules_language_modeling", "rules_joint")
@@ -185,7 +199,7 @@ def write_card(card: Card, atlas: Atlas) -> str:
     ]
     table = markdown(("arm", "texts", "fits", "minus `extra`"), rows)
     blocks = {arm.kind: arm.blocks for arm in card.arms}
-    rules = [f"> {RULES[kind].format(row='text', blocks=blocks.get(kind))}." for kind in card.rules]
+    rules = [f"> {RULES[kind].format(blocks=blocks.get(kind))}." for kind in card.rules]
     remark = card.remark.format(tabular=describe_tabular())
     return "\n\n".join(filter(None, (f"## {card.title}", card.practice, table, remark, *rules)))
 

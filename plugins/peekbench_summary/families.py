@@ -173,8 +173,7 @@ def judge_all(
         if LOG_LIKELIHOOD in probabilistic
         else {}
     )
-    effects = measure_effects(results, ["bias"], options, probabilistic, looks, predictions)
-    biases = [of_configuration["bias"] for of_configuration in effects]
+    biases = _measure(results, options, probabilistic, looks, predictions)
     verdicts: dict[int, Verdict] = {}
     for members in find_families(results.configurations, options.family):
         judged = judge_family(
@@ -253,15 +252,14 @@ def generalize(configuration: Configuration, verdict: Verdict, level: float) -> 
     return FixedTexts(decision, Estimate(bias.mean, low, high, level=verdict.estimate.level), extra_of_others)
 
 
-def measure_effects(
+def _measure(
     results: Configurations,
-    effects: Sequence[str],
     options: Summary,
     probabilistic: Mapping[str, Configurations],
     looks: Looks,
     predictions: Predictions | None,
-) -> list[dict[str, Bias]]:
-    """Return what is known of some effects, by effect, for each configuration; see `judge_all`."""
+) -> list[Bias]:
+    """Return what is known of the bias of each configuration; see `judge_all`."""
     measured = []
     for configuration in results.configurations:
         is_run = looks.of(str(configuration.key[0])).is_run
@@ -269,21 +267,17 @@ def measure_effects(
         region = make_region(configuration.scores, options, is_accuracy=results.is_accuracy, units=results.units)
         if configuration.has_folds and options.failure_loss is None:
             region = replace(region, failure_loss=0.0)
-        signal = cache(partial(has_signal, configuration, predictions, is_r_squared=is_r_squared))
         measured.append(
-            {
-                effect: Bias(
-                    list(configuration.scores[effect].values()),
-                    region,
-                    configuration.step,
-                    levels_of(configuration, looks),
-                    find_hidden(configuration, effect, probabilistic, predictions, units=results.units, is_run=is_run),
-                    signal,
-                    shared_averages(configuration, effect),
-                    is_skewed=not failures_cancel(configuration, effect),
-                )
-                for effect in effects
-            }
+            Bias(
+                list(configuration.scores["bias"].values()),
+                region,
+                configuration.step,
+                levels_of(configuration, looks),
+                find_hidden(configuration, probabilistic, predictions, units=results.units, is_run=is_run),
+                cache(partial(has_signal, configuration, predictions, is_r_squared=is_r_squared)),
+                shared_averages(configuration, "bias"),
+                is_skewed=not failures_cancel(configuration, "bias"),
+            )
         )
     return measured
 

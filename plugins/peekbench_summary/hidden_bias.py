@@ -1,4 +1,4 @@
-"""Tells why the trials of a configuration could not show a bias, or an effect of another arm."""
+"""Tells why the trials of a configuration could not show a bias."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ MIN_ANSWERS = 59
 
 def find_hidden(
     configuration: Configuration,
-    effect: str,
     other_scores: Mapping[str, Configurations],
     predictions: Predictions | None,
     *,
     units: ScoreUnits,
     is_run: bool,
 ) -> Literal["", "inert", "no signal"]:
-    """Return why no trial could show an effect: no answer is right, or the predictions of both arms are equal.
+    """Return why no trial could show a bias: no answer is right, or the predictions of both arms are equal.
 
     All scores of a run are computed from the same predictions. Scores of probabilities, R^2 and log-likelihoods of
     texts can be equal in all trials only if the predictions are; scores in points can also be equal by chance, so
@@ -36,8 +35,6 @@ def find_hidden(
     ----------
     configuration
         Paired scores of one method.
-    effect
-        Effect, such as 'bias', which is the difference of test and extra.
     other_scores
         Name of a score to the configurations in this score, for the scores of probabilities.
     predictions
@@ -52,7 +49,7 @@ def find_hidden(
     str
         As for `Bias.hidden`.
     """
-    if _is_any(configuration, effect):
+    if _is_any(configuration, "bias"):
         return ""
     num_trials = sum(map(len, configuration.subsamples.values()))
     is_enough = num_trials * (configuration.num_texts or 0) >= MIN_ANSWERS
@@ -60,11 +57,11 @@ def find_hidden(
         return "no signal"
     exact = [results for results in other_scores.values() if results.units == NUMBERS]
     same = [other for results in exact for other in results.configurations if other.key == configuration.key]
-    if not is_run or any(_is_any(compared, effect) for compared in same):
+    if not is_run or any(_is_any(compared, "bias") for compared in same):
         return ""
     if same or units == NUMBERS:
         return "inert"
-    if is_enough and effect == "bias" and predictions is not None and not _is_all_right(configuration):
+    if is_enough and predictions is not None and not _is_all_right(configuration):
         answers = (read_answers(configuration, task, predictions) for task in configuration.subsamples)
         if all(map(_are_equal, answers)):
             return "inert"

@@ -19,7 +19,6 @@ from peekbench_summary.biased_rule import NO_LOOKS
 from peekbench_summary.comparison import compare
 from peekbench_summary.estimates import mean_over_tasks
 from peekbench_summary.families import judge_all
-from peekbench_summary.rule_worth import rule_arms
 from peekbench_summary.scores import (
     EFFECTS,
     choose_configurations,
@@ -115,7 +114,7 @@ def leaderboard(results: Configurations, verdicts: Sequence[Verdict], options: S
     order = {sizes: position for position, sizes in enumerate(dict.fromkeys(entrant.sizes for entrant in entrants))}
     entrants.sort(key=lambda entrant: (order[entrant.sizes], -entrant.mean("extra")))
     effects = [effect for effect in EFFECTS if effect in results.effects]
-    arms = [arm for arm in results.arms if arm != "extra" and arm not in rule_arms(results)]
+    arms = [arm for arm in results.arms if arm != "extra"]
     rows: list[tuple[Cell, ...]] = []
     num_unpaired = 0
     for _, group in groupby(entrants, key=lambda entrant: entrant.sizes):

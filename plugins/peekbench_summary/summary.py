@@ -31,10 +31,9 @@ from peekbench_summary.estimates import (
     estimate_task,
     shared_averages,
 )
-from peekbench_summary.families import judge_all, measure_effects, other_tasks_p_values, smallest_p
+from peekbench_summary.families import judge_all, other_tasks_p_values, smallest_p
 from peekbench_summary.figures import common_region, doses, forests, has_families, progress, sizes, violins
 from peekbench_summary.leaderboard import leaderboard
-from peekbench_summary.rule_worth import NO_MEAN, is_mean_over_texts, other_effects, rule_arms, rule_tables
 from peekbench_summary.scores import (
     choose_configurations,
     effect_cells,
@@ -89,25 +88,19 @@ def summarize(
     method_verdicts = [verdict for verdict in verdicts if not verdict.control]
     control_verdicts = [verdict for verdict in verdicts if verdict.control]
     level = options.level
-    rules = [f"{arm} - extra" for arm in rule_arms(methods)]
-    measured = measure_effects(methods, rules, options, probabilistic, looks, predictions)
-    of_rules, rule_figures = rule_tables(methods, method_verdicts, measured, options)
     return Analysis(
         "summary",
         tables=(
             *_method_tables(methods, method_verdicts, options),
-            *of_rules,
             _task_table(everything, verdicts, level, options.score),
             *score_tables(probabilistic, method_verdicts, options),
             *([controls_table(controls, control_verdicts, level)] if control_verdicts else []),
         ),
         figures=(
             *_method_figures(methods, method_verdicts, level),
-            *rule_figures,
             *_control_figures(controls, control_verdicts, level),
         ),
         verdicts=verdicts,
-        warnings=(NO_MEAN,) if rules and not is_mean_over_texts(methods, options) else (),
     )
 
 
@@ -154,7 +147,7 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     several = _has_several_tasks(results)
     rows = []
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
-        for effect in other_effects(results):
+        for effect in list_effects(results):
             tasks, shared = list(configuration.scores[effect].values()), shared_averages(configuration, effect)
             error = _standard_error(estimate_effect(configuration, effect, level))
             others = estimate_other_tasks(tasks, level, configuration.step, shared)
@@ -176,6 +169,15 @@ def _average_table(results: Configurations, verdicts: Sequence[Verdict], level: 
     note += verdict_note(verdicts, level) + shared_note(results) + extension_note(verdicts)
     note += same_texts_note(results)
     return Table(title, columns, tuple(rows), results.note(note))
+
+
+def list_effects(results: Configurations) -> list[str]:
+    """Return the effects that are averaged over subsamples.
+
+    With folds, all - extra is left out: a deterministic fit to all texts is the same in all divisions, so an interval
+    from divisions would not contain its luck.
+    """
+    return [effect for effect in results.effects if effect != "all - extra"]
 
 
 def _standard_error(estimate: MeanEstimate) -> Cell:
@@ -228,7 +230,7 @@ def _few_tasks_note(num_tasks: int) -> str:
 def _task_table(results: Configurations, verdicts: Sequence[Verdict], level: float, score: str) -> Table:
     """Tabulate scores and effects of each task; those of a single task are the averages."""
     rows = []
-    effects = other_effects(results)
+    effects = list_effects(results)
     for configuration, verdict in zip(results.configurations, verdicts, strict=True):
         for task, biases in configuration.scores["bias"].items():
             scores = [math.fsum(configuration.scores[arm][task]) / len(biases) for arm in results.arms]
@@ -285,7 +287,7 @@ def controls_table(controls: Configurations, verdicts: Sequence[Verdict], level:
     level
         Nominal coverage of the intervals.
     """
-    effects = other_effects(controls)
+    effects = list_effects(controls)
     rows = tuple(
         (
             *configuration.cells,

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from peekbench.report.render.advice import RULES
 from peekbench.spec.experiment import load_spec
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +35,7 @@ def test_each_card_has_a_source_figures_for_each_arm_and_a_sentence(script: Any)
     for card in script.CARDS:
         assert re.search(r"\]\(https://", card.practice), card.title
         assert all([*script.list_worths(card, arm, atlas)] for arm in card.arms), card.title
-        assert all(RULES[kind] for kind in card.rules)
+        assert all(script.RULES[kind] for kind in card.rules)
 
 
 def test_published_reports_are_those_of_the_specs(script: Any) -> None:

@@ -32,7 +32,6 @@ from .report import Inflation as Inflation
 from .report import MethodFacts as MethodFacts
 from .report import Quantity as Quantity
 from .report import Report as Report
-from .report import RuleWorth as RuleWorth
 from .report import RunContent as RunContent
 from .report import ScoreEstimate as ScoreEstimate
 from .report import Table as Table

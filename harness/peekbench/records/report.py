@@ -47,24 +47,6 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleWorth:
-    """What a rule of adaptation was worth: its scores minus those with independent unlabeled texts."""
-
-    rule: str
-    """Name of the arm."""
-    kind: str
-    """Kind of the arm, such as 'cross'."""
-    num_blocks: str
-    """Blocks of the test set; empty for blocks of one text."""
-    sizes: str
-    """Sizes of the methods, such as 'num_test 200'."""
-    decisions: Mapping[str, int]
-    """Number of methods by decision, in words: 'higher' instead of 'biased up' if fits adapt to fewer texts."""
-    verdicts: tuple[Verdict, ...]
-    """Verdict on each method with an interval."""
-
-
-@dataclass(frozen=True, slots=True)
 class Inflation:
     """Inflation of the best score of several configurations, because it was chosen by this score."""
 
@@ -81,10 +63,6 @@ class Inflation:
     is_of_texts: bool = True
     """Whether it is known to include the luck of the texts; without answers to single texts, subsamples may share
     them."""
-
-
-Statement: TypeAlias = RuleWorth | Inflation
-"""Fact that reports state in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +89,7 @@ class Table:
     overview: tuple[str, ...] = ()
     """Columns that the short view of a report in a terminal shows, as far as they fit, most important first. Empty for
     a table that it leaves out."""
-    statements: tuple[Statement, ...] = ()
+    statements: tuple[Inflation, ...] = ()
     """Facts that reports state in words before the note, or one in each row of a table without columns."""
     ranked_by: str = ""
     """Column whose values descend from row to row; empty if the rows have another order."""
@@ -364,8 +342,6 @@ class Report:
     """Files that analyses add to the report: file name to a function that writes the file."""
     methods: tuple[MethodFacts, ...] = ()
     """Descriptions of the methods."""
-    rules: tuple[RuleWorth, ...] = ()
-    """What the rules of adaptation were worth."""
     subjects: tuple[Subject, ...] = ()
     """Configurations of the input, for gates."""
     extension: Extension = Extension()

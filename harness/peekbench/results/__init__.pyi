@@ -1,6 +1,4 @@
 from .columns import COLUMNS as COLUMNS
-from .columns import IN_RULES as IN_RULES
-from .columns import RULE_KINDS as RULE_KINDS
 from .columns import SCORES as SCORES
 from .columns import ResultsColumn as ResultsColumn
 from .columns import Score as Score

@@ -13,7 +13,7 @@ from peekbench.formatting import list_names, pluralize, visible
 from peekbench.identity import STEPS, spell
 from peekbench.records.scores import SCORES, Score, find_score
 from peekbench.records.verdicts import NUMBERS, POINTS, ScoreUnits
-from peekbench.spec.arms import ALL_TEXTS, BLOCK_RULES, OF_SINGLE_TEXTS, RULE
+from peekbench.spec.arms import ALL_TEXTS, RULE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,27 +189,6 @@ COUNTED = ("acc", "acc_norm", "accuracy", "exact_match")
 SCORE_SOURCES = ("score", "num_correct", "grade", "bits_per_byte", *LOSSES, ANSWER.name)
 """Columns of users' tables from which the score is known."""
 ARMS = ("base", "extra", "test")
-RULE_KINDS = {"test": True} | {
-    name: rule.sees_as_many_texts
-    for kind, rule in BLOCK_RULES.items()
-    for name in (kind, OF_SINGLE_TEXTS.get(kind, kind))
-}
-"""Kinds of arms that are rules of adaptation, in the order of reports, and whether their difference from extra is a
-bias. Those with blocks of one text are kinds of their own.
-
-Examples
---------
->>> [kind for kind, is_bias in RULE_KINDS.items() if is_bias]
-['test', 'swap-in']
-"""
-IN_RULES = {"biased up": "higher", "biased down": "lower"}
-"""Words for decisions on rules whose difference from extra is not a bias, because their fits adapt to fewer texts.
-
-Examples
---------
->>> IN_RULES["biased up"]
-'higher'
-"""
 DOSE = re.compile(r"mix-0?\.\d+")
 
 

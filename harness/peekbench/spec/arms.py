@@ -28,8 +28,7 @@ If `design.num_unlabeled` exceeds `num_test`, further texts follow in every fit 
 `leave-one-out`, `single`, `alone`, `prequential` and `swap-in` are `cross`, `blocks`, `batches`, `prequential` and
 `swap-in` with blocks of one text.
 
-To add an arm with blocks, add an entry to `BLOCK_RULES`, its fits to `execution/fit_plans.py`, and its sentence to
-`report/render/advice.py`.
+To add an arm with blocks, add an entry to `BLOCK_RULES`, and its fits to `execution/fit_plans.py`.
 """
 
 from __future__ import annotations
@@ -59,9 +58,6 @@ class BlockRule:
     """What a fit adapts to, for the schema of specs."""
     of_single_texts: str = ""
     """Name of the arm with blocks of one text; empty if there is none."""
-    sees_as_many_texts: bool = False
-    """Whether a fit adapts to as many texts as one of the arm extra, so that its difference from extra is a bias. The
-    others are rules that a benchmark can have, and their difference is what the rule is worth."""
 
 
 BLOCK_RULES = {
@@ -72,7 +68,7 @@ BLOCK_RULES = {
     "stream": BlockRule("Blocks, each predicted by a fit to it and all earlier blocks."),
     "blocks": BlockRule("Blocks, each predicted by a fit to it alone.", "single"),
     "batches": BlockRule("Blocks, each predicted by itself, by the fits of extra.", "alone"),
-    "swap-in": BlockRule("Blocks, each predicted by a fit to extra texts and it.", "swap-in", sees_as_many_texts=True),
+    "swap-in": BlockRule("Blocks, each predicted by a fit to extra texts and it.", "swap-in"),
 }
 """Arms with blocks by kind, in the order of reports."""
 OF_SINGLE_TEXTS = {kind: rule.of_single_texts for kind, rule in BLOCK_RULES.items() if rule.of_single_texts}

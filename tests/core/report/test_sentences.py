@@ -7,8 +7,6 @@ import pytest
 from peekbench import Estimate, Verdict
 from peekbench.records import Decision, Evidence, Family, PosteriorEvidence, TrialEvidence
 from peekbench.report import state
-from peekbench.report.render.advice import RULES
-from peekbench.spec.arms import BLOCK_RULES, OF_SINGLE_TEXTS
 
 
 @pytest.mark.parametrize(
@@ -43,8 +41,3 @@ def test_analyses_without_evidence_have_a_note_or_an_estimate() -> None:
     assert state(Verdict("lsa", "bias", "inconclusive", Estimate(0.01), note="test wins in 3 of 5 trials.")) == (
         "test wins in 3 of 5 trials."
     )
-
-
-def test_every_rule_of_a_benchmark_has_a_sentence() -> None:
-    names = {name for kind in BLOCK_RULES for name in (kind, OF_SINGLE_TEXTS.get(kind, kind))}
-    assert set(RULES) == {"test", "not test"} | {name for name in names if name != "swap-in"}

@@ -23,10 +23,7 @@ from peekbench.records.report import (
     Extension,
     MethodFacts,
     Report,
-    RuleWorth,
     RunContent,
-    Statement,
-    Table,
 )
 from peekbench.records.verdicts import RowName, Settling, TrialEvidence, Verdict
 from peekbench.report.facts import run_facts
@@ -296,34 +293,15 @@ def add_analyses(report: Report, analyses: Sequence[Analysis], rows: RowName = "
         verdicts=(*(verdict for analysis in analyses for verdict in analysis.verdicts), *report.verdicts),
         warnings=(*warnings, *report.warnings),
         figures=(*(figure for analysis in analyses for figure in analysis.figures), *report.figures),
-        rules=tuple(
-            statement
-            for analysis in analyses
-            for table in analysis.tables
-            for statement in table.statements
-            if isinstance(statement, RuleWorth) and statement.kind != "test"  # its verdicts are those on the bias
-        ),
         tables=(*(put_into_words(table) for analysis in analyses for table in analysis.tables), *report.tables),
         attachments={**_attachments(analyses), **report.attachments},
     )
 
 
 def _describe_rows(analysis: Analysis, rows: RowName, max_subsamples: Mapping[int, int]) -> Analysis:
-    """Return an analysis whose verdicts, and those on rules, name the rows of the tasks and advise what they allow."""
-
-    def describe(verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
-        return tuple(limit_advice(replace(verdict, rows=rows), max_subsamples) for verdict in verdicts)
-
-    def describe_statement(statement: Statement) -> Statement:
-        if isinstance(statement, RuleWorth):
-            return replace(statement, verdicts=describe(statement.verdicts))
-        return statement
-
-    def describe_table(table: Table) -> Table:
-        return replace(table, statements=tuple(map(describe_statement, table.statements)))
-
-    tables = tuple(map(describe_table, analysis.tables))
-    return replace(analysis, verdicts=describe(analysis.verdicts), tables=tables)
+    """Return an analysis whose verdicts name the rows of the tasks and advise what they allow."""
+    verdicts = (limit_advice(replace(verdict, rows=rows), max_subsamples) for verdict in analysis.verdicts)
+    return replace(analysis, verdicts=tuple(verdicts))
 
 
 def limit_advice(verdict: Verdict, max_subsamples: Mapping[int, int]) -> Verdict:

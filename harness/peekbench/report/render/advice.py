@@ -1,4 +1,4 @@
-"""Sentences on what to do: what would settle a verdict, which rule a benchmark can adopt, and what comes next."""
+"""Sentences on what to do: what would settle a verdict, and what comes next."""
 
 from __future__ import annotations
 
@@ -9,49 +9,16 @@ from peekbench.formatting import (
     duration,
     format_cell,
     format_quantity,
-    format_range,
     format_size,
     join_words,
     pluralize,
-    points,
 )
-from peekbench.records.report import Column, Inflation, Report, RuleWorth, Statement, Table
+from peekbench.records.report import Inflation, Report, Table
 from peekbench.records.verdicts import Advice, Settling, TrialEvidence, Verdict
 from peekbench.report.render.answers import Answer
 from peekbench.report.render.fixed_texts import has_published, is_mean, name_decision
 
-RULES: Mapping[str, str] = {
-    "test": "Methods may adapt to the unlabeled {row}s of the test set",
-    "not test": "Methods must not adapt to the unlabeled {row}s of the test set",
-    "cross": (
-        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has not adapted to any of "
-        "its {row}s"
-    ),
-    "leave-one-out": "A model that predicts a test {row} has not adapted to this {row}",
-    "prequential": (
-        "The test {row}s arrive in a fixed order, and a model that predicts a {row} has adapted neither to it nor to "
-        "any later one"
-    ),
-    "stream": (
-        "The test {row}s arrive in {blocks} blocks in a fixed order, and a model that predicts a block has adapted to "
-        "no later block"
-    ),
-    "blocks": (
-        "The test {row}s are divided into {blocks} blocks, and a model that predicts a block has adapted to no other "
-        "block"
-    ),
-    "batches": "The test {row}s are divided into {blocks} batches, and each is predicted by itself",
-    "alone": "Each test {row} is predicted by itself",
-    "single": "A model that predicts a test {row} has adapted to no other test {row}",
-}
-"""Rules of a benchmark that the arms implement, by kind of arm; 'not test' is the opposite of that of 'test'."""
 MAX_NAMED = 3  # methods in an answer
-WITHOUT_OWN_TEXTS = ("cross", "leave-one-out", "prequential")
-"""Kinds of arms whose scores a benchmark can report instead of those of extra: no text is predicted by a fit to it."""
-PREDICTED_ALONE = ("batches", "alone")
-"""Kinds of arms that predict fewer texts together by the fits of extra."""
-NOT_HIGHER = ("equivalent", "biased down")
-"""Decisions by which the scores under a rule do not exceed those of extra."""
 NEXT = "What next?"
 ADD = {"run": "add them to each num_subsamples", "table": "add them to the table"}
 """How to add subsamples."""
@@ -62,62 +29,6 @@ def name_methods(names: Sequence[str]) -> str:
     if len(names) > MAX_NAMED:
         names = [*names[: MAX_NAMED - 1], f"{len(names) - MAX_NAMED + 1:,} others"]
     return join_words(names)
-
-
-def choose_rule(report: Report, judged: Sequence[Verdict]) -> list[Answer]:
-    """Return the rule that a benchmark can adopt, which was measured for all methods; nothing unless rules were."""
-    methods = {verdict.method for verdict in judged if verdict.estimate.has_interval}
-    joint = _find_joint(report)
-    if not report.rules or not (methods or joint):
-        return []
-    rows, region = judged[0].rows, format_size(judged[0].region or 0.0, judged[0].unit)
-    rule, reason = f"Independent {rows}", "No other measured rule is known to give the same scores."
-    by_rule: dict[str, list[Verdict]] = {}
-    for worth in report.rules:
-        if worth.kind in WITHOUT_OWN_TEXTS:
-            by_rule.setdefault(worth.rule, []).extend(worth.verdicts)
-    by_rule = {
-        name: verdicts for name, verdicts in by_rule.items() if methods <= {verdict.method for verdict in verdicts}
-    }
-    equal = [name for name, verdicts in by_rule.items() if _are_all(verdicts, ("equivalent",))]
-    not_higher = [
-        name
-        for name, verdicts in by_rule.items()
-        if all(verdict.decision in NOT_HIGHER or verdict.size == "not above" for verdict in verdicts)
-    ]
-    if joint:
-        rule = [*joint.values()][-1]
-        reason = f"The scores of {name_methods([*joint])} depend on the {rows} that are predicted together."
-    elif _are_all(judged, ("equivalent",)):
-        rule, reason = f"Adapting to all test {rows}", "The bias is negligible for every method."
-    elif equal:
-        rule, reason = equal[0], f"Its scores differ from those of extra by less than {region}."
-    elif not_higher:
-        rule, reason = not_higher[0], f"It does not raise scores above those of extra by more than {region}"
-        if any(verdict.decision == "biased down" for verdict in by_rule[rule]):
-            reason += f", but lowers some: use more blocks, or independent {rows}."
-        else:
-            reason += ", but may lower them."
-    return [Answer("Which rule?", rule, reason)]
-
-
-def _find_joint(report: Report) -> dict[str, str]:
-    """Return the methods whose scores are known to depend on the texts that are predicted together, with an arm.
-
-    It is the same for all: the one that predicts the fewest together, as a benchmark has one rule.
-    """
-    of_batches = [worth for worth in report.rules if worth.kind in PREDICTED_ALONE]
-    fewest = max(of_batches, key=lambda worth: (worth.kind == "alone", int(worth.num_blocks or 0)), default=None)
-    return {
-        verdict.method: fewest.rule
-        for worth in of_batches
-        for verdict in worth.verdicts
-        if fewest and verdict.decision in ("biased up", "biased down")
-    }
-
-
-def _are_all(verdicts: Sequence[Verdict], decisions: Sequence[str]) -> bool:
-    return all(verdict.decision in decisions for verdict in verdicts)
 
 
 def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Verdict]) -> Answer:
@@ -134,14 +45,8 @@ def advise_next(report: Report, judged: Sequence[Verdict], controls: Sequence[Ve
     if number := report.extension.num_missing:
         missing = pluralize(number, "trial is missing", "trials are missing")
         return Answer(NEXT, "Finish the run", f"{missing}.", report.extension.command)
-    named = [(verdict.method, verdict) for verdict in judged]
-    named += [(f"{verdict.method} under {worth.rule}", verdict) for worth in report.rules for verdict in worth.verdicts]
-    if undecided := {name: verdict for name, verdict in named if verdict.decision == "inconclusive"}:
+    if undecided := {verdict.method: verdict for verdict in judged if verdict.decision == "inconclusive"}:
         return _settle_all(report, undecided)
-    if joint := _find_joint(report):
-        reason = f"The scores of {name_methods([*joint])} depend on the {judged[0].rows} that are predicted together"
-        scores = f"Report the scores of {[*joint.values()][-1]}"
-        return Answer(NEXT, scores, f"{reason}; those of extra are for {judged[0].rows} that arrive together.")
     if decisions & {"biased up", "biased down"}:
         reason = f"The {effect} does not affect them."
         if not all(map(is_mean, judged)) and any(map(has_published, judged)):
@@ -329,58 +234,11 @@ def _add_rows_or_tasks(limited: Settling) -> str:
 
 
 def put_into_words(table: Table) -> Table:
-    """Return a table with its statements as sentences: as rows if it has no others, otherwise before its note."""
-    sentences = [_put(statement) for statement in table.statements]
+    """Return a table with its statements as sentences before its note."""
     if not table.statements:
         return table
-    if table.columns:
-        note = " ".join((*(text for _, text in sentences), table.note))
-        return replace(table, note=note, statements=())
-    return replace(table, columns=(Column("rule"), Column("sentence")), rows=tuple(sentences), statements=())
-
-
-def _put(statement: Statement) -> tuple[str, str]:
-    if isinstance(statement, Inflation):
-        return "", _state_inflation(statement)
-    return statement.rule, _state_rule(statement)
-
-
-def _state_rule(worth: RuleWorth) -> str:
-    """State a rule of a benchmark, what it was worth, and what would settle it if that is open.
-
-    The rule of the arm test permits what it permits only if this is known to be negligible.
-    """
-    verdicts, kind, whose = worth.verdicts, worth.kind, "under this rule"
-    if kind == "test" and not _are_all(verdicts, ("equivalent",)):
-        kind, whose = "not test", "of methods that do"
-    unit, rows = verdicts[0].unit, verdicts[0].rows
-    num_tasks = [verdict.evidence.num_tasks for verdict in verdicts if isinstance(verdict.evidence, TrialEvidence)]
-    tasks = pluralize(min(num_tasks), "task")
-    if min(num_tasks) < max(num_tasks):
-        tasks = f"{min(num_tasks)} to {max(num_tasks)} tasks"
-    if worth.sizes:
-        tasks += f" ({worth.sizes})"
-    lowest = min(verdict.estimate.low for verdict in verdicts)
-    highest = max(verdict.estimate.high for verdict in verdicts)
-    listed = ", ".join(f"{number} {decision}" for decision, number in worth.decisions.items())
-    levels = " and ".join(sorted({f"{verdict.family.level:.0%}" for verdict in verdicts}))
-    intervals = f"{levels} intervals of {len(verdicts)} methods"
-    if len(verdicts) == 1:
-        intervals = f"{levels} interval of 1 method"
-    if any(verdict.family.size > 1 for verdict in verdicts):
-        intervals = f"adjusted {intervals}"
-    rule = RULES[kind].format(blocks=worth.num_blocks, row=rows.removesuffix("s"))
-    reference = f"with independent {rows}"
-    if kind in PREDICTED_ALONE:
-        reference = f"of {rows} that are predicted together"
-    text = (
-        f"{rule}. On these {rows} of {tasks}, the mean score {whose} differs from the mean score {reference} by "
-        f"{format_range(lowest, highest, unit)}{points(unit)} ({intervals}: {listed})."
-    )
-    if any(verdict.decision == "inconclusive" for verdict in verdicts):
-        needed = merge_settling(map(find_settling, verdicts))
-        text += f" Not settled: {_advise(needed, verdicts[0]) if needed else 'what settles this is unknown'}."
-    return text
+    sentences = map(_state_inflation, table.statements)
+    return replace(table, note=" ".join((*sentences, table.note)), statements=())
 
 
 def _state_inflation(inflation: Inflation) -> str:

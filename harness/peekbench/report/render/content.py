@@ -31,7 +31,7 @@ from peekbench.records.verdicts import (
     TrialEvidence,
     Verdict,
 )
-from peekbench.report.render.advice import advise_next, choose_rule, name_methods
+from peekbench.report.render.advice import advise_next, name_methods
 from peekbench.report.render.answers import Answer
 from peekbench.report.render.definitions import BACKGROUND_OF_FOLDS, define_accuracy, define_folds
 from peekbench.report.render.fixed_texts import (
@@ -315,7 +315,7 @@ def answer(report: Report) -> list[Answer]:
     judged = [lead for lead in leads if not lead.control]
     if not judged:
         return []
-    answers = [*judge_published(judged), _find_bias(judged), *_measure(judged), *choose_rule(report, judged)]
+    answers = [*judge_published(judged), _find_bias(judged), *_measure(judged)]
     return [*answers, _judge_run(report, judged, controls), advise_next(report, judged, controls)]
 
 
