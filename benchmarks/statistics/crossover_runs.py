@@ -1,4 +1,4 @@
-"""Runs with crossover scoring of several sets, for `crossover.py` and `crossover_verdicts.py`.
+"""Runs with crossover scoring of several sets, for `crossover.py`.
 
 One run of K sets contains trials of all smaller designs: K fits, each of which predicts K sets.
 """
