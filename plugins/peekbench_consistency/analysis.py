@@ -7,7 +7,7 @@ import pandas as pd
 from peekbench import Analysis, Column, Options, Table
 from peekbench_consistency import Consistency
 from peekbench_consistency.base_arms import compare_methods, compare_sizes
-from peekbench_consistency.correlations import find_correlated_tasks, tabulate_correlations
+from peekbench_consistency.correlations import find_correlated_tasks
 from peekbench_consistency.findings import Finding, WideTable, make_wide, summarize
 from peekbench_consistency.rows import find_copied_blocks, find_mismatched_draws
 from peekbench_consistency.scores import (
@@ -54,13 +54,10 @@ def check_consistency(results: pd.DataFrame, *, options: Consistency) -> Analysi
     Returns
     -------
     Analysis
-        A table of findings, errors first, and one of the correlations between tasks; a warning for each kind of error
-        or warning.
+        A table of findings, errors first; a warning for each kind of error or warning.
     """
-    table = make_wide(results)
-    findings = _run_checks(table, options)
-    tables = (_finding_table(findings, options.level), *tabulate_correlations(table))
-    return Analysis("consistency", tables=tables, warnings=summarize(findings))
+    findings = _run_checks(make_wide(results), options)
+    return Analysis("consistency", tables=(_finding_table(findings, options.level),), warnings=summarize(findings))
 
 
 def check_quickly(results: pd.DataFrame, *, options: Options) -> Analysis:

@@ -159,14 +159,9 @@ def test_power_counts_shared_seeds_once() -> None:
     assert shared[0]["these tasks"] == pytest.approx(3 * verdict.estimate.standard_error, rel=0.1)
 
 
-def test_consistency_finds_the_correlation_of_tasks_and_warns_if_they_are_called_independent() -> None:
-    title = "Correlation of tasks"
-    (row,) = find_rows(run_analysis("consistency", tidied(make_table(0.5))), title)
-    assert row["correlation, low"] < 0.5 < row["correlation, high"]
-    assert row["p"] < 0.001
-    (none,) = find_rows(run_analysis("consistency", tidied(make_table(0.0))), title)
-    assert none["correlation, low"] < 0 < none["correlation, high"]
+def test_consistency_warns_if_correlated_tasks_are_called_independent() -> None:
     assert not run_analysis("consistency", tidied(make_table(0.5))).warnings
+    assert not run_analysis("consistency", tidied(make_table(0.0), independent_tasks=True)).warnings
     (warning,) = run_analysis("consistency", tidied(make_table(0.5), independent_tasks=True)).warnings
     assert "remove --independent-tasks" in warning
 
