@@ -84,16 +84,17 @@ def pin_task(*, options: HubTaskOptions, folders: Folders, task: HubTask) -> Map
     DataError
         As for `load_task`.
     """
-    return _pin(load_task(options=options, folders=folders, task=task))
+    return _pin(task, options, folders)
 
 
 def pin_dataset(*, options: HubDatasetOptions, folders: Folders) -> Mapping[str, Any]:
     """Return the option that pins a dataset to its current commit; see `pin_task`."""
-    return _pin(load_dataset(options=options, folders=folders))
+    return _pin(options.task(), options, folders)
 
 
-def _pin(dataset: Dataset) -> Mapping[str, Any]:
-    revision = dataset.details["revision"]
+def _pin(task: HubTask, options: HubOptions, folders: Folders) -> Mapping[str, Any]:
+    with _named(f"hf.{task.name}"):
+        revision = _locate(task, options, folders)[0].revision
     return {"revision": revision} if revision else {}
 
 
