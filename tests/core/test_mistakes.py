@@ -16,8 +16,7 @@ Each step answers the last message (`says`: a part of it) until the command work
     arguments   runs another command
 
 `before` runs first, and `change` is a step after it.
-A file is a text, or has `rows` that are repeated. `needs` is a part of the last message if the command needs what tests
-lack, such as a network, and `library` is an optional one.
+A file is a text, or has `rows` that are repeated. `library` is an optional library that the command needs.
 """
 
 from __future__ import annotations
@@ -155,7 +154,4 @@ def test_messages_name_place_and_remedy_and_following_them_leads_to_a_command_th
     for message in (first, *others):
         assert message.count("\n") <= MAX_LINES
     assert all([first, *others[:-1]]), "each step answers a message"
-    if "needs" in mistake:
-        assert mistake["needs"] in others[-1]
-    else:
-        assert not others[-1]
+    assert not others[-1]

@@ -21,13 +21,12 @@ import pandas as pd
 import pytest
 import yaml
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import BaggingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 import peekbench as pb
 
@@ -54,10 +53,6 @@ class Centered(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return rows - self.mean_
 
 
-def shares(train: Any, weight: float = 1.0) -> Any:
-    return lambda texts: np.full((len(texts), 2), 0.5)
-
-
 RNG = np.random.default_rng(0)
 LABELS = np.arange(120) % 2
 NAMES = {
@@ -71,10 +66,8 @@ NAMES = {
     "words": make_pipeline(TfidfVectorizer(), LogisticRegression()),
     "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
     "ridge": make_pipeline(StandardScaler(), Ridge()),
-    "shares": shares,
     **{function.__name__: function for function in (
-        Centered, make_column_transformer, BaggingClassifier, TfidfVectorizer, SimpleImputer, LogisticRegression,
-        Ridge, make_pipeline, OneHotEncoder, StandardScaler,
+        Centered, BaggingClassifier, TfidfVectorizer, SimpleImputer, LogisticRegression, make_pipeline, StandardScaler,
     )},
 }  # fmt: skip
 
