@@ -213,8 +213,9 @@ def analyze(
         are one table; if no column names the task, it is the name of the file. Also a run, its name, its spec or its
         store.
     analyses
-        Names of the analyses; by default those of the run's spec, or `summary` and `permutation`, and `summary.texts`
-        if rows are about single texts of several runs.
+        Names of the analyses, or with options as in a spec: ``"{use: summary, options: {level: 0.9}}"``. By default
+        those of the run's spec, or `summary` and `permutation`, and `summary.texts` if rows are about single texts of
+        several runs.
     name
         Name of the report.
     allow_incomplete
