@@ -85,7 +85,7 @@ def shared_note(results: Configurations) -> str:
 
 OF_OTHER_TEXTS = (
     " All trials test the same texts. Ties and the interval of the boost account for other texts of this kind; the "
-    "interval of the bias is for these texts."
+    "verdict and the interval of the bias are for these texts."
 )
 OF_THESE_TEXTS = (
     " All trials test the same texts. Ties and intervals are for these texts only, because this score is not known to "

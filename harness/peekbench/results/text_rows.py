@@ -173,7 +173,7 @@ def grade_answers(reader: CellReader) -> None:
         missing = next(column for column in (ANSWER, LABEL, TEXT) if not reader.roles.named(column.name))
         found = [name for name in (answer, label) if name is not None]
         raise ResultsError(
-            f"{reader.origin}: {quoted(found)} need a column with the {missing.name} of each row; name it with ",
+            f"{reader.origin}: no column has the {missing.name} of each row, beside {quoted(found)}; name it with ",
             mapping("COLUMN", missing.name),
             ", or ignore these",
             added=TableOptions(ignore=found),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 
 import peekbench as pb
 from peekbench.execution import repeats
+from peekbench.report import report_of_run
+from peekbench.report.render.json_report import render_json
 from peekbench.store.reader import Store
 
 TEXTS = [f"text {row}" for row in range(120)]
@@ -55,6 +58,8 @@ def test_randomness_without_a_seed_is_stored_and_reported_with_its_size() -> Non
     assert (repeat.subject, trial.draw.subsample) == ("fit", 0)
     assert 0 < repeat.num_changed < repeat.num_predictions
     assert f"{repeat.first:.4f} and {repeat.second:.4f}, and {repeat.num_changed} of" in warning
+    (stated,) = json.loads(render_json(report_of_run(next(Path("runs").glob("*.sqlite")))))["repeats"]
+    assert stated == {"method": trial.method, **trial.draw._asdict(), **asdict(repeat)}
 
 
 @pytest.mark.parametrize("draw", [lambda size: np.random.normal(size=size), draw_torch], ids=["numpy", "torch"])

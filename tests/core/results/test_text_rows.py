@@ -169,7 +169,7 @@ def test_repeated_answers_to_a_text_are_counted() -> None:
         (pd.concat([ROWS, ROWS.head(1)]), "column 'doc_id': q0 is duplicated .* subsample and arm"),
         (ROWS.drop(columns="seed"), "3 rows have the same task, method, model, sizes, text and arm"),
         (ROWS.assign(doc_id=ROWS["doc_id"].where(ROWS.index != 5, "")), "row 6, column 'doc_id': the cell is empty"),
-        (ROWS.assign(label=ROWS["doc_id"]), "'label' (?s:.*)--ignore label"),
+        (ROWS.assign(label=ROWS["doc_id"]), "'label'(?s:.*)--ignore label"),
         (ROWS.assign(macro_f1=1.0), r"'macro_f1' \(is a measure of all texts(?s:.*)--ignore macro_f1"),
         (ROWS.assign(correct=1.0).rename(columns={"correct": "bpb"}), "no column 'score'.* 'bpb' is a measure of all"),
         (ROWS.assign(question_id=ROWS["doc_id"]), "'doc_id', 'question_id' can all mean 'text'"),
@@ -230,9 +230,9 @@ def test_answers_that_cannot_be_judged_are_refused(change: dict[str, Any], messa
 
 def test_answers_need_labels_and_texts_in_the_same_form() -> None:
     table = make_answers()
-    with pytest.raises(ResultsError, match="'answer' need a column with the label of each row"):
+    with pytest.raises(ResultsError, match="no column has the label of each row, beside 'answer'"):
         read(table.drop(columns="label"))
-    with pytest.raises(ResultsError, match="'answer', 'label' need a column with the text of each row"):
+    with pytest.raises(ResultsError, match="no column has the text of each row, beside 'answer', 'label'"):
         read(table.drop(columns="doc_id"))
     with pytest.raises(ResultsError, match="'answer': class 0 is none of the labels, and neither is any other answer"):
         read(table.assign(answer="class " + (table["answer"] * 0).astype(str)))

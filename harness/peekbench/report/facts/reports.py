@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -97,7 +97,7 @@ def report_of_run(
         extension, rows = run_facts.describe_extension(store), store.row_name()
         scores = read_run(store, AnalysisOptions(allow_incomplete=allow_incomplete))
         grade_warnings = tuple(run_facts.warn_of_grades(store, scores.table.results))
-        repeat_warnings = tuple(warn_of_repeats(store.repeats()))
+        repeats = store.repeats()
     scores.record_look()
     results, num_planned = scores.table.results, len(scores.planned)
     number = spec.design.look_number(stopped_at)
@@ -122,7 +122,7 @@ def report_of_run(
         warnings=(
             *run_facts.warn_of_code_changes(versions),
             *run_facts.warn_of_other_versions(sessions, sizes),
-            *repeat_warnings,
+            *warn_of_repeats(repeats),
             *grade_warnings,
             *run_facts.warn_of_run({task.name: spec.design_of(task) for task in spec.tasks}, tasks, results),
             *run_facts.warn_of_missing_renderer(spec.report.renderer),
@@ -140,6 +140,9 @@ def report_of_run(
             "data": tasks,
             "texts": texts,
             "sessions": run_facts.describe_sessions(sessions, sizes, hosts),
+            "repeats": [
+                {"method": trial.method, **trial.draw._asdict(), **asdict(repeat)} for trial, repeat in repeats
+            ],
         },
         methods=methods,
         subjects=scores.subjects(),

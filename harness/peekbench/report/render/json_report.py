@@ -69,6 +69,8 @@ class ReportDocument(BaseModel):
     """For a run: lengths, tokens and duplicates of each task's texts."""
     sessions: list[dict[str, Any]] = []
     """For a run: versions, commit, machine, command and number of trials of each session."""
+    repeats: list[dict[str, Any]] = []
+    """For a run: scores of fits and grades that were made twice, and how many predictions differ."""
     runs: list[str] = []
     """For a comparison: files of the runs."""
     source: str = ""
