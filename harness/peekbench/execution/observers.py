@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 EVENTS = ("run_started", "trial_finished", "analysis_finished", "run_finished")
 """Methods of an observer, in the order of their calls."""
-MAX_WAITING = 100_000  # events that wait for an observer, before the run goes on without it
 END_SECONDS = 60.0
 """Time that observers have after the end of a run, before it ends without them."""
 INTERRUPT_SECONDS = 5.0
@@ -98,12 +97,7 @@ class _Thread(threading.Thread):
 
     def send(self, event: str, argument: object) -> None:
         """Let the observer know of an event, unless it has failed."""
-        if self.problem:
-            return
-        if self._events.qsize() >= MAX_WAITING:
-            self._is_abandoned = True
-            self._fail(f"{MAX_WAITING:,} events wait for it, because it is too slow")
-        else:
+        if not self.problem:
             self._events.put((event, argument))
 
     def end(self) -> None:
