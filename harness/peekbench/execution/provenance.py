@@ -291,8 +291,13 @@ def _imports(plugin: str) -> set[str]:
 
 def _imported_distributions(code: str) -> set[str]:
     """Return the distributions that a file or a module imports."""
-    owners = packages_distributions()
+    owners = _owners(_search_path())
     return {owner for module in _imports(code) for owner in owners.get(module, ())}
+
+
+@lru_cache(maxsize=1)
+def _owners(_: object) -> Mapping[str, list[str]]:
+    return packages_distributions()  # reads the lists of files of all distributions
 
 
 def _requirements(metadata: PackageMetadata, extras: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:
