@@ -17,6 +17,7 @@ from peekbench.data.dataset_checks import groups_in_both
 from peekbench.data.held_inputs import (
     GENERATION,
     Likeness,
+    check_columns,
     check_kind,
     drop_copies,
     find_blank,
@@ -166,6 +167,7 @@ class _Reader:
         if others:
             for pair in pairs.values():
                 self._refuse_reordered(pair.inputs, pair.labels)
+            check_columns(first.inputs, others[0].inputs, self.name)
             inputs = join_inputs([pair.inputs for pair in pairs.values()])
             class_names, numbers = align_classes([pair.class_names for pair in pairs.values()])
             labels = join_labels([pair.labels for pair in pairs.values()], numbers, self.name)

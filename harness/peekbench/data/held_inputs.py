@@ -175,6 +175,26 @@ def _as_plain(value: Any) -> Any:
     return value
 
 
+def check_columns(train: Any, test: Any, name: str) -> None:
+    """Refuse features of official splits that have other columns, which would be missing values of each other.
+
+    Raises
+    ------
+    DataError
+        If a column is only in one of the splits, or arrays differ in width.
+    """
+    if isinstance(train, pd.DataFrame):
+        for one, other, places in ((train, test, ("train", "test")), (test, train, ("test", "train"))):
+            for column in one.columns.difference(other.columns, sort=False):
+                raise DataError(
+                    f"{name}: {places[0]} has the column {column!r}, but {places[1]} does not; rename, add or drop it"
+                )
+    elif np.ndim(train) == 2 and np.shape(train)[1] != np.shape(test)[1]:
+        raise DataError(
+            f"{name}: train has {np.shape(train)[1]:,} features, but test has {np.shape(test)[1]:,}; give the same ones"
+        )
+
+
 def join_inputs(parts: Sequence[Any]) -> Any:
     """Return the rows of several inputs of the same type."""
     if isinstance(parts[0], pd.Series | pd.DataFrame):

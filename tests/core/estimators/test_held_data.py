@@ -196,6 +196,20 @@ def test_nested_values_are_refused(data: Any, message: str) -> None:
         measure(TFIDF, data)
 
 
+def test_features_of_splits_with_other_columns_are_refused() -> None:
+    frame = pd.DataFrame({"a": np.arange(30.0), "b": 1.0})
+    wide = np.ones((30, 2))
+    for train, test, message in (
+        (frame, frame.rename(columns={"b": "B"}), "train has the column 'b', but test does not; rename"),
+        (frame, frame.assign(c=0), "test has the column 'c', but train does not"),
+        (wide, wide[:, :1], "train has 2 features, but test has 1"),
+    ):
+        with pytest.raises(pb.DataError, match=f"data: {message}"):
+            read_held(OfficialSplits((train, NAMES[:30]), (test, NAMES[:30])), "data", [TFIDF])
+    swapped: Any = read_held(OfficialSplits((frame, NAMES[:30]), (frame[["b", "a"]], NAMES[:30])), "data", [TFIDF])
+    np.testing.assert_array_equal(swapped.inputs, pd.concat([frame, frame]))
+
+
 @pytest.mark.slow
 def test_files_and_dictionaries_are_the_same_data(tmp_path: Path) -> None:
     columns = {"review": TEXTS, "topic": NAMES}
