@@ -17,28 +17,134 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from crossover_runs import (
-    CLASSIC,
-    METHODS,
-    NUM_TRAIN,
-    contained_biases,
-    crossover_spec,
-    fit_scores,
-    num_test,
-    use_model,
-)
 
 from peekbench.execution.pilot import run_pilot
+from peekbench.execution.runner import run
 from peekbench.records import FloatArray, Looks
+from peekbench.records.answers import find_answers, join_predicted
+from peekbench.records.trials import Draw, Trial
+from peekbench.spec.experiment import ExperimentSpec, make_spec
+from peekbench.store.reader import Store
 from peekbench_stats import level_at, welch_satterthwaite
 from peekbench_summary.power.detection import Criterion, minimum_detectable
 
 NUM_RESAMPLES = 1000
 BIAS = 0.005
 CRITERION = Criterion(power=0.8, alpha=level_at(Looks())(0.05))
+NUM_TRAIN, NUM_TEST = 50, 200
+METHODS: dict[str, Any] = {
+    "lsa-10": {"use": "classic.lsa", "options": {"num_components": 10}},
+    "lsa-50": {"use": "classic.lsa", "options": {"num_components": 50}},
+    "self_training": {"use": "classic.self_training"},
+    "word2vec": {"use": "classic.word2vec"},
+    "batch_statistics": {"use": "transductive.batch_statistics"},
+    "class_priors": {"use": "transductive.class_priors"},
+    "label_spreading": {"use": "transductive.label_spreading"},
+    "centroids": {"use": "transductive.centroids"},
+    "bm25": {"use": "transductive.bm25"},
+    "entropy_minimization": {"use": "transductive.entropy_minimization"},
+}
+"""The ten methods whose median counts."""
+
+
+def crossover_spec(
+    methods: Sequence[str],
+    tasks: Sequence[str],
+    subsamples: int,
+    crossover: int | bool,
+    *,
+    workers: int = 1,
+    arms: Sequence[str] = ("base", "extra", "test"),
+) -> ExperimentSpec:
+    """Return the spec of a run of methods with equal `num_test`."""
+    design = {"num_train": NUM_TRAIN, "num_test": NUM_TEST, "num_subsamples": subsamples}
+    spec = {
+        "name": f"crossover-{methods[0]}",
+        "seed": 0,
+        "tasks": list(tasks),
+        "methods": [{"name": method, **METHODS[method]} for method in methods],
+        "design": {**design, "crossover": crossover},
+        "arms": list(arms),
+        "executor": {"use": "local", "options": {"workers": workers}},
+    }
+    return make_spec(spec, folder=Path())
+
+
+def fit_scores(
+    folder: Path, method: str, tasks: Sequence[str], subsamples: int, sets: int, workers: int = 1
+) -> FloatArray:
+    """Run a method, or resume its run in a folder, and return the score of each fit of a trial on each set.
+
+    A run that has more subsamples already is completed with them, and the first ones are returned.
+
+    Returns
+    -------
+    numpy.ndarray
+        Accuracies of shape (n_tasks, n_subsamples, n_fits, n_sets). Fit k adapted to set k.
+    """
+    path = folder / f"{method}-{sets}.sqlite"
+    stored = 0
+    if path.exists():
+        with Store.open(path) as store:
+            stored = int(store.spec()["design"]["num_subsamples"])
+    spec = crossover_spec([method], tasks, max(stored, subsamples), sets, workers=workers, arms=("extra", "test"))
+    folder.mkdir(parents=True, exist_ok=True)
+    scores = np.empty((len(spec.tasks), subsamples, sets, sets))
+    own = np.arange(sets)
+    with Store.open(run(spec, store=path).store) as store:
+        for place, task in enumerate(spec.tasks):
+            for subsample in range(subsamples):
+                draw = Draw(task.name, NUM_TRAIN, NUM_TEST, subsample)
+                labels, _ = store.test_rows(draw)
+                predictions = store.predictions(Trial(draw, method))
+                both = find_answers(join_predicted([predictions["test"], predictions["extra"]]), labels)
+                correct = both.reshape(sets, sets, -1) == labels.reshape(sets, -1)
+                for shift, by_set in enumerate(correct.mean(axis=2)):
+                    scores[place, subsample, (own + shift) % sets, own] = by_set
+    return scores
+
+
+def crossover_biases(scores: FloatArray) -> FloatArray:
+    """Return the bias of each trial by crossover scoring of all sets, from `fit_scores`, shape (n_tasks, n_subsamples).
+
+    Examples
+    --------
+    >>> crossover_biases(np.array([[[[0.7, 0.6], [0.5, 0.9]]]]))
+    array([[0.25]])
+    """
+    sets = scores.shape[-1]
+    test = np.trace(scores, axis1=-2, axis2=-1) / sets
+    extra = (scores.sum(axis=(-2, -1)) - test * sets) / (sets * (sets - 1))
+    biases: FloatArray = test - extra
+    return biases
+
+
+def contained_biases(scores: FloatArray, sets: int) -> FloatArray:
+    """Return the biases of the trials of fewer sets that each trial contains.
+
+    Parameters
+    ----------
+    scores
+        From `fit_scores`.
+    sets
+        Sets with crossover scoring; 1 for a trial of two fits that scores one set.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n_tasks, n_subsamples, n_contained).
+    """
+    fits = range(scores.shape[-1])
+    if sets == 1:
+        pairs = list(permutations(fits, 2))
+        return np.stack([scores[..., own, own] - scores[..., other, own] for own, other in pairs], axis=-1)
+    chosen = sorted({tuple(sorted(each)) for each in permutations(fits, sets)})
+    return np.stack([crossover_biases(scores[..., each, :][..., each]) for each in map(list, chosen)], axis=-1)
 
 
 def variances(scores: FloatArray, sets: int) -> FloatArray:
@@ -106,7 +212,7 @@ def print_costs(by_method: dict[str, FloatArray], tasks: Sequence[str], sets: in
         cells, costs = [], []
         for crossover, number in designs.items():
             trials = trials_needed(variances(scores, number))
-            seconds = pilots[crossover][method, NUM_TRAIN, num_test(method)]
+            seconds = pilots[crossover][method, NUM_TRAIN, NUM_TEST]
             costs.append(trials * seconds)
             cells.append(f"{trials:,} x {seconds:.2f} s = {costs[-1]:,.0f} s")
         savings.append([costs[0] / cost for cost in costs[1:]])
@@ -120,15 +226,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tasks", nargs="+", default=["docstrings.all"])
-    parser.add_argument("--methods", nargs="+", default=list(CLASSIC), choices=list(METHODS))
-    parser.add_argument("--model", default="", help="model of the method tapt-model")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--sets", type=int, default=5)
     parser.add_argument("--subsamples", type=int, default=12)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--costs", action="store_true", help="also measure the processor time of trials")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap")
     arguments = parser.parse_args()
-    use_model(arguments.model)
     design = arguments.subsamples, arguments.sets, arguments.workers
     by_method = {method: fit_scores(arguments.folder, method, arguments.tasks, *design) for method in arguments.methods}
     print_precision(by_method, arguments.sets, np.random.default_rng(arguments.seed))
