@@ -252,7 +252,6 @@ def test_defaults_are_those_of_the_study() -> None:
         "none",
     )
     assert (options.scoring.precision, FewShot(model="x").num_examples) == ("auto", None)
-    assert [options.scoring.choose_precision(mode) for mode in ("nf4", "frozen")] == ["bf16", "fp32"]
 
 
 def test_the_small_spec_uses_the_built_in_model() -> None:

@@ -69,7 +69,15 @@ class Fitted:
         make_pipeline(StandardScaler(), LogisticRegression(class_weight={"no": 9, "yes": 1})),
         make_pipeline(Fitted(), Cautious()),
     ],
-    ids=lambda estimator: str(estimator)[-60:],
+    ids=[
+        "svc",
+        "fixed threshold",
+        "fixed around pipeline",
+        "tuned threshold",
+        "own predict",
+        "class weights",
+        "fitted step",
+    ],
 )
 def test_the_score_of_an_estimator_is_that_of_its_own_predictions(estimator: Any) -> None:
     assert base_score(estimator) == base_score(by_hand(estimator))
